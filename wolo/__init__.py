@@ -1,0 +1,3 @@
+"""Wolo, a terminal coding agent."""
+
+__version__ = "0.1.0"

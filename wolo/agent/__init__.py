@@ -1,0 +1,1 @@
+"""The loop: ask, run the calls, ask again."""

@@ -1,0 +1,155 @@
+"""All that the loop tells the world. A public format: events are added, never renamed.
+
+Order within a turn:
+
+    TurnStarted
+      (RequestStarted, ThinkingStreamed | TextStreamed | CallStreamed …, [AttemptFailed, RequestStarted, …] AnswerEnded,
+       (CallStarted, CallProgressed …, [ApprovalAsked, ApprovalGiven], CallEnded) …) …
+    TurnEnded
+
+`AttemptFailed` takes back everything streamed since the `RequestStarted` before it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from wolo.guard.intents import Intent
+from wolo.messages.message import Message, Usage
+from wolo.messages.parts import ToolPart
+from wolo.tools.tool import View
+
+
+class Event(Struct, frozen=True, kw_only=True, tag_field="type"):
+    pass
+
+
+class ErrorInfo(Struct, frozen=True, kw_only=True):
+    kind: str
+    message: str
+    hint: str = ""
+    status: int | None = None
+    code: str | None = None
+    resets_at: str | None = None
+
+
+class TurnStarted(Event, frozen=True, kw_only=True, tag="turn_started"):
+    prompt: Message
+
+
+class RequestStarted(Event, frozen=True, kw_only=True, tag="request_started"):
+    model: str
+    attempt: int
+    context_tokens: int
+    """Estimated size of the request."""
+
+
+class ThinkingStreamed(Event, frozen=True, kw_only=True, tag="thinking_streamed"):
+    text: str
+
+
+class TextStreamed(Event, frozen=True, kw_only=True, tag="text_streamed"):
+    text: str
+
+
+class CallStreamed(Event, frozen=True, kw_only=True, tag="call_streamed"):
+    """A call is being written: `fragment` is the newest piece of its argument text."""
+
+    slot: int
+    tool: str
+    fragment: str
+    size_bytes: int
+    """Argument bytes so far."""
+
+
+class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt_failed"):
+    error: ErrorInfo
+    attempt: int
+    tries: int
+    delay_s: float
+    """Seconds until the next attempt."""
+
+
+class AnswerEnded(Event, frozen=True, kw_only=True, tag="answer_ended"):
+    """The answer is complete and kept. Its calls are pending and carry the guard's first verdict in `metadata["verdict"]`."""
+
+    message: Message
+
+
+class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
+    message_id: str
+    part: ToolPart
+
+
+class CallProgressed(Event, frozen=True, kw_only=True, tag="call_progressed"):
+    part_id: str
+    text: str
+
+
+class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
+    """A person must say yes or no: `Conversation.answer(id, …)`."""
+
+    id: str
+    part: ToolPart
+    intents: tuple[Intent, ...]
+    reason: str
+    rule: str
+    """The rule that "always" would write; empty when none may be offered."""
+
+
+class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
+    id: str
+    allowed: bool
+    scope: Literal["once", "session", "always"] = "once"
+    reason: str = ""
+
+
+class CallDenied(Event, frozen=True, kw_only=True, tag="call_denied"):
+    part: ToolPart
+    reason: str
+
+
+class CallEnded(Event, frozen=True, kw_only=True, tag="call_ended"):
+    message_id: str
+    part: ToolPart
+    """Completed or failed, with its output."""
+    view: View | None = None
+    files_changed: tuple[str, ...] = ()
+
+
+class Noticed(Event, frozen=True, kw_only=True, tag="noticed"):
+    """Something a person should know; shown once, never sent to the model."""
+
+    text: str
+    level: Literal["info", "warning"] = "info"
+
+
+StopCause = Literal[
+    "done",
+    "max_turns",
+    "max_cost",
+    "max_tokens",
+    "max_seconds",
+    "model_error",
+    "unavailable",
+    "interrupted",
+    "session_error",
+]
+
+
+class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
+    cause: StopCause
+    answer: str
+    """The final text; what there is of it when the turn ended badly."""
+    finish_reason: str
+    usage: Usage
+    """Sum over the turn; `cost` None as soon as one answer's price is unknown."""
+    num_answers: int
+    duration_s: float
+    provider_s: float
+    """Time spent waiting for the provider."""
+    error: ErrorInfo | None = None
+    exit_code: int = 0
+    """What CONTRACT calls for, signals and denials aside."""

@@ -1,0 +1,1 @@
+"""Slash commands: what a typed line beginning with / does."""

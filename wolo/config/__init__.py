@@ -1,0 +1,1 @@
+"""Settings: read at the top, handed down as plain values."""

@@ -1,0 +1,1 @@
+"""What a user adds with a file."""

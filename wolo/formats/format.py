@@ -1,0 +1,77 @@
+"""What every wire format is: a request becomes JSON bytes, the stream's payloads become deltas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from wolo.messages.deltas import Delta
+from wolo.messages.message import Message, Producer
+
+ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class ToolSpec(Struct, frozen=True):
+    """A tool as a request offers it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema; the root is an object."""
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """All that a format needs to encode one request. Nothing in it depends on the clock."""
+
+    model: str
+    """The name that goes on the wire."""
+    producer: Producer
+    """Who will answer: blobs and reasoning of other producers are not sent."""
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    thinking: ThinkingLevel | None = None
+    """None: the user said nothing, the provider's default holds."""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    json_schema: Mapping[str, Any] | None = None
+    dropped_fields: frozenset[str] = frozenset()
+    """Optional fields that this server has refused with a 400: they are left out."""
+
+
+class Decoder(Protocol):
+    """Reads one answer. Any split of the stream into payload batches gives the same deltas in the same order."""
+
+    def feed(self, payload: bytes) -> Sequence[Delta]:
+        """One `data:` payload (SSE) or one line (NDJSON). Raises a ProviderError when the payload is an error object."""
+        ...
+
+    def close(self) -> Sequence[Delta]:
+        """The stream has ended. Raises `Unavailable` when it ended without its terminal marker."""
+        ...
+
+
+class Format(Protocol):
+    """One instance serves one model of one provider; it may cache what it has encoded, bytes stay the same."""
+
+    name: str
+
+    def path(self, model: str) -> str:
+        """Appended to the base URL."""
+        ...
+
+    def encode(self, request: Request) -> bytes: ...
+
+    def decoder(self, request: Request) -> Decoder: ...
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        """An answer that came as one JSON object although a stream was asked for."""
+        ...
+
+    def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
+        """The ProviderError that this refusal means (header names are lower case)."""
+        ...

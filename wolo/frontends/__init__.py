@@ -1,0 +1,1 @@
+"""Ways in and out: each turns events into something seen."""

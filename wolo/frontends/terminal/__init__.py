@@ -1,0 +1,1 @@
+"""The terminal: one task with live output, and the REPL."""

@@ -1,0 +1,41 @@
+"""What a tool call is about to do, as values the guard can judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class ReadIntent(Struct, frozen=True, tag="read"):
+    path: Path
+    """Absolute and resolved (links followed)."""
+    given: str = ""
+    """As the model wrote it."""
+    inside: bool = True
+    """Within the workspace's directories."""
+
+
+class WriteIntent(Struct, frozen=True, tag="write"):
+    path: Path
+    given: str = ""
+    inside: bool = True
+
+
+class RunIntent(Struct, frozen=True, tag="run"):
+    command: str
+    cwd: Path
+
+
+class FetchIntent(Struct, frozen=True, tag="fetch"):
+    url: str
+
+
+class CallIntent(Struct, frozen=True, tag="call"):
+    """A call that leaves wolo: an MCP server's tool, or a task for another agent."""
+
+    target: str
+    """`mcp:SERVER/TOOL` or `task:AGENT`."""
+
+
+Intent = ReadIntent | WriteIntent | RunIntent | FetchIntent | CallIntent

@@ -1,0 +1,1 @@
+"""What was said: messages and their parts, as pure values."""

@@ -1,0 +1,132 @@
+"""A message: who spoke, in which parts, and what it cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from msgspec import Struct, StructMeta, field
+from msgspec.structs import replace
+
+from wolo.messages.parts import AnyPart, Part, TextPart, ThinkingPart, ToolPart, new_id
+
+Role = Literal["system", "user", "assistant", "custom", "branch_summary", "compaction_summary"]
+"""The last three are session-only: a summary becomes a user message at the wire border, a custom message never leaves."""
+
+FinishReason = Literal["", "stop", "length", "tool_calls", "refused", "overflow", "error", "interrupted"]
+
+P = TypeVar("P", bound=Part)
+
+
+class UsageCost(Struct, frozen=True, omit_defaults=True):
+    """US dollars."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+    total: float = 0.0
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """Tokens of one answer. The four counts do not overlap; `reasoning_tokens` is a part of `output_tokens`."""
+
+    input_tokens: int = 0
+    """Fresh prompt tokens: cache reads and writes excluded."""
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost: UsageCost | None = None
+    """None: the price is not known (never 0 for unknown)."""
+    estimated: bool = False
+    """True when the provider reported nothing and these are our own guess."""
+
+    @property
+    def context_tokens(self) -> int:
+        """How much of the window the next request starts from."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+
+
+class Producer(Struct, frozen=True, omit_defaults=True):
+    """Who wrote an assistant message: opaque blobs go back to the same three only."""
+
+    provider: str = ""
+    format: str = ""
+    model: str = ""
+
+
+class _MessageMeta(StructMeta):
+    """Accepts `reasoning_content=` on construction and keeps it as a ThinkingPart: one place for reasoning."""
+
+    def __call__(cls, *args: Any, reasoning_content: str = "", **fields: Any) -> Any:
+        if reasoning_content:
+            fields["parts"] = (ThinkingPart(text=reasoning_content), *fields.get("parts", ()))
+        elif "parts" in fields:
+            fields["parts"] = tuple(fields["parts"])
+        return super().__call__(*args, **fields)
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_MessageMeta):
+    id: str = field(default_factory=lambda: new_id("msg"))
+    role: Role
+    parts: tuple[AnyPart, ...] = ()
+    timestamp: float = field(default_factory=time.time)
+    finished: bool = False
+    finish_reason: FinishReason = ""
+    usage: Usage | None = None
+    producer: Producer | None = None
+    error: str = ""
+    """Why an assistant message ended badly, in words for people."""
+    custom_type: str = ""
+    """What an extension calls its `custom` message."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Compaction, display and extensions' own; never sent."""
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            role: Role,
+            id: str = "",
+            parts: Iterable[AnyPart] = (),
+            timestamp: float = 0.0,
+            finished: bool = False,
+            finish_reason: FinishReason = "",
+            usage: Usage | None = None,
+            producer: Producer | None = None,
+            error: str = "",
+            custom_type: str = "",
+            metadata: dict[str, Any] | None = None,
+            reasoning_content: str = "",
+        ) -> None: ...
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def reasoning_content(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, ThinkingPart))
+
+    @property
+    def calls(self) -> tuple[ToolPart, ...]:
+        return self.of(ToolPart)
+
+    def of(self, kind: type[P]) -> tuple[P, ...]:
+        return tuple(part for part in self.parts if isinstance(part, kind))
+
+    def with_parts(self, changed: Iterable[ToolPart]) -> Message:
+        """The same message with the tool parts of equal id replaced."""
+        by_id = {part.id: part for part in changed}
+        return replace(self, parts=tuple(by_id.get(part.id, part) for part in self.parts))
+
+
+def user(text: str, *more: AnyPart) -> Message:
+    return Message(role="user", parts=(TextPart(text=text), *more), finished=True)
+
+
+def system(text: str) -> Message:
+    return Message(role="system", parts=(TextPart(text=text),), finished=True)

@@ -1,0 +1,1 @@
+"""Which model, where, at what price, and the stream from it."""

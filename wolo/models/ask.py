@@ -1,0 +1,57 @@
+"""Asking a model: the question the loop puts, and the answer it gets. HTTP models and tiny embedded ones both serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from wolo.errors import ProviderError
+from wolo.formats.format import ToolSpec
+from wolo.messages.deltas import Delta
+from wolo.messages.message import Message
+from wolo.models.provider import Choice
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    session_id: str = ""
+    prompt_id: str = ""
+    """Id of the user message this turn answers."""
+    max_tokens: int | None = None
+
+
+class Listener(Protocol):
+    """Told what happens while the answer comes. Awaited, in order."""
+
+    async def on_request(self, attempt: int, context_tokens: int) -> None: ...
+
+    async def on_deltas(self, deltas: Sequence[Delta]) -> None:
+        """The deltas of one network read; called at most once a read."""
+        ...
+
+    async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
+        """What was streamed since the last `on_request` is void. Another attempt follows after `delay_s`."""
+        ...
+
+    async def on_notice(self, text: str) -> None:
+        """A dropped field, a truncated context: something a person should know once."""
+        ...
+
+
+class Asker(Protocol):
+    @property
+    def choice(self) -> Choice: ...
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        """The whole answer, from one unbroken attempt: `finished`, with usage, cost and producer; its calls are pending.
+
+        A call whose arguments cannot be read is already failed (`outcome="invalid"`). Raises the last ProviderError when
+        no attempt succeeded. CancelledError closes the connection and passes through.
+        """
+        ...
+
+    async def close(self) -> None: ...

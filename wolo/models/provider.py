@@ -1,0 +1,68 @@
+"""A provider and its models: what a catalogue file becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from wolo.formats.format import ThinkingLevel
+
+Ability = Literal["tools", "thinking", "images", "audio", "files"]
+
+
+class Price(Struct, frozen=True, forbid_unknown_fields=True):
+    """US dollars per million tokens. None: not known. `source` and `date` say where the row comes from."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+    source: str = ""
+    date: str = ""
+
+
+class Model(Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    """As it goes on the wire."""
+    context: int | None = None
+    """Window in tokens; None: not known."""
+    max_output: int | None = None
+    price: Price | None = None
+    abilities: tuple[Ability, ...] = ("tools",)
+    aliases: tuple[str, ...] = ()
+    dialect: Mapping[str, Any] = field(default_factory=dict)
+    """Flags of the format that differ from the provider's."""
+
+
+class Provider(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    label: str
+    base_url: str
+    format: str = "openai-chat"
+    key_env: tuple[str, ...] = ()
+    """Environment variables that may hold the key, best first; empty: no key is needed."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    dialect: Mapping[str, Any] = field(default_factory=dict)
+    """Flags of the wire format; the format owns their meaning."""
+    models: tuple[Model, ...] = ()
+    default_model: str = ""
+    loopback: bool = False
+    """A model server on this machine: no key, no idle limit, models unknown until asked."""
+    hint: str = ""
+    """What a person may do when the key is refused."""
+
+
+class Choice(Struct, frozen=True):
+    """The model of a conversation: everything needed to reach it but the transport."""
+
+    provider: Provider
+    model: Model
+    base_url: str
+    api_key: str = ""
+    thinking: ThinkingLevel | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.provider.name}/{self.model.id}"

@@ -1,0 +1,30 @@
+"""Where things lie: the directories of the user, and WOLO_HOME that puts them all under one roof."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    config: Path
+    """`config.toml`, `permissions.toml`, the user's own `AGENTS.md`."""
+    data: Path
+    """`wolo.db` and `blobs/`: what must survive."""
+    cache: Path
+    """Weights and anything that can be fetched again."""
+    state: Path
+    """History, locks, logs."""
+
+
+def find_places(environ: dict[str, str] | None = None) -> Places:
+    env = os.environ if environ is None else environ
+    if home := env.get("WOLO_HOME"):
+        root = Path(home).expanduser().absolute()
+        return Places(root / "config", root / "data", root / "cache", root / "state")
+    from platformdirs import PlatformDirs  # noqa: PLC0415  # not needed when WOLO_HOME is set
+
+    dirs = PlatformDirs("wolo", appauthor=False)
+    return Places(Path(dirs.user_config_dir), Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir))

@@ -1,0 +1,103 @@
+"""What a tool is: arguments, what a call intends, and running it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from msgspec import Struct
+
+from wolo.guard.intents import Intent
+from wolo.messages.parts import MediaPart, Outcome
+from wolo.workspace.files import FileLedger
+from wolo.workspace.root import Workspace
+
+
+class Diff(Struct, frozen=True, tag="diff"):
+    """A changed file, as a unified diff without the two header lines."""
+
+    path: str
+    """Relative to the workspace root where it is inside."""
+    text: str
+    added: int
+    removed: int
+    created: bool = False
+
+
+class Listing(Struct, frozen=True, tag="listing"):
+    """Names or lines that were found."""
+
+    title: str
+    lines: tuple[str, ...]
+    total: int
+
+
+class Output(Struct, frozen=True, tag="output"):
+    """What a command printed (both ends, when it was long)."""
+
+    command: str
+    text: str
+    exit_code: int | None
+    seconds: float
+
+
+View = Diff | Listing | Output
+"""What a front end may draw; the model reads `Result.text`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    text: str
+    """What the model reads."""
+    view: View | None = None
+    is_error: bool = False
+    outcome: Outcome | None = None
+    """Only where `ok`/`error` is not precise enough."""
+    media: tuple[MediaPart, ...] = ()
+    terminate: bool = False
+    files_changed: tuple[str, ...] = ()
+    """Absolute paths this call changed on disk."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ToolContext:
+    """What a call may use. One per conversation; `call_id` and `progress` are set for each call."""
+
+    workspace: Workspace
+    ledger: FileLedger
+    """What this session has read and written, by content hash."""
+    keep: Callable[[str, bytes], Path]
+    """Stores a large output under a name and returns the file the model can page with `read`."""
+    cwd: Path
+    """Where `shell` runs; a `cd` in a command moves it."""
+    secrets: tuple[str, ...] = ()
+    """Values that must never leave: the API key of this run among them."""
+    shell_timeout_s: float = 120.0
+    call_id: str = ""
+    progress: Callable[[str], None] = lambda text: None
+    """Live output for the front end; lossy by design."""
+
+    def for_call(self, call_id: str, progress: Callable[[str], None]) -> ToolContext:
+        return replace(self, call_id=call_id, progress=progress)
+
+
+class Tool(Protocol):
+    """A tool; the class docstring is what the model reads."""
+
+    name: ClassVar[str]
+    Args: ClassVar[type[Struct]]
+    aliases: ClassVar[Mapping[str, str]]
+    """Other spellings of argument names that models use → ours."""
+    reads_only: ClassVar[bool]
+    """True: calls of it may run side by side."""
+
+    def intents(self, args: Any, context: ToolContext) -> Sequence[Intent]:
+        """What this call is about to do. Raises ToolError for arguments that make no sense. No side effects."""
+        ...
+
+    async def run(self, args: Any, context: ToolContext) -> Result:
+        """Raises ToolError: its message becomes the result. CancelledError passes through after clean-up."""
+        ...

@@ -1,0 +1,1 @@
+"""The directory the agent works in: its files, its tree, its processes."""
