@@ -1,0 +1,82 @@
+"""Every test lives alone: its own HOME and WOLO_HOME, an empty directory to work in, no keys, no network but loopback."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+
+FOREIGN = ("WOLO_", "XDG_", "OLLAMA_", "AWS_", "GOOGLE_", "AZURE_", "GIT_")
+"""Beginnings of environment names that must not reach a test from outside."""
+FOREIGN_ENDS = ("_API_KEY", "_PROXY", "_TOKEN", "_BASE_URL")
+
+
+@pytest.fixture(autouse=True)
+def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of the test: `home` and `wolo` lie in it beside `work`, where it runs."""
+    for name in list(os.environ):
+        if name.upper().startswith(FOREIGN) or name.upper().endswith(FOREIGN_ENDS):
+            monkeypatch.delenv(name)
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("WOLO_HOME", str(tmp_path / "wolo"))
+    for name in ("CONFIG", "DATA", "CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(home / name.lower()))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.chdir(work)
+    return tmp_path
+
+
+@pytest.fixture
+def provider() -> Iterator[ProviderServer]:
+    """A scripted provider; what it was asked must be valid, from the first request to the last."""
+    with ProviderServer() as server:
+        yield server
+    server.check()
+
+
+def _is_loopback(host: object) -> bool:
+    if host in ("localhost", "", None):
+        return True
+    try:
+        return ipaddress.ip_address(str(host).split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def closed_network() -> Iterator[None]:
+    """Connecting or looking up anything but this machine fails the test that tries."""
+    connect, connect_ex, getaddrinfo = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
+
+    def refuse(family: int, address: Any) -> None:
+        if family in (socket.AF_INET, socket.AF_INET6) and not _is_loopback(address[0]):
+            raise ConnectionRefusedError(f"tests reach this machine only, not {address[0]}")
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        refuse(self.family, address)
+        connect(self, address)
+
+    def guarded_connect_ex(self: socket.socket, address: Any) -> int:
+        refuse(self.family, address)
+        return connect_ex(self, address)
+
+    def guarded_getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_loopback(host.decode() if isinstance(host, bytes) else host):
+            raise socket.gaierror(socket.EAI_NONAME, f"tests reach this machine only, not {host}")
+        return getaddrinfo(host, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded_connect)
+        patch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
+        patch.setattr(socket, "getaddrinfo", guarded_getaddrinfo)
+        yield

@@ -1,0 +1,147 @@
+"""A terminal for `wolo`: a real pty, with an emulated screen that shows what a person would see."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pexpect
+import pyte
+
+KEYS = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "backspace": "\x7f",
+    "ctrl-c": "\x03",
+    "ctrl-d": "\x04",
+    "ctrl-j": "\n",
+    "ctrl-l": "\x0c",
+    "ctrl-r": "\x12",
+    "ctrl-z": "\x1a",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "alt-enter": "\x1b\r",
+    "shift-tab": "\x1b[Z",
+    "page-up": "\x1b[5~",
+    "page-down": "\x1b[6~",
+}
+
+
+class Terminal:
+    def __init__(self, child: pexpect.spawn[bytes], rows: int, columns: int) -> None:
+        self.child = child
+        self.raw = bytearray()
+        """Every byte the program wrote."""
+        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+
+    # What a person sees
+
+    @property
+    def lines(self) -> list[str]:
+        """The visible rows, without trailing blanks."""
+        return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def text(self) -> str:
+        """The scrollback and the visible rows."""
+        return "\n".join([*self._scrollback(), *self.lines])
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Row and column, from 0."""
+        return self._screen.cursor.y, self._screen.cursor.x
+
+    def _scrollback(self) -> Iterator[str]:
+        for row in self._screen.history.top:
+            yield "".join(row[column].data for column in range(self._screen.columns)).rstrip()
+
+    # What a person does
+
+    def type(self, written: str) -> None:
+        self.child.send(written.encode())
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.child.send(KEYS[key].encode())
+
+    def paste(self, written: str) -> None:
+        """A bracketed paste."""
+        self.child.send(b"\x1b[200~" + written.encode() + b"\x1b[201~")
+
+    def enter(self, written: str) -> None:
+        self.type(written)
+        self.press("enter")
+
+    def resize(self, rows: int, columns: int) -> None:
+        self._screen.resize(rows, columns)
+        self.child.setwinsize(rows, columns)
+
+    # What a person waits for
+
+    def wait_for(self, wanted: str, timeout_s: float = 15.0) -> None:
+        self.wait_until(lambda: wanted in self.text, timeout_s, f"{wanted!r} did not appear")
+
+    def wait_until(self, holds: Callable[[], bool], timeout_s: float = 15.0, complaint: str = "it did not happen") -> None:
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{complaint} within {timeout_s} s; the screen shows:\n{self.text}")
+            if not self._read() and not holds():
+                raise AssertionError(f"{complaint}, and the program has ended; the screen shows:\n{self.text}")
+
+    def wait_for_exit(self, timeout_s: float = 15.0) -> int:
+        """The exit status; death by signal n is reported as -n."""
+        deadline = time.monotonic() + timeout_s
+        while self._read():
+            assert time.monotonic() < deadline, f"it did not end within {timeout_s} s; the screen shows:\n{self.text}"
+        self.child.wait()
+        return -self.child.signalstatus if self.child.signalstatus else int(self.child.exitstatus or 0)
+
+    def _read(self) -> bool:
+        """Takes in what has been written, waiting a moment for it; False once the program has closed the terminal."""
+        try:
+            written = self.child.read_nonblocking(65536, timeout=0.05)
+        except pexpect.TIMEOUT:
+            return True
+        except pexpect.EOF:
+            return False
+        self.raw += written
+        self._stream.feed(written)
+        return True
+
+
+@contextlib.contextmanager
+def pty_wolo(
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    rows: int = 24,
+    columns: int = 80,
+) -> Iterator[Terminal]:
+    """`wolo` in a terminal; killed at the end if it still runs."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the provider's threads do not matter: the child execs at once
+        child = pexpect.spawn(
+            sys.executable,
+            ["-m", "wolo", *args],
+            env={**inherited, "TERM": "xterm-256color", **(env or {})},
+            cwd=None if cwd is None else str(cwd),
+            dimensions=(rows, columns),
+        )
+    child.delaybeforesend = None
+    try:
+        yield Terminal(child, rows, columns)
+    finally:
+        child.close(force=True)
