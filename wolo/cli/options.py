@@ -1,0 +1,205 @@
+"""The options of `wolo`, in one table, and the pass over the command line that reads them.
+
+Typer cannot express how a line is read (options anywhere, the words joined to one prompt, `-r` with or without a value), so this
+pass comes first; Typer then draws the help from the same table and runs the subcommands. A prompt never loads Typer.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from wolo.errors import UsageError
+
+Kind = Literal["flag", "value", "many", "maybe"]
+"""`many` may be repeated, `maybe` takes the next word unless it is last or followed by an option."""
+
+Values = dict[str, "str | bool | list[str]"]
+
+
+class Option(NamedTuple):
+    name: str
+    spellings: tuple[str, ...]
+    kind: Kind
+    help: str
+    metavar: str = ""
+    also: tuple[str, ...] = ()
+    """Spellings of other agents: accepted, not shown."""
+    means: str = ""
+    """For a flag that is short for a value: `--yolo` means `--mode yolo`."""
+    target: str = ""
+    """The option that `means` sets."""
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("print", ("-p", "--print"), "flag", "Headless: print the answer and nothing else."),
+    Option("interactive", ("-i", "--interactive"), "flag", "Run the prompt, then stay."),
+    Option("continue", ("-c", "--continue"), "flag", "Go on with the latest session of this directory."),
+    Option("resume", ("-r", "--resume"), "maybe", "Go on with a session: id, prefix, name or title words.", "ID"),
+    Option("session", ("-s", "--session"), "value", "Named session, created if missing.", "NAME"),
+    Option("fork", ("--fork",), "flag", "With -c, -r or -s: go on in a copy.", also=("--fork-session",)),
+    Option("model", ("-m", "--model"), "value", "Model, with an optional thinking level.", "PROVIDER/MODEL[:LEVEL]"),
+    Option("base_url", ("--base-url",), "value", "Ad-hoc endpoint.", "URL"),
+    Option("api_key", ("--api-key",), "value", "Key for the ad-hoc endpoint.", "KEY"),
+    Option("api", ("--api",), "value", "Wire format of the ad-hoc endpoint (openai-chat).", "FORMAT"),
+    Option(
+        "thinking", ("--thinking",), "value", "off, minimal, low, medium, high, xhigh or max.", "LEVEL", also=("--effort",)
+    ),
+    Option("mode", ("--mode",), "value", "plan, ask, edit, auto or yolo.", "MODE", also=("--permission-mode",)),
+    Option(
+        "yolo",
+        ("--yolo", "-W", "--wild", "--dangerously-skip-permissions"),
+        "flag",
+        "The same as --mode yolo.",
+        means="yolo",
+        target="mode",
+    ),
+    Option("allow", ("--allow",), "many", "Allow calls that match, for this run.", "RULE", also=("--allowed-tools",)),
+    Option("deny", ("--deny",), "many", "Deny calls that match, for this run.", "RULE"),
+    Option("add_dir", ("--add-dir", "-P"), "many", "One more directory of the workspace.", "DIR"),
+    Option("cd", ("-C", "--cd"), "value", "Work there.", "DIR", also=("--workdir", "--cwd")),
+    Option("sandbox", ("--sandbox",), "value", "auto, required or off.", "BACKEND"),
+    Option("max_turns", ("--max-turns", "-n"), "value", "Stop after N answers.", "N", also=("--max-steps",)),
+    Option("max_cost", ("--max-cost",), "value", "Stop when this much is spent.", "USD", also=("--max-budget-usd",)),
+    Option("max_tokens", ("--max-tokens",), "value", "Stop after N tokens, prompt and completion.", "N"),
+    Option("max_seconds", ("--max-seconds",), "value", "Stop after N seconds.", "N"),
+    Option("output_format", ("--output-format",), "value", "text, json or stream-json; the last two are headless.", "FORMAT"),
+    Option("json", ("--json",), "flag", "The same as --output-format json.", means="json", target="output_format"),
+    Option("partial", ("--include-partial-messages",), "flag", "With stream-json: deltas too."),
+    Option("output_last_message", ("-o", "--output-last-message"), "value", "Write the final answer there too.", "FILE"),
+    Option("system_prompt", ("--system-prompt",), "value", "Replace the system prompt.", "TEXT|@FILE"),
+    Option("append_system_prompt", ("--append-system-prompt",), "value", "Extend the system prompt.", "TEXT|@FILE"),
+    Option("name", ("--name",), "value", 'The display name instead of "Wolo".', "NAME"),
+    Option("file", ("-f", "--file"), "many", "Attach a text, image or audio file.", "PATH"),
+    Option("tools", ("--tools",), "value", "Offer only these tools.", "LIST"),
+    Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
+    Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
+    Option("no_session", ("--no-session",), "flag", "Keep nothing."),
+    Option("debug_wire", ("--debug-wire",), "value", "Write every request and raw response there, secrets redacted.", "DIR"),
+    Option("version", ("-V", "--version"), "flag", "Print the version."),
+    Option("help", ("-h", "--help"), "flag", "Print this help."),
+    Option("verbose", ("-v", "--verbose"), "flag", "Say more on stderr."),
+)
+
+SUBCOMMANDS: dict[str, tuple[str, ...]] = {
+    "sessions": ("list", "show", "delete"),
+    "models": ("list", "pull"),
+    "config": ("show", "path"),
+    "doctor": (),
+}
+"""Each subcommand with the words it takes next."""
+
+_BY_SPELLING = {spelling: option for option in OPTIONS for spelling in (*option.spellings, *option.also)}
+
+
+class Line(NamedTuple):
+    values: Values
+    words: tuple[str, ...]
+    subcommand: tuple[str, ...] = ()
+    """When set, the argument vector for Typer; nothing else counts then."""
+
+
+def parse(argv: list[str]) -> Line:
+    """Raises UsageError for an unknown option, a missing value or one that makes no sense."""
+    words: list[str] = []
+    options: list[str] = []
+    values: Values = {}
+    unknown = ""
+    rest = list(argv)
+    while rest:
+        token = rest.pop(0)
+        if token == "--":
+            return Line(values, (*words, *rest)) if not unknown else _refuse(unknown)
+        if not _is_option(token):
+            words.append(token)
+            continue
+        taken = _take(token, rest, values)
+        if taken is None:
+            unknown = unknown or token
+            taken = [token]
+        options += taken
+    if subcommand := _subcommand(words, values):
+        return Line(values, (), (*subcommand, *options))
+    if unknown:
+        return _refuse(unknown)
+    return Line(values, tuple(words))
+
+
+def _is_option(token: str) -> bool:
+    """A word with a blank in it is a sentence unless it is a known option with `=`: `- fix this` is a prompt."""
+    if len(token) < 2 or not token.startswith("-"):
+        return False
+    return not any(blank in token for blank in " \n\t") or token.split("=", 1)[0] in _BY_SPELLING
+
+
+def _take(token: str, rest: list[str], values: Values) -> list[str] | None:
+    """Reads one option and its value off the line; None when it is not one of ours."""
+    spelling, equals, value = token.partition("=")
+    option = _BY_SPELLING.get(spelling)
+    if option is None:
+        return _take_cluster(token, rest, values)
+    if option.kind == "flag":
+        if equals:
+            raise UsageError(f"{spelling} takes no value.")
+        _store(option, "", values)
+        return [token]
+    if equals:
+        _store(option, value, values)
+        return [token]
+    if option.kind == "maybe" and (not rest or _is_option(rest[0]) or rest[0] == "--"):
+        values[option.name] = ""
+        return [token]
+    if not rest:
+        raise UsageError(f"{spelling} needs a value.", hint=f"{spelling} {option.metavar}")
+    _store(option, rest[0], values)
+    return [token, rest.pop(0)]
+
+
+def _take_cluster(token: str, rest: list[str], values: Values) -> list[str] | None:
+    """`-pc` and `-mzai/glm-5.2`: short flags in a row, the last one may take a value."""
+    if token.startswith("--") or len(token) < 3:
+        return None
+    taken: list[str] = []
+    letters = token[1:]
+    scratch: Values = dict(values)
+    while letters:
+        option = _BY_SPELLING.get(f"-{letters[0]}")
+        if option is None:
+            return None
+        letters = letters[1:]
+        if option.kind == "flag":
+            _store(option, "", scratch)
+        elif letters:
+            _store(option, letters, scratch)
+            letters = ""
+        else:
+            taken = _take(option.spellings[0], rest, scratch) or []
+    values.update(scratch)
+    return [token, *taken[1:]]
+
+
+def _store(option: Option, value: str, values: Values) -> None:
+    if option.kind == "many":
+        held = values.setdefault(option.name, [])
+        assert isinstance(held, list)
+        held.append(value)
+    elif option.means:
+        values[option.target] = option.means
+    else:
+        values[option.name] = True if option.kind == "flag" else value
+
+
+def _subcommand(words: list[str], values: Values) -> tuple[str, ...]:
+    if not words or words[0] not in SUBCOMMANDS or "print" in values or "interactive" in values:
+        return ()
+    if len(words) == 1 or words[1] in SUBCOMMANDS[words[0]]:
+        return tuple(words)
+    return ()
+
+
+def _refuse(token: str) -> Line:
+    import difflib
+
+    spelling = token.partition("=")[0]
+    near = difflib.get_close_matches(spelling, _BY_SPELLING, n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    raise UsageError(f"There is no option {spelling}.", hint=f"{hint}`wolo --help` lists them; words after -- are the prompt.")

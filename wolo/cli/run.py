@@ -1,0 +1,142 @@
+"""One command line becomes one conversation: a prompt and exit, or the REPL."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wolo.cli.app import show_error
+from wolo.cli.options import Line, Values
+from wolo.cli.stdin import read_piped
+from wolo.errors import UsageError, WoloError
+from wolo.frontends.headless import Headless, OutputFormat, OutputLost, check_format, print_failure
+
+if TYPE_CHECKING:
+    from wolo.conversation.build import Opening
+    from wolo.conversation.conversation import Conversation
+    from wolo.messages.message import Message
+
+EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def run(line: Line) -> int:
+    """Raises WoloError for what a person must mend, unless the output is JSON: then it is printed as the one object."""
+    values = line.values
+    format = check_format(_text(values, "output_format") or "text")
+    headless = "print" in values or format != "text" or not _is_terminal(sys.stdout) or not _is_terminal(sys.stdin)
+    try:
+        return _run(line, format, headless=headless)
+    except WoloError as error:
+        if format == "text":
+            raise
+        show_error(error)
+        try:
+            print_failure(error)
+        except OutputLost as lost:
+            return lost.exit_code
+        return error.exit_code
+
+
+def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
+    _enter_directory(_text(line.values, "cd"))
+    prompt, piped = _prompt_text(line, headless=headless)
+    if headless and "interactive" in line.values:
+        raise UsageError("-i needs a terminal.")
+    if headless and not prompt.strip() and not piped.strip():
+        raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
+    from wolo.conversation.build import Opening
+
+    opening = Opening.from_values(line.values, headless=headless)
+    with asyncio.Runner() as runner:
+        if headless:
+            return runner.run(_headless(opening, line.values, format, prompt, piped))
+        from wolo.frontends.terminal.start import start
+
+        return runner.run(start(opening, prompt, piped, stay="interactive" in line.values or not prompt.strip()))
+
+
+async def _headless(opening: Opening, values: Values, format: OutputFormat, prompt: str, piped: str) -> int:
+    from wolo.conversation.build import open_conversation
+
+    conversation = await open_conversation(opening)
+    try:
+        message = _compose(conversation, values, prompt, piped)
+        stopped = _stop_on_signals(conversation)
+        gc.enable()
+        gc.freeze()
+        front = Headless(conversation, format=format, partial="partial" in values, verbose="verbose" in values)
+        last = _text(values, "output_last_message")
+        try:
+            exit_code = await front.run(message, last_message_file=Path(last) if last else None)
+        except OutputLost as lost:
+            exit_code = lost.exit_code
+        return EXIT_BY_SIGNAL[stopped[0]] if stopped else exit_code
+    finally:
+        await conversation.close()
+
+
+def _compose(conversation: Conversation, values: Values, prompt: str, piped: str) -> Message:
+    from wolo.conversation.attachments import compose
+
+    files = values.get("file", [])
+    assert isinstance(files, list)
+    return compose(prompt, piped=piped, files=tuple(map(Path, files)), cwd=conversation.cwd)
+
+
+def _stop_on_signals(conversation: Conversation) -> list[signal.Signals]:
+    """The list fills with the first signal that came; a second one ends the process at once."""
+    received: list[signal.Signals] = []
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        if received:
+            conversation.kill()
+            os._exit(EXIT_BY_SIGNAL[received[0]])
+        received.append(number)
+        conversation.interrupt()
+
+    for number in EXIT_BY_SIGNAL:
+        loop.add_signal_handler(number, stop, number)
+    return received
+
+
+def _prompt_text(line: Line, *, headless: bool) -> tuple[str, str]:
+    """The prompt and what was piped in beside it; `-` alone reads the prompt from stdin."""
+    words = list(line.words)
+    if _is_terminal(sys.stdin):
+        return " ".join(words), ""
+    if not words or words == ["-"]:
+        return read_piped(patient=True), ""
+    return " ".join(word for word in words if word != "-"), read_piped(patient=False)
+
+
+def _enter_directory(directory: str) -> None:
+    try:
+        if directory:
+            os.chdir(Path(directory).expanduser())
+        Path.cwd()
+    except FileNotFoundError as error:
+        if directory:
+            raise UsageError(f"There is no directory {directory}.") from error
+        raise UsageError("The directory you are in has been deleted.", hint="Change to another one, or use -C DIR.") from error
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be entered: {error.strerror}.") from error
+
+
+def _text(values: Values, name: str) -> str:
+    value = values.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _is_terminal(stream: object) -> bool:
+    try:
+        return bool(stream is not None and stream.isatty())  # type: ignore[attr-defined]  # None when the descriptor is closed
+    except ValueError:
+        return False
+
+

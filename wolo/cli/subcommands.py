@@ -1,0 +1,79 @@
+"""The Typer application: the help page, drawn from the table of options, and the subcommands."""
+
+from __future__ import annotations
+
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+import typer
+
+from wolo.cli import doctor, models, sessions, settings
+from wolo.cli.options import OPTIONS, Option
+from wolo.errors import UsageError
+
+ABOUT = """\
+Wolo, a terminal coding agent.
+
+  wolo                          talk with it
+
+  wolo "create a calculator"    one task, then exit
+
+  wolo -p "…"                   headless: only the answer on stdout
+
+  cmd | wolo "…"                what cmd prints joins the prompt
+
+  wolo --resume ID              go on with a session
+"""
+
+
+def run_subcommand(argv: list[str]) -> int:
+    """Raises UsageError for what Typer refuses."""
+    try:
+        result = build_app()(argv, prog_name="wolo", standalone_mode=False)
+    except typer.Exit as done:
+        return int(done.exit_code)
+    except typer.Abort:
+        return 130
+    except Exception as error:
+        if hasattr(error, "format_message"):  # Typer's own usage errors share no public base class
+            raise UsageError(error.format_message(), hint="`wolo --help` shows how.") from error
+        raise
+    return result if isinstance(result, int) else 0
+
+
+def build_app() -> typer.Typer:
+    app = typer.Typer(
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        help=ABOUT,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        subcommand_metavar="[PROMPT]...",
+    )
+    app.callback(invoke_without_command=True)(_prompt_options())
+    app.add_typer(sessions.app, name="sessions", help="Kept conversations: list, show, delete.")
+    app.add_typer(models.app, name="models", help="Models: list, pull.")
+    app.add_typer(settings.app, name="config", help="Settings: show, path.")
+    app.command(name="doctor", help="What works here and what does not.")(doctor.doctor)
+    return app
+
+
+def _prompt_options() -> Any:
+    """A callback that does nothing: it lends Typer the options of the prompt for the help page."""
+
+    def prompt(**values: object) -> None:
+        del values
+
+    shown = [option for option in OPTIONS if option.name != "help"]
+    annotations = {option.name: _annotation(option) for option in shown}
+    prompt.__signature__ = Signature(  # type: ignore[attr-defined]  # how `inspect` lets a function declare its parameters
+        [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
+    )
+    prompt.__annotations__ = annotations
+    return prompt
+
+
+def _annotation(option: Option) -> Any:
+    kind = {"flag": bool, "many": list[str]}.get(option.kind, str)
+    shown = typer.Option(*option.spellings, help=option.help, metavar=option.metavar or None, show_default=False)
+    return Annotated[kind | None, shown]  # type: ignore[valid-type]  # the kind is a value here

@@ -1,0 +1,93 @@
+"""What a prompt carries besides its words: files named with `-f` or `@path`, and what was piped in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from wolo.errors import UsageError
+from wolo.messages.message import Message
+from wolo.messages.parts import AnyPart, AudioPart, ImagePart, TextPart
+
+MAX_TEXT_BYTES = 256 * 1024
+MAX_MEDIA_BYTES = 20 * 1024 * 1024
+
+_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+_SOUNDS = (
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"\xff\xf2", "audio/mpeg"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+)
+_MENTION = re.compile(r"(?<![\w@])@(?:\"([^\"]+)\"|([^\s@\"]+))")
+
+
+def compose(text: str, *, piped: str = "", files: tuple[Path, ...] = (), cwd: Path) -> Message:
+    """The user message of a prompt. Raises UsageError for a file that cannot be attached.
+
+    `@path` in the text attaches the file when one of that name is there; otherwise it stays a word like any other.
+    """
+    parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
+    for path in dict.fromkeys((*((cwd / file) for file in files), *_mentioned(text, cwd))):
+        parts.append(_attach(path))
+    return Message(role="user", parts=parts, finished=True)
+
+
+def _with_piped(text: str, piped: str) -> str:
+    if not piped:
+        return text
+    return f"{text}\n\n<stdin>\n{piped.rstrip(chr(10))}\n</stdin>"
+
+
+def _mentioned(text: str, cwd: Path) -> list[Path]:
+    found = []
+    for quoted, plain in _MENTION.findall(text):
+        for name in (quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'")):
+            if name and _is_file(cwd / name):
+                found.append(cwd / name)
+                break
+    return found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _attach(path: Path) -> AnyPart:
+    try:
+        if not path.is_file():
+            raise UsageError(f"{path} is not a file that can be attached.")
+        size = path.stat().st_size
+        if size > MAX_MEDIA_BYTES:
+            raise UsageError(f"{path} is too large to attach ({size:,} bytes).", hint="Name it in the prompt; wolo can read it.")
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be attached: {error}.") from error
+    return _media(data) or _text(path, data)
+
+
+def _media(data: bytes) -> AnyPart | None:
+    for magic, kind in _IMAGES:
+        if data.startswith(magic):
+            return ImagePart(media_type=kind, data=data)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return ImagePart(media_type="image/webp", data=data)
+    for magic, kind in _SOUNDS:
+        if data.startswith(magic):
+            return AudioPart(media_type=kind, data=data)
+    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
+        return AudioPart(media_type="audio/wav", data=data)
+    return None
+
+
+def _text(path: Path, data: bytes) -> TextPart:
+    if b"\0" in data[:8192]:
+        raise UsageError(f"{path} is binary; only text, images and audio can be attached.")
+    if len(data) > MAX_TEXT_BYTES:
+        raise UsageError(f"{path} is too large to attach ({len(data):,} bytes).", hint="Name it in the prompt; wolo can read it.")
+    return TextPart(text=f'\n\n<file path="{path}">\n{data.decode("utf-8", "replace")}\n</file>')

@@ -1,0 +1,93 @@
+"""Events become entries: what must be on disk is there before anyone else hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from wolo.agent.events import (
+    AnswerEnded,
+    AttemptFailed,
+    CallEnded,
+    CallStarted,
+    Event,
+    RequestStarted,
+    TextStreamed,
+    TurnStarted,
+)
+from wolo.messages.message import Message
+from wolo.messages.parts import new_id
+from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
+
+PARTIAL_EVERY_S = 1.0
+PARTIAL_EVERY_CHARS = 8192
+
+
+class Keeper(Protocol):
+    """Where entries go; one call is one durable commit. Raises SessionError."""
+
+    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
+
+
+class Recorder:
+    """Called with every event before it is passed on; returns once what it says is on disk.
+
+    A text that is still streaming is kept every second or every 8 KiB, so that a crash loses at most that much of it.
+    """
+
+    def __init__(self, keeper: Keeper, session_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._keeper = keeper
+        self._session_id = session_id
+        self._clock = clock
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="wolo-store")
+        self._attempt_id = ""
+        self._unkept: list[str] = []
+        self._unkept_chars = 0
+        self._kept_at = 0.0
+
+    async def record(self, event: Event) -> None:
+        if isinstance(event, TextStreamed):
+            await self._stream(event.text)
+        elif isinstance(event, TurnStarted):
+            await self.keep(MessageEntry(message=event.prompt))
+        elif isinstance(event, RequestStarted | AttemptFailed):
+            self._begin_attempt()
+        elif isinstance(event, AnswerEnded):
+            self._begin_attempt()
+            await self.keep(MessageEntry(message=event.message))
+        elif isinstance(event, CallEnded):
+            await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
+        elif isinstance(event, CallStarted) and event.part.metadata.get("decided_by") == "person":
+            await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
+
+    async def keep(self, *entries: AnyEntry) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.append, self._session_id, entries)
+
+    async def keep_setting(self, name: str, value: str) -> None:
+        await self.keep(SettingEntry(name=name, value=value))
+
+    async def keep_message(self, message: Message) -> None:
+        await self.keep(MessageEntry(message=message))
+
+    def close(self) -> None:
+        self._writer.shutdown(wait=True)
+
+    def _begin_attempt(self) -> None:
+        self._attempt_id = new_id("msg")
+        self._unkept.clear()
+        self._unkept_chars = 0
+        self._kept_at = self._clock()
+
+    async def _stream(self, text: str) -> None:
+        self._unkept.append(text)
+        self._unkept_chars += len(text)
+        if self._unkept_chars < PARTIAL_EVERY_CHARS and self._clock() - self._kept_at < PARTIAL_EVERY_S:
+            return
+        piece = "".join(self._unkept)
+        self._unkept.clear()
+        self._unkept_chars = 0
+        self._kept_at = self._clock()
+        await self.keep(PartialEntry(message_id=self._attempt_id, text=piece))

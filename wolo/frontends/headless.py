@@ -1,0 +1,269 @@
+"""One prompt without a person: the answer as text, as one JSON object, or as JSON lines."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from wolo.agent.events import (
+    AnswerEnded,
+    AttemptFailed,
+    CallDenied,
+    CallEnded,
+    CallStreamed,
+    ErrorInfo,
+    Event,
+    Noticed,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+)
+from wolo.conversation.conversation import Conversation
+from wolo.errors import ProviderError, UsageError, WoloError
+from wolo.messages.message import Message, Usage
+from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
+
+OutputFormat = Literal["text", "json", "stream-json"]
+
+_SUBTYPES = {
+    "done": "success",
+    "max_turns": "error_max_turns",
+    "max_cost": "error_max_cost",
+    "max_tokens": "error_max_tokens",
+    "max_seconds": "error_max_seconds",
+    "model_error": "error_model",
+    "unavailable": "error_unavailable",
+    "interrupted": "error_interrupted",
+    "session_error": "error_session",
+}
+
+
+class OutputLost(Exception):
+    """Nobody reads stdout any more, or there is no room to write to."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+class Headless:
+    """Drives one conversation through one prompt and prints what CONTRACT promises for `format`."""
+
+    def __init__(
+        self, conversation: Conversation, *, format: OutputFormat, partial: bool = False, verbose: bool = False
+    ) -> None:
+        self._conversation = conversation
+        self._format = format
+        self._partial = partial and format == "stream-json"
+        self._verbose = verbose
+        self._denials: list[dict[str, Any]] = []
+        self._changed: set[str] = set()
+
+    async def run(self, prompt: Message, *, last_message_file: Path | None = None) -> int:
+        """The exit status, signals aside. Raises OutputLost when stdout cannot be written."""
+        self._init_line()
+        ended: TurnEnded | None = None
+        async for event in self._conversation.prompt(prompt):
+            if isinstance(event, TurnEnded):
+                ended = event
+            else:
+                self._show(event)
+        assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
+        exit_code = ended.exit_code or (4 if self._denials else 0)
+        if last_message_file is not None:
+            last_message_file.write_text(ended.answer, encoding="utf-8", errors="replace")
+        self._finish(ended, exit_code)
+        return exit_code
+
+    def _init_line(self) -> None:
+        if self._format == "stream-json":
+            talk = self._conversation
+            head = {"type": "system", "subtype": "init", "session_id": talk.session_id, "model": talk.model}
+            print_json({**head, "cwd": str(talk.cwd), "mode": talk.mode, "tools": list(talk.tool_names), "mcp_servers": []})
+
+    def _show(self, event: Event) -> None:
+        if isinstance(event, CallDenied):
+            denial = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
+            self._denials.append(denial)
+            self._system("denied", denial)
+            say(f"denied: {event.part.tool}: {event.reason}")
+        elif isinstance(event, CallEnded):
+            self._changed.update(event.files_changed)
+            self._stream(_tool_result(event.part))
+        elif isinstance(event, AttemptFailed):
+            self._system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": _error(event.error)})
+            say(f"{event.error.message} Trying again in {event.delay_s:.0f} s ({event.attempt}/{event.tries}).")
+        elif isinstance(event, AnswerEnded):
+            self._stream({"type": "assistant", "message": _assistant(event.message)})
+            self._say_calls(event.message)
+        elif isinstance(event, Noticed):
+            if event.level == "warning" or self._verbose:
+                say(event.text)
+        elif self._partial:
+            self._show_delta(event)
+
+    def _show_delta(self, event: Event) -> None:
+        delta: dict[str, Any] | None = None
+        if isinstance(event, TextStreamed):
+            delta = {"type": "text_delta", "text": event.text}
+        elif isinstance(event, ThinkingStreamed):
+            delta = {"type": "thinking_delta", "thinking": event.text}
+        elif isinstance(event, CallStreamed):
+            delta = {"type": "tool_input_delta", "slot": event.slot, "name": event.tool, "partial_json": event.fragment}
+        if delta is not None:
+            self._stream({"type": "stream_event", "event": delta})
+
+    def _system(self, subtype: str, details: Mapping[str, Any]) -> None:
+        self._stream({"type": "system", "subtype": subtype, **details})
+
+    def _stream(self, line: Mapping[str, Any]) -> None:
+        if self._format == "stream-json":
+            print_json({**line, "session_id": self._conversation.session_id})
+
+    def _say_calls(self, message: Message) -> None:
+        if self._verbose:
+            for part in message.calls:
+                say(f"{part.tool} {json.dumps(part.input, ensure_ascii=False)[:200]}")
+
+    def _finish(self, ended: TurnEnded, exit_code: int) -> None:
+        if self._format == "text":
+            if ended.answer:
+                print_text(ended.answer)
+            if ended.error is not None:
+                say(ended.error.message, hint=ended.error.hint)
+            if self._denials and exit_code == 4:
+                say("Something needed an approval that nobody could give; the rest was done.", hint=APPROVAL_HINT)
+            return
+        result = _result(ended.cause, exit_code, ended.error, denied=bool(self._denials))
+        talk = self._conversation
+        print_json(
+            result
+            | {
+                "result": ended.answer,
+                "session_id": talk.session_id,
+                "num_turns": ended.num_answers,
+                "duration_ms": round(ended.duration_s * 1000),
+                "duration_api_ms": round(ended.provider_s * 1000),
+                "total_cost_usd": _cost(ended.usage),
+                "usage": _usage(ended.usage),
+                "model": talk.model,
+                "stop_reason": ended.finish_reason or None,
+                "permission_denials": self._denials,
+                "files_changed": sorted(_relative(self._changed, talk.cwd)),
+            }
+        )
+
+
+APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode."
+
+
+def print_failure(error: WoloError, *, session_id: str | None = None, model: str | None = None) -> None:
+    """The one JSON object of a run that never began."""
+    info = ErrorInfo(kind=error.kind, message=error.message, hint=error.hint)
+    if isinstance(error, ProviderError):
+        cause = "unavailable" if error.exit_code == 75 else "model_error"
+    else:
+        cause = "session_error" if error.exit_code == 3 else "config"
+    print_json(
+        _result(cause, error.exit_code, info, denied=False)
+        | {"result": "", "session_id": session_id, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
+        | {"total_cost_usd": 0.0, "usage": _usage(Usage()), "model": model, "stop_reason": None}
+        | {"permission_denials": [], "files_changed": []}
+    )
+
+
+def _result(cause: str, exit_code: int, error: ErrorInfo | None, *, denied: bool) -> dict[str, Any]:
+    subtype = _SUBTYPES.get(cause, "error_config")
+    if subtype == "success" and denied:
+        subtype = "error_denied"
+    head = {"type": "result", "subtype": subtype, "is_error": subtype != "success"}
+    return head | {"exit_code": exit_code, "error": _error(error)}
+
+
+def _error(error: ErrorInfo | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    names = ("kind", "message", "hint", "status", "code", "resets_at")
+    return {name: getattr(error, name) for name in names}
+
+
+def _assistant(message: Message) -> dict[str, Any]:
+    content: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        elif isinstance(part, ThinkingPart):
+            content.append({"type": "thinking", "thinking": part.text})
+        elif isinstance(part, ToolPart):
+            content.append({"type": "tool_use", "id": part.id, "name": part.tool, "input": part.input})
+    return {"role": "assistant", "id": message.id, "content": content, "usage": _usage(message.usage or Usage())}
+
+
+def _tool_result(part: ToolPart) -> dict[str, Any]:
+    content: Any = part.output
+    if part.output_parts:
+        content = [{"type": "text", "text": part.output}, *map(_media, part.output_parts)]
+    block = {"type": "tool_result", "tool_use_id": part.id, "content": content, "is_error": part.is_error}
+    return {"type": "user", "message": {"role": "user", "content": [block]}}
+
+
+def _media(part: MediaPart) -> dict[str, Any]:
+    data = base64.b64encode(part.data).decode("ascii")
+    return {"type": part.type, "source": {"type": "base64", "media_type": part.media_type, "data": data}}
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+    return {name: getattr(usage, name) for name in names}
+
+
+def _cost(usage: Usage) -> float | None:
+    return usage.cost.total if usage.cost is not None else None
+
+
+def _relative(paths: Iterable[str], root: Path) -> list[str]:
+    return [os.path.relpath(path, root) if Path(path).is_relative_to(root) else path for path in paths]
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    _write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+
+
+def print_text(text: str) -> None:
+    _write(text.rstrip("\n") + "\n")
+
+
+def _write(text: str) -> None:
+    if sys.stdout is None:
+        raise OutputLost(1)
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError as error:
+        raise OutputLost(1) from error
+    except (OSError, ValueError) as error:
+        say(f"The answer could not be written: {error}.")
+        raise OutputLost(3) from error
+
+
+def say(text: str, *, hint: str = "") -> None:
+    """A line for people, on stderr; lost when nobody listens."""
+    if sys.stderr is None:
+        return
+    try:
+        print(f"wolo: {text}", file=sys.stderr)
+        if hint:
+            print(f"      {hint}", file=sys.stderr)
+    except (OSError, ValueError):
+        return
+
+
+def check_format(name: str) -> OutputFormat:
+    if name in ("text", "json", "stream-json"):
+        return name  # type: ignore[return-value]  # the literal was just checked
+    raise UsageError(f"There is no output format {name!r}.", hint="Choose text, json or stream-json.")
