@@ -1,0 +1,109 @@
+"""The workspace: which directory the agent works in, and whether a path lies inside it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from wolo.errors import ToolError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    path: Path
+    """Absolute and real: every link that exists is followed, what does not exist yet is appended."""
+    given: str
+    inside: bool
+    """Within the workspace's directories, compared component by component."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    root: Path
+    extra: tuple[Path, ...] = ()
+    """More directories that count as inside."""
+    base: Path | None = None
+    """Where relative paths start when that is not the root: the directory wolo was started in."""
+
+    def __post_init__(self) -> None:
+        # The root itself may be a link (macOS: /tmp); only real paths can be compared.
+        object.__setattr__(self, "root", _real(self.root))
+        object.__setattr__(self, "extra", tuple(_real(path) for path in self.extra))
+        object.__setattr__(self, "base", None if self.base is None else _real(self.base))
+
+    @property
+    def start(self) -> Path:
+        return self.base or self.root
+
+    def resolve(self, given: str) -> Resolved:
+        """Raises ToolError when `given` cannot name a file at all. Nothing is expanded: `~` and `$HOME` are letters."""
+        _refuse_unusable(given)
+        self._refuse_home(given)
+        path = _real(self.start / given)
+        _refuse_link_loop(path, given)
+        return Resolved(path, given, self.holds(path))
+
+    def holds(self, path: Path) -> bool:
+        """`path` must be real."""
+        return any(path == folder or folder in path.parents for folder in (self.root, *self.extra))
+
+    def relative(self, path: Path) -> str:
+        """How the model and the person see a path; `resolve` maps it back."""
+        if path.is_relative_to(self.start):
+            return str(path.relative_to(self.start))
+        if path.is_relative_to(self.root):
+            return os.path.relpath(path, self.start)
+        return str(path)
+
+    def _refuse_home(self, given: str) -> None:
+        first, slash, _ = given.partition("/")
+        if first.startswith("~") and (slash or first == "~") and not os.path.lexists(self.start / first):
+            raise ToolError(f"`{first}` is not expanded in paths: give the path in full or relative to {self.start}.")
+
+
+def find_root(cwd: Path | None = None) -> Path:
+    """The nearest directory above with a real `.git` directory, never home or `/`; without one the cwd itself."""
+    start = current_directory() if cwd is None else _real(cwd)
+    home = _real(Path(os.environ.get("HOME") or "/"))
+    for folder in (start, *start.parents):
+        if folder in (home, Path(folder.anchor)):
+            break
+        git = folder / ".git"
+        # A `.git` file or link points elsewhere: a hostile checkout could widen the workspace with it.
+        if git.is_dir() and not git.is_symlink():
+            return folder
+    return start
+
+
+def current_directory() -> Path:
+    try:
+        return Path(os.getcwd())  # noqa: PTH109  # Path.cwd() is the same call under another name
+    except FileNotFoundError as error:
+        raise UsageError("The current directory no longer exists.", hint="Change to a directory that exists.") from error
+    except OSError as error:
+        raise UsageError(f"The current directory cannot be used: {error.strerror}.") from error
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _refuse_unusable(given: str) -> None:
+    if not given.strip():
+        raise ToolError("The path is empty.")
+    if "\0" in given:
+        raise ToolError("The path contains a NUL character.")
+    try:
+        os.fsencode(given)
+    except UnicodeEncodeError as error:
+        raise ToolError(f"The path contains U+{ord(given[error.start]):04X}, which no file name can hold.") from error
+
+
+def _refuse_link_loop(path: Path, given: str) -> None:
+    try:
+        os.stat(path, follow_symlinks=True)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ToolError(f"`{given}` is a link that leads back to itself.") from error
