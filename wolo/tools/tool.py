@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,6 +63,29 @@ class Result:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Interrupted(asyncio.CancelledError):
+    """A call was cancelled and has cleaned up after itself; `result` says how far it came.
+
+    Catch it around the call itself: `asyncio.timeout` in Python 3.11 and 3.12 does not know subclasses of CancelledError.
+    """
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self.result = result
+
+    @property
+    def partial(self) -> str:
+        return self.result.text
+
+
+@dataclass(slots=True)
+class ShellState:
+    """What lasts from one command to the next; one per conversation, shared by all copies of its context."""
+
+    cwd: Path
+    """Where the next command runs; a `cd` in a command moves it."""
+
+
 @dataclass(slots=True)
 class ToolContext:
     """What a call may use. One per conversation; `call_id` and `progress` are set for each call."""
@@ -71,11 +95,14 @@ class ToolContext:
     """What this session has read and written, by content hash."""
     keep: Callable[[str, bytes], Path]
     """Stores a large output under a name and returns the file the model can page with `read`."""
-    cwd: Path
-    """Where `shell` runs; a `cd` in a command moves it."""
+    shell: ShellState
     secrets: tuple[str, ...] = ()
     """Values that must never leave: the API key of this run among them."""
     shell_timeout_s: float = 120.0
+    shell_env: tuple[str, ...] = ()
+    """Names of variables that commands see besides the built-in few."""
+    readable: Callable[[Path], bool] = lambda path: True
+    """False for files whose names and contents searches must leave out (a resolved, absolute path is handed in)."""
     call_id: str = ""
     progress: Callable[[str], None] = lambda text: None
     """Live output for the front end; lossy by design."""
@@ -99,5 +126,8 @@ class Tool(Protocol):
         ...
 
     async def run(self, args: Any, context: ToolContext) -> Result:
-        """Raises ToolError: its message becomes the result. CancelledError passes through after clean-up."""
+        """Raises ToolError: its message becomes the result.
+
+        CancelledError passes through after clean-up; as `Interrupted` where there is something to tell.
+        """
         ...
