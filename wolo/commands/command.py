@@ -1,0 +1,58 @@
+"""What a slash command is, and how a typed line finds one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from wolo.conversation.conversation import Conversation
+from wolo.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a command may use."""
+
+    conversation: Conversation
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Something to read."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Another conversation takes the place of this one, which is closed."""
+
+    conversation: Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The person leaves."""
+
+
+Outcome = Shown | Opened | Left
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    help: str
+    """One line."""
+    run: Callable[[Desk, str], Awaitable[Outcome]]
+    """Gets the rest of the line. Raises WoloError for what a person must mend."""
+    aliases: tuple[str, ...] = ()
+
+
+async def dispatch(line: str, desk: Desk) -> Outcome:
+    """Runs the command that a line beginning with `/` names. Raises UsageError for one that is not there."""
+    name, _, rest = line.removeprefix("/").partition(" ")
+    for command in desk.commands:
+        if name in (command.name, *command.aliases):
+            return await command.run(desk, rest.strip())
+    raise UsageError(f"There is no command /{name}.", hint="/help lists them.")

@@ -1,0 +1,10 @@
+"""/new: begin a new session; the old one stays as it is."""
+
+from __future__ import annotations
+
+from wolo.commands.command import Desk, Opened, Outcome
+from wolo.conversation.build import reopen
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    return Opened(await reopen(desk.conversation, resume=None))

@@ -1,0 +1,13 @@
+"""/resume: go on with another session, by id, prefix, name or title words."""
+
+from __future__ import annotations
+
+from wolo.commands import sessions
+from wolo.commands.command import Desk, Opened, Outcome
+from wolo.conversation.build import reopen
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    if not rest:
+        return await sessions.run(desk, rest)
+    return Opened(await reopen(desk.conversation, resume=rest))
