@@ -26,7 +26,10 @@ class ResultsEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="re
 
 
 class PartialEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="partial"):
-    """Text of an answer that was still streaming; superseded by the message of the same id."""
+    """A further piece of an answer that was still streaming; the pieces of one id make its text so far.
+
+    Superseded by the assistant message, or the next attempt, that follows; an empty piece takes all earlier ones back.
+    """
 
     message_id: str
     text: str

@@ -1,0 +1,65 @@
+"""Large things beside the database: one file each, named by its content, shared between sessions."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+from wolo.sessions.private import sync_directory
+
+INCOMING = ".incoming"
+"""Where a file is written before it gets its name; writers hold the database's lock, so one place is enough."""
+
+
+def keep(folder: Path, connection: sqlite3.Connection, session_id: str, data: bytes, suffix: str = "") -> Path:
+    """Inside a write transaction: the file is on the disk when this returns, and belongs to the session."""
+    name = f"{blake2b(data, digest_size=16).hexdigest()}{suffix}"
+    path = folder / name
+    if not path.exists():
+        _write(folder, path, data)
+    connection.execute("INSERT OR IGNORE INTO blobs (session, name) VALUES (?, ?)", (session_id, name))
+    return path
+
+
+def clear_unfinished(folder: Path) -> None:
+    (folder / INCOMING).unlink(missing_ok=True)
+
+
+def of(connection: sqlite3.Connection, session_id: str) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM blobs WHERE session = ?", (session_id,))]
+
+
+def drop_unneeded(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> None:
+    """Inside a write transaction: remove those that no session needs."""
+    for name in names:
+        if not connection.execute("SELECT 1 FROM blobs WHERE name = ? LIMIT 1", (name,)).fetchone():
+            (folder / name).unlink(missing_ok=True)
+
+
+def suffix(name: str) -> str:
+    """What a person or a model called it, as the harmless end of a file name."""
+    return "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-60:].lstrip(".-")
+
+
+def _write(folder: Path, path: Path, data: bytes) -> None:
+    incoming = folder / INCOMING
+    incoming.unlink(missing_ok=True)
+    descriptor = os.open(incoming, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            os.fchmod(descriptor, 0o600)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        incoming.rename(path)
+    except BaseException:
+        clear_unfinished(folder)
+        raise
+    sync_directory(folder)

@@ -1,0 +1,44 @@
+"""What can go wrong on disk, in words a person can act on."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from wolo.errors import SessionError
+
+_FULL_HINT = "Free some space and try again; everything up to here is kept. With --no-session nothing needs to be kept."
+_READ_ONLY_HINT = "Make it writable, set WOLO_HOME to a directory that is, or keep nothing with --no-session."
+_DAMAGED_HINT = "The file was left as it is. Move it aside with its -wal and -shm files to start afresh; keep them for a rescue."
+
+
+def explain(error: sqlite3.Error | OSError, path: Path) -> SessionError:
+    """The same failure as a SessionError; the caller raises it `from` the original."""
+    if isinstance(error, OSError):
+        return _explain_os(error, path)
+    # The low byte is SQLite's primary result code; the rest only refines it.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return SessionError(f"The disk is full: {path} cannot take the newest entry.", hint=_FULL_HINT)
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
+        return SessionError(f"Sessions cannot be written: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return damaged(path, str(error))
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return SessionError(f"Another program holds {path} and does not let go.", hint="End that program, then try again.")
+    return SessionError(f"Sessions cannot be kept in {path}: {error}.", hint="Check the disk, or keep nothing with --no-session.")
+
+
+def damaged(path: Path, what: str) -> SessionError:
+    return SessionError(f"The session database {path} is damaged ({what}).", hint=_DAMAGED_HINT)
+
+
+def _explain_os(error: OSError, path: Path) -> SessionError:
+    where = Path(error.filename) if isinstance(error.filename, str) else path
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return SessionError(f"The disk is full: {where} cannot be written.", hint=_FULL_HINT)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return SessionError(f"Sessions cannot be written: no permission for {where}.", hint=_READ_ONLY_HINT)
+    reason = (error.strerror or str(error)).lower()
+    return SessionError(f"Sessions cannot be kept: {where}: {reason}.", hint=_READ_ONLY_HINT)

@@ -1,0 +1,128 @@
+"""Which sessions there are, and the one a person means. Reads the sessions table and nothing else."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.errors import SessionError
+
+COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
+CANDIDATES_SHOWN = 8
+
+
+class SessionInfo(Struct, frozen=True):
+    id: str
+    name: str | None
+    """The alias given with `-s`."""
+    title: str
+    cwd: str
+    """Real path of the directory it belongs to."""
+    model: str
+    mode: str
+    created: float
+    """Unix seconds, as is `updated`."""
+    updated: float
+    turns: int
+    tokens: int
+    cost_usd: float | None
+    """None: the price of at least one answer is not known."""
+    parent: str | None
+    """The session it is a fork of."""
+    live: bool = False
+    """A process has it open (filled in by `Store.list`)."""
+
+
+def directory(cwd: Path | str) -> str:
+    """The one spelling of a directory: links resolved; bytes that are no UTF-8 spelled out."""
+    return os.fsencode(os.path.realpath(cwd)).decode("utf-8", "backslashreplace")
+
+
+def read(connection: sqlite3.Connection, session_id: str) -> SessionInfo | None:
+    row = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return SessionInfo(*row) if row else None
+
+
+def named(connection: sqlite3.Connection, name: str) -> SessionInfo | None:
+    row = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE name = ?", (name,)).fetchone()
+    return SessionInfo(*row) if row else None
+
+
+def marked_live(info: SessionInfo, live: bool) -> SessionInfo:
+    return replace(info, live=True) if live else info
+
+
+def newest_first(connection: sqlite3.Connection, cwd: Path | str | None) -> list[SessionInfo]:
+    if cwd is None:
+        rows = connection.execute(f"SELECT {COLUMNS} FROM sessions ORDER BY touched DESC")
+    else:
+        rows = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? ORDER BY touched DESC", (directory(cwd),))
+    return [SessionInfo(*row) for row in rows]
+
+
+def latest(connection: sqlite3.Connection, cwd: Path | str) -> SessionInfo | None:
+    """Of this directory; one in which nothing was said yet does not count."""
+    query = f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? AND turns > 0 ORDER BY touched DESC LIMIT 1"
+    row = connection.execute(query, (directory(cwd),)).fetchone()
+    return SessionInfo(*row) if row else None
+
+
+def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> SessionInfo:
+    """By id, name, unique beginning of an id (its time or its random end will do), or words of the title.
+
+    What several sessions match by title is decided by `cwd`, if only one of them belongs there.
+    """
+    spec = spec.strip()
+    if not spec:
+        raise SessionError(
+            "No session was named.", hint="Give an id, a name or words of a title; `wolo sessions list` shows them."
+        )
+    if exact := read(connection, spec) or named(connection, spec):
+        return exact
+    everything = newest_first(connection, None)
+    matches = [info for info in everything if _has_beginning(info.id, spec)]
+    if not matches:
+        words = spec.casefold().split()
+        matches = [info for info in everything if all(word in f"{info.name or ''} {info.title}".casefold() for word in words)]
+        here = [info for info in matches if cwd is not None and info.cwd == directory(cwd)]
+        matches = here or matches
+    if not matches:
+        raise unknown(spec, everything)
+    if len(matches) > 1:
+        raise _ambiguous(spec, matches)
+    return matches[0]
+
+
+def _has_beginning(session_id: str, spec: str) -> bool:
+    pieces = session_id.split("_")
+    return any("_".join(pieces[start:]).startswith(spec) for start in range(len(pieces)))
+
+
+def _ambiguous(spec: str, matches: Sequence[SessionInfo]) -> SessionError:
+    lines = [f"  {info.id}  {info.name or info.title or '(nothing said yet)'}" for info in matches[:CANDIDATES_SHOWN]]
+    if len(matches) > CANDIDATES_SHOWN:
+        lines.append(f"  … and {len(matches) - CANDIDATES_SHOWN} more")
+    return SessionError(f"“{spec}” could be {len(matches)} sessions:\n" + "\n".join(lines), hint="Give the id, or more of it.")
+
+
+def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:
+    if not everything:
+        return SessionError(f"There is no session “{spec}”: none has been kept yet.", hint='Start one: wolo "your task"')
+    from difflib import get_close_matches  # noqa: PLC0415  # 5 ms, and only on the way to an error
+
+    spellings = {
+        spelling.casefold(): info for info in reversed(everything) for spelling in (info.id, info.name, info.title) if spelling
+    }
+    close = get_close_matches(spec.casefold(), spellings, n=1, cutoff=0.5)
+    if not close:
+        return SessionError(f"There is no session “{spec}”.", hint="`wolo sessions list --all` shows all of them.")
+    nearest = spellings[close[0]]
+    called = nearest.name or nearest.title
+    return SessionError(
+        f"There is no session “{spec}”.", hint=f"The nearest is {nearest.id}" + (f" ({called})." if called else ".")
+    )

@@ -1,0 +1,148 @@
+"""Kernel locks on small files: they end with the process that held them, however it ends."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from wolo.errors import SessionError
+from wolo.sessions.faults import explain
+
+DATABASE_WAIT_S = 4.0
+"""A commit takes milliseconds; who holds the database longer than this has been stopped."""
+SESSION_WAIT_S = 0.1
+"""Long enough for a listing that is just looking whether the session is live."""
+
+_UNSUPPORTED = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
+class Held(Exception):
+    """Somebody else has the lock; `holder` is what they wrote about themselves, for display only."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(holder)
+        self.holder = holder
+
+
+def take(path: Path, wait_s: float) -> int:
+    """Lock the file, creating it if need be, and return its descriptor; closing that frees the lock. Raises Held."""
+    deadline = time.monotonic() + wait_s
+    pause_s = 0.0005
+    while True:
+        descriptor = _open(path)
+        try:
+            if _try_lock(descriptor, path) and _is_still_at(descriptor, path):
+                return descriptor
+            holder = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if time.monotonic() >= deadline:
+            raise Held(holder)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.01)
+
+
+@contextmanager
+def held(path: Path, wait_s: float = DATABASE_WAIT_S) -> Iterator[None]:
+    """The lock that every write and every checkpoint of the database runs under."""
+    try:
+        descriptor = take(path, wait_s)
+    except Held as other:
+        raise SessionError(
+            f"Another wolo has held the session database for {wait_s:.0f} seconds and does not answer.",
+            hint="It may be stopped: continue it (fg) or end it, then try again.",
+        ) from other
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class SessionLock:
+    """Says that one process, and no other, goes on with a session. Kept until `release` or the end of the process."""
+
+    def __init__(self, path: Path, session_id: str) -> None:
+        self._path = path
+        try:
+            self._descriptor = take(path, SESSION_WAIT_S)
+        except Held as other:
+            raise SessionError(
+                f"Session {session_id} is in use by another wolo{_named(other.holder)}.",
+                hint="Add --fork to go on in a copy, or end the other one first.",
+            ) from other
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        if self._descriptor < 0:
+            return
+        with suppress(OSError):
+            # Before the lock goes: whoever has opened this file and waits will notice and open the next one.
+            self._path.unlink()
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def __enter__(self) -> SessionLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def is_held(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _open(path: Path) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        if os.fstat(descriptor).st_mode & 0o777 != 0o600:  # an unusual umask had its say
+            os.fchmod(descriptor, 0o600)
+    except OSError as error:
+        raise explain(error, path) from error
+    return descriptor
+
+
+def _try_lock(descriptor: int, path: Path) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise explain(error, path) from error
+        raise SessionError(
+            f"The file system of {path.parent} has no locks, so sessions there could be damaged by a second wolo.",
+            hint="Set WOLO_HOME to a directory on a local disk, or keep nothing with --no-session.",
+        ) from error
+    return True
+
+
+def _is_still_at(descriptor: int, path: Path) -> bool:
+    """False when the file was removed or replaced while we waited: its lock would guard nothing."""
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), there)
+
+
+def _named(holder: str) -> str:
+    return f" (process {holder})" if holder.isdecimal() else ""

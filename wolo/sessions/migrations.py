@@ -1,0 +1,51 @@
+"""From one schema version to the next: one function a version, a backup before the first of them."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wolo.sessions.private import make_directory
+
+Step = Callable[[sqlite3.Connection], None]
+
+STEPS: tuple[Step, ...] = ()
+"""The first takes version 1, which is schema.sql as it first was, to version 2. `schema.sql` follows along."""
+
+BACKUPS_KEPT = 3
+
+
+def migrate(connection: sqlite3.Connection, path: Path, version: int, steps: Sequence[Step] = STEPS) -> str:
+    """Run what is missing in one transaction, under the database's lock. Returns a sentence for the user.
+
+    When a step fails or the process dies, the database is still the old one.
+    """
+    backup = _back_up(connection, path, version)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in steps[version - 1 :]:
+            step(connection)
+        connection.execute(f"PRAGMA user_version = {len(steps) + 1}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return f"The session database was brought to format {len(steps) + 1}; the old one is kept as {backup}."
+
+
+def _back_up(connection: sqlite3.Connection, path: Path, version: int) -> Path:
+    folder = path.parent / "backups"
+    make_directory(folder)
+    unfinished = folder / "unfinished.db"
+    unfinished.unlink(missing_ok=True)
+    unfinished.touch(0o600, exist_ok=False)
+    unfinished.chmod(0o600)
+    connection.execute("VACUUM INTO ?", (str(unfinished),))
+    backup = folder / f"{path.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-v{version}.db"
+    unfinished.rename(backup)
+    for outdated in sorted(folder.glob(f"{path.stem}-*.db"))[:-BACKUPS_KEPT]:
+        outdated.unlink()
+    return backup

@@ -1,0 +1,293 @@
+"""The store: sessions and their entries, on disk when a call returns.
+
+All methods block and may be called from any thread (a worker thread of the event loop, as a rule); they take turns.
+Every failure is a SessionError. An entry is never changed or taken out again, unless its session is deleted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.errors import SessionError
+from wolo.sessions import blobs, chain, listing, migrations
+from wolo.sessions.database import Database
+from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.locks import SessionLock, is_held
+from wolo.sessions.names import check_id, check_name, new_session_id, title_of
+from wolo.sessions.private import make_directory
+
+ROW_LIMIT_BYTES = 64 * 1024
+"""A larger entry lies in a file of its own."""
+
+_SETTINGS = ("model", "mode", "title", "name")
+"""What a SettingEntry may change in the listing."""
+
+
+class Loaded(Struct, frozen=True):
+    info: SessionInfo
+    entries: tuple[AnyEntry, ...]
+    skipped: int
+    """Entries that are damaged, missing or of a kind this wolo does not know."""
+
+    @property
+    def warning(self) -> str:
+        """What to tell a person once; empty when everything was read."""
+        if not self.skipped:
+            return ""
+        total = len(self.entries) + self.skipped
+        return (
+            f"{self.skipped} of {total} entries of session {self.info.id} cannot be read and were left out; the rest is intact."
+        )
+
+
+class Store:
+    """`warnings` says what was found and repaired when it was opened; show it once."""
+
+    def __init__(
+        self, database: Database, blobs_dir: Path, locks_dir: Path, warnings: tuple[str, ...], clock: Callable[[], float]
+    ):
+        self.warnings = warnings
+        self._database = database
+        self._blobs = blobs_dir
+        self._locks = locks_dir
+        self._clock = clock
+
+    @classmethod
+    def open(
+        cls,
+        data_dir: Path,
+        locks_dir: Path | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        steps: Sequence[migrations.Step] = migrations.STEPS,
+    ) -> Store:
+        """`locks_dir` is where live sessions are marked (default: `locks` in the data directory)."""
+        blobs_dir = data_dir / "blobs"
+        locks_dir = locks_dir or data_dir / "locks"
+        warnings = [warning for folder in (data_dir, blobs_dir, locks_dir) for warning in make_directory(folder)]
+        database, more = Database.open(data_dir / "wolo.db", steps)
+        return cls(database, blobs_dir, locks_dir, (*warnings, *more), clock)
+
+    def create(
+        self, cwd: Path | str, *, model: str = "", mode: str = "", name: str | None = None, id: str | None = None
+    ) -> SessionInfo:
+        """A new session of this directory. `name` must be free; `id` is for an import that keeps its own."""
+        now = self._clock()
+        session_id = check_id(id) if id else new_session_id(now)
+        alias = check_name(name) if name else None
+        with self._database.writing() as connection:
+            _require_free(connection, session_id, alias)
+            connection.execute(
+                "INSERT INTO sessions (id, name, cwd, model, mode, created, updated, touched) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
+                (session_id, alias, listing.directory(cwd), model, mode, now, now),
+            )
+            return _require(connection, session_id)
+
+    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+        """One transaction: when this returns all of them are on the disk; when it raises, none."""
+        bodies = [chain.encode(entry) for entry in entries]
+        now = self._clock()
+        with self._database.writing() as connection:
+            seq, prev_hash = _head(connection, session_id)
+            for entry, body in zip(entries, bodies, strict=True):
+                row = chain.link(body, seq=seq + 1, time_utc=now, prev_hash=prev_hash)
+                self._insert(connection, session_id, entry, row)
+                seq, prev_hash = row.seq, row.hash
+            _count(connection, session_id, entries, seq, now)
+
+    def load(self, session_id: str) -> Loaded:
+        """Everything that can be read. What cannot is skipped and counted, never repaired in place."""
+        entries: list[AnyEntry] = []
+        with self._database.reading() as connection:
+            info = _require(connection, session_id)
+            (head,) = connection.execute("SELECT head FROM sessions WHERE id = ?", (session_id,)).fetchone()
+            query = "SELECT seq, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries WHERE session = ? ORDER BY seq"
+            for row in connection.execute(query, (session_id,)):
+                entry = self._read(*row)
+                if entry is not None:
+                    entries.append(entry)
+        return Loaded(info, tuple(entries), max(head - len(entries), 0))
+
+    def find(self, spec: str, cwd: Path | str | None = None) -> SessionInfo:
+        """By id, name, beginning of an id or words of the title; raises SessionError when none or several match."""
+        with self._database.reading() as connection:
+            return listing.find(connection, spec, cwd)
+
+    def named(self, name: str) -> SessionInfo | None:
+        """The session with exactly this alias, or this id."""
+        with self._database.reading() as connection:
+            return listing.named(connection, name) or listing.read(connection, name)
+
+    def latest(self, cwd: Path | str) -> SessionInfo | None:
+        with self._database.reading() as connection:
+            return listing.latest(connection, cwd)
+
+    def list(self, cwd: Path | str | None = None) -> list[SessionInfo]:
+        """Newest first, of one directory or of all."""
+        with self._database.reading() as connection:
+            return [
+                listing.marked_live(info, is_held(self._lock_path(info.id))) for info in listing.newest_first(connection, cwd)
+            ]
+
+    def lock(self, session_id: str) -> SessionLock:
+        """Take the session for this process, until `release`. Raises SessionError when another one has it."""
+        return SessionLock(self._lock_path(session_id), session_id)
+
+    def rename(self, session_id: str, name: str) -> None:
+        self.append(session_id, [SettingEntry(name="name", value=name)])
+
+    def fork(self, session_id: str) -> SessionInfo:
+        """A copy that goes its own way; the original may be live."""
+        now = self._clock()
+        fork_id = new_session_id(now)
+        with self._database.writing() as connection:
+            _require(connection, session_id)
+            connection.execute(
+                "INSERT INTO sessions (id, title, cwd, model, mode, created, updated, touched, turns, parent, head) "
+                "SELECT ?, title, cwd, model, mode, ?, ?, (SELECT max(touched) + 1 FROM sessions), turns, id, head "
+                "FROM sessions WHERE id = ?",
+                (fork_id, now, now, session_id),
+            )
+            connection.execute(
+                "INSERT INTO entries (session, seq, parent, kind, time_utc, prev_hash, hash, body, blob) "
+                "SELECT ?, seq, parent, kind, time_utc, prev_hash, hash, body, blob FROM entries WHERE session = ? ORDER BY seq",
+                (fork_id, session_id),
+            )
+            connection.execute(
+                "INSERT INTO blobs (session, name) SELECT ?, name FROM blobs WHERE session = ?", (fork_id, session_id)
+            )
+            return _require(connection, fork_id)
+
+    def delete(self, session_id: str) -> None:
+        """The session, its entries and the files only it needs. One that is live is refused."""
+        with self.lock(session_id):
+            with self._database.writing() as connection:
+                _require(connection, session_id)
+                names = blobs.of(connection, session_id)
+                for table, column in (("entries", "session"), ("blobs", "session"), ("sessions", "id")):
+                    connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
+            # Files go after their rows are gone for good, and under the lock again: a crash between leaves a file too many.
+            with self._database.writing() as connection:
+                blobs.drop_unneeded(self._blobs, connection, names)
+
+    def kept_blob(self, session_id: str, name: str, data: bytes) -> Path:
+        """Keep a large output as a file of its own that can be read in pages; it lives as long as a session needs it."""
+        with self._database.writing() as connection:
+            _require(connection, session_id)
+            return blobs.keep(self._blobs, connection, session_id, data, blobs.suffix(name))
+
+    def checkpoint(self) -> None:
+        """Housekeeping for the end of a turn; nothing is lost without it."""
+        self._database.checkpoint()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _lock_path(self, session_id: str) -> Path:
+        return self._locks / f"{check_id(session_id)}.lock"
+
+    def _insert(self, connection: sqlite3.Connection, session_id: str, entry: AnyEntry, row: chain.Row) -> None:
+        kind = entry.__struct_config__.tag
+        body: str | None = row.body.decode()
+        blob: str | None = None
+        if len(row.body) > ROW_LIMIT_BYTES:
+            body, blob = None, blobs.keep(self._blobs, connection, session_id, row.body).name
+        connection.execute(
+            "INSERT INTO entries (session, seq, parent, kind, time_utc, prev_hash, hash, body, blob) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (session_id, row.seq, row.seq - 1 or None, kind, row.time_utc, row.prev_hash, row.hash, body, blob),
+        )
+
+    def _read(
+        self, seq: object, time_utc: object, prev_hash: object, digest: object, body: object, blob: object
+    ) -> AnyEntry | None:
+        """None for a row that noise on the disk has changed in any way."""
+        if isinstance(blob, str):
+            try:
+                body = (self._blobs / check_id(blob)).read_bytes()
+            except (OSError, SessionError):
+                return None
+        match seq, time_utc, prev_hash, digest, body:
+            case int(), float(), bytes(), bytes(), bytes():
+                return chain.decode(chain.Row(seq, time_utc, prev_hash, digest, body))
+        return None
+
+
+def _require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
+    info = listing.read(connection, session_id)
+    if info is None:
+        raise listing.unknown(session_id, listing.newest_first(connection, None))
+    return info
+
+
+def _require_free(connection: sqlite3.Connection, session_id: str, name: str | None) -> None:
+    if listing.read(connection, session_id):
+        raise SessionError(f"There is already a session {session_id}.", hint="Choose another id.")
+    if name and listing.named(connection, name):
+        raise SessionError(f"There is already a session named {name}.", hint=f"Go on with it (-r {name}) or choose another name.")
+
+
+def _head(connection: sqlite3.Connection, session_id: str) -> tuple[int, bytes]:
+    """Seq and hash of the entry that the next one follows."""
+    query = (
+        "SELECT head, hash FROM sessions LEFT JOIN entries ON entries.session = sessions.id AND seq = head WHERE sessions.id = ?"
+    )
+    row = connection.execute(query, (session_id,)).fetchone()
+    if row is None:
+        raise SessionError(f"Session {session_id} is gone.", hint="It was deleted; `wolo sessions list` shows what there is.")
+    return row[0], row[1] or b""
+
+
+def _count(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
+    """Keep what a listing shows up to date with the entries just added."""
+    said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
+    prompts = [message for message in said if message.role == "user"]
+    usages = [message.usage for message in said if message.usage]
+    costs = [usage.cost.total if usage.cost else None for usage in usages]
+    connection.execute(
+        "UPDATE sessions SET head = ?, updated = ?, turns = turns + ?, tokens = tokens + ?, cost = cost + ?, "
+        "title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
+        (
+            head,
+            now,
+            len(prompts),
+            sum(usage.context_tokens for usage in usages),
+            None if None in costs else sum(cost for cost in costs if cost),
+            next((title for prompt in prompts if (title := title_of(prompt.text))), ""),
+            session_id,
+        ),
+    )
+    for entry in entries:
+        if isinstance(entry, SettingEntry) and entry.name in _SETTINGS:
+            _set(connection, session_id, entry)
+    # An index entry less to write for the usual case, the same session again.
+    connection.execute(
+        "UPDATE sessions SET touched = (SELECT max(touched) + 1 FROM sessions) "
+        "WHERE id = ? AND touched < (SELECT max(touched) FROM sessions)",
+        (session_id,),
+    )
+
+
+def _set(connection: sqlite3.Connection, session_id: str, entry: SettingEntry) -> None:
+    value = entry.value
+    if entry.name == "name":
+        value = check_name(value)
+        holder = listing.named(connection, value)
+        if holder and holder.id != session_id:
+            raise SessionError(f"Session {holder.id} is already named {value}.", hint="Choose another name.")
+    elif entry.name == "title":
+        value = title_of(value)
+    connection.execute(f"UPDATE sessions SET {entry.name} = ? WHERE id = ?", (value, session_id))

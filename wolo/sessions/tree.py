@@ -1,0 +1,77 @@
+"""Entries folded into the messages of a conversation: in memory only, the store is never rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, ToolPart
+from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
+
+
+def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
+    """What was said, for a conversation that goes on: nothing in it is still running."""
+    fold = _Fold()
+    for entry in entries:
+        fold.add(entry)
+    return fold.finish()
+
+
+def settings(entries: Iterable[AnyEntry]) -> dict[str, str]:
+    """The last value of each setting that was changed along the way: `model`, `mode`, `name`, `title`."""
+    return {entry.name: entry.value for entry in entries if isinstance(entry, SettingEntry)}
+
+
+class _Fold:
+    def __init__(self) -> None:
+        self._messages: dict[str, Message] = {}
+        self._partial_id = ""
+        self._pieces: list[str] = []
+
+    def add(self, entry: AnyEntry) -> None:
+        if isinstance(entry, PartialEntry):
+            self._add_partial(entry)
+        elif isinstance(entry, MessageEntry):
+            self._settle_partial(entry.message)
+            self._messages[entry.message.id] = entry.message
+        elif isinstance(entry, ResultsEntry) and entry.message_id in self._messages:
+            self._messages[entry.message_id] = self._messages[entry.message_id].with_parts(entry.parts)
+
+    def finish(self) -> tuple[Message, ...]:
+        self._settle_partial(None)
+        return tuple(_settled(message) for message in self._messages.values())
+
+    def _add_partial(self, entry: PartialEntry) -> None:
+        if entry.message_id != self._partial_id or not entry.text:
+            # Another id is another attempt: nothing of a broken one counts as said.
+            self._pieces.clear()
+        self._partial_id = entry.message_id
+        self._pieces.append(entry.text)
+
+    def _settle_partial(self, following: Message | None) -> None:
+        """An answer supersedes what was streamed before it; what nothing followed was cut off by a crash."""
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if not text or (following is not None and following.role == "assistant"):
+            return
+        before = next(reversed(self._messages.values()), None)
+        self._messages[self._partial_id] = Message(
+            id=self._partial_id,
+            role="assistant",
+            parts=(TextPart(id=f"{self._partial_id}_text", text=text),),
+            timestamp=before.timestamp if before else 0.0,
+            finish_reason="interrupted",
+        )
+
+
+def _settled(message: Message) -> Message:
+    unsettled = [part for part in message.calls if part.status in ("pending", "running")]
+    return message.with_parts(_stopped(part) for part in unsettled) if unsettled else message
+
+
+def _stopped(part: ToolPart) -> ToolPart:
+    """A call whose end is not on record. What was allowed at once may have begun the moment its message was kept."""
+    began = part.status == "running" or part.metadata.get("verdict") == "allow"
+    return replace(part, status="failed", outcome="interrupted" if began else "never_started")
