@@ -27,6 +27,7 @@ WAL_LIMIT_BYTES = 8 * 1024 * 1024
 """A commit that leaves the write-ahead log longer than this copies it into the database."""
 
 _BUSY_MS = 5000
+_READER_WAIT_MS = 50
 
 
 class Database:
@@ -115,9 +116,12 @@ def _lock_path(path: Path) -> Path:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    # A full disk is no harm here: what was committed stays in the log.
+    # Neither a full disk nor a reader in the way is any harm here: what was committed stays in the log.
+    # TRUNCATE, so that the size of the log says how much of it is still to be copied.
     with suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        connection.execute(f"PRAGMA busy_timeout = {_READER_WAIT_MS}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
 
 
 def _close(connection: sqlite3.Connection, lock: Path) -> None:
