@@ -25,7 +25,12 @@ def keep(folder: Path, connection: sqlite3.Connection, session_id: str, data: by
     return path
 
 
+def has_unfinished(folder: Path) -> bool:
+    return (folder / INCOMING).exists()
+
+
 def clear_unfinished(folder: Path) -> None:
+    """Inside a write transaction: what a writer that died has left behind."""
     (folder / INCOMING).unlink(missing_ok=True)
 
 

@@ -18,6 +18,7 @@ from threading import RLock
 from wolo.errors import SessionError
 from wolo.sessions import migrations
 from wolo.sessions.faults import damaged, explain
+from wolo.sessions.filesystem import is_remote
 from wolo.sessions.locks import held
 from wolo.sessions.private import check_file, sync_directory
 
@@ -54,11 +55,10 @@ class Database:
             with held(lock):
                 if not path.exists():
                     _create(path, len(steps) + 1)
-                version = _inspect(path, len(steps) + 1)
+                _inspect(path, len(steps) + 1)
                 connection = _connect(path)
                 try:
-                    if version <= len(steps):
-                        warnings.append(migrations.migrate(connection, path, version, steps))
+                    warnings += _prepare(connection, path, steps)
                 except BaseException:
                     connection.close()
                     raise
@@ -172,43 +172,50 @@ def _create(path: Path, version: int) -> None:
     fresh.chmod(0o600)  # SQLite gives the log and the shared memory the mode of the database
     connection = _connect(fresh)
     try:
-        connection.executescript(Path(__file__).with_name("schema.sql").read_text("utf-8"))
+        schema = Path(__file__).with_name("schema.sql").read_text("utf-8")
+        connection.executescript(f"BEGIN; {schema}; COMMIT")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {version}")
-        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if not is_remote(path.parent):
+            # SQLite itself stays with the rollback journal where it cannot share memory.
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
     finally:
         connection.close()
-    if mode != ("wal",):
-        fresh.unlink()
-        raise SessionError(
-            f"The file system of {path.parent} cannot keep a session database.",
-            hint="Set WOLO_HOME to a directory on a local disk, or keep nothing with --no-session.",
-        )
     fresh.rename(path)
     sync_directory(path.parent)
 
 
-def _inspect(path: Path, known: int) -> int:
-    """The version of the file, read without changing a byte of it."""
-    # Through SQLite and not with open(): closing any other descriptor of the file would drop this process's locks on it.
-    version = _peek(path, "mode=ro&immutable=1")
-    log = path.with_name(f"{path.name}-wal")
-    if log.exists() and log.stat().st_size:
-        version = _peek(path, "mode=ro")
-    if version > known:
-        raise SessionError(
-            f"{path} was written by a newer wolo (its format is {version}, this one knows {known}).",
-            hint="Upgrade wolo. The file was not touched.",
-        )
-    return version
-
-
-def _peek(path: Path, how: str) -> int:
+def _inspect(path: Path, known: int) -> None:
+    """Refuse what is no database, not ours or newer than this wolo, without changing a byte of it."""
     if path.stat().st_size == 0:
         raise damaged(path, "the file is empty")
+    # Through SQLite and not with open(): closing any other descriptor of the file would drop this process's locks on it.
+    # `immutable` leaves no trace, but does not see the log, and a checkpoint that was cut short leaves half the truth there.
+    log = path.with_name(f"{path.name}-wal")
+    how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID or version < 1:
         raise damaged(path, "it is not a session database of wolo")
-    return int(version)
+    if version > known:
+        raise SessionError(
+            f"{path} was written by a newer wolo (its format is {version}, this one knows {known}).",
+            hint="Upgrade wolo. The file was not touched.",
+        )
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[migrations.Step]) -> list[str]:
+    """What a connection needs to know about the file it has opened."""
+    warnings = []
+    (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if journal != "wal":
+        # With a rollback journal only EXTRA also makes the journal's removal last.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        warnings.append(
+            f"{path.parent} is not a local disk: sessions are kept there more slowly. WOLO_HOME can name another place."
+        )
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version <= len(steps):
+        warnings.append(migrations.migrate(connection, path, version, steps))
+    return warnings

@@ -62,16 +62,18 @@ class Store:
     def open(
         cls,
         data_dir: Path,
-        locks_dir: Path | None = None,
         *,
         clock: Callable[[], float] = time.time,
         steps: Sequence[migrations.Step] = migrations.STEPS,
     ) -> Store:
-        """`locks_dir` is where live sessions are marked (default: `locks` in the data directory)."""
-        blobs_dir = data_dir / "blobs"
-        locks_dir = locks_dir or data_dir / "locks"
+        """Creates what is missing. `steps` are the schema migrations this program knows."""
+        # Live sessions are marked beside the data: whoever shares the sessions shares their locks, too.
+        blobs_dir, locks_dir = data_dir / "blobs", data_dir / "locks"
         warnings = [warning for folder in (data_dir, blobs_dir, locks_dir) for warning in make_directory(folder)]
         database, more = Database.open(data_dir / "wolo.db", steps)
+        if blobs.has_unfinished(blobs_dir):
+            with database.writing():
+                blobs.clear_unfinished(blobs_dir)
         return cls(database, blobs_dir, locks_dir, (*warnings, *more), clock)
 
     def create(
