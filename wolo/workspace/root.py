@@ -103,7 +103,7 @@ def _refuse_unusable(given: str) -> None:
 
 def _refuse_link_loop(path: Path, given: str) -> None:
     try:
-        os.stat(path, follow_symlinks=True)
+        path.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ToolError(f"`{given}` is a link that leads back to itself.") from error

@@ -1,0 +1,309 @@
+"""Writing a file so that it is always the old one or the new one, and nobody's change is lost."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+from wolo.workspace.opening import open_folder, open_regular_in, read_all
+
+_LOCK_WAIT_S = 4.0
+_NO_RENAME = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
+"""The folder, not the file, refuses: a read-only folder, a sticky one, a file mounted over its place."""
+_NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+_UNLIMITED = sys.maxsize
+
+
+class FileChanged(ToolError):
+    """The file is not what it was when the new content was worked out; nothing was written."""
+
+
+class Written(NamedTuple):
+    hash: str
+    created: bool
+    links: int
+    """More than 1: other names of the old file keep its old content."""
+
+
+def content_hash(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None) -> Written:
+    """Puts `data` at the real `path`, whose content must still hash to `expected` (None: it must not exist).
+
+    Mode, owner and extended attributes stay; a new file gets the user's umask and missing folders are made.
+    Raises FileChanged, ToolError or OSError; then the file is as before and nothing is left behind.
+    """
+    created: list[Path] = []
+    with _locked(path, locks) as journal:
+        try:
+            folder = open_folder(path.parent, created=created)
+            try:
+                return _Save(folder, path, data, expected, journal).run()
+            finally:
+                os.close(folder)
+        except BaseException:
+            for made in reversed(created):
+                with suppress(OSError):
+                    made.rmdir()
+            raise
+
+
+class _Save:
+    """One write, inside an open folder and under the file's lock."""
+
+    def __init__(self, folder: int, path: Path, data: bytes, expected: str | None, journal: int | None) -> None:
+        self.folder = folder
+        self.name = path.name
+        self.path = path
+        self.data = data
+        self.expected = expected
+        self.journal = journal
+
+    def run(self) -> Written:
+        old = self._open_expected()
+        if old is None:
+            self._put(None)
+            return Written(content_hash(self.data), True, 1)
+        try:
+            status = os.fstat(old)
+            self._refuse_read_only(status)
+            try:
+                self._put(old)
+                return Written(content_hash(self.data), False, status.st_nlink)
+            except OSError as error:
+                if error.errno not in _NO_RENAME:
+                    raise
+            self._overwrite()
+            return Written(content_hash(self.data), False, 1)
+        finally:
+            os.close(old)
+
+    def _open_expected(self) -> int | None:
+        try:
+            handle = open_regular_in(self.folder, self.name)
+        except FileNotFoundError:
+            if self.expected is None:
+                return None
+            raise FileChanged("The file was deleted in the meantime.") from None
+        try:
+            if self.expected is None:
+                raise FileChanged("A file of this name appeared in the meantime.")
+            if content_hash(read_all(handle, _UNLIMITED)) != self.expected:
+                raise FileChanged("The file was changed in the meantime.")
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+    def _refuse_read_only(self, status: os.stat_result) -> None:
+        # Root may write anything; a file without any write bit was closed on purpose all the same.
+        marked = not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+        if marked or not os.access(self.name, os.W_OK, dir_fd=self.folder):
+            raise ToolError("The file is read-only; make it writable first if it is meant to be changed.")
+
+    def _put(self, old: int | None) -> None:
+        """Writes a temporary file beside the target and moves it into place."""
+        temporary = f".wolo-{os.urandom(8).hex()}.tmp"
+        self._note(temporary)
+        # A new file is made with the widest mode: the kernel applies umask and default ACL, as for any program.
+        mode = 0o666 if old is None else 0o600
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(temporary, flags, mode, dir_fd=self.folder)
+        try:
+            try:
+                _write_all(handle, self.data)
+                if old is not None:
+                    _dress_alike(handle, old)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            if old is None:
+                self._place_new(temporary)
+            else:
+                self._place_over(temporary)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=self.folder)
+            raise
+        _sync_folder(self.folder)
+
+    def _place_new(self, temporary: str) -> None:
+        """A link, not a rename: a file that appeared in this very moment is not overwritten."""
+        try:
+            os.link(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder, follow_symlinks=False)
+        except FileExistsError:
+            raise FileChanged("A file of this name appeared in the meantime.") from None
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            self._place_over(temporary)
+        else:
+            os.unlink(temporary, dir_fd=self.folder)
+
+    def _place_over(self, temporary: str) -> None:
+        if (handle := self._open_expected()) is not None:
+            os.close(handle)
+        os.rename(temporary, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
+
+    def _overwrite(self) -> None:
+        """In place, for a writable file in a folder that is not; a failure puts the old content back."""
+        handle = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
+        try:
+            before = read_all(handle, _UNLIMITED)
+            if content_hash(before) != self.expected:
+                raise FileChanged("The file was changed in the meantime.")
+            try:
+                _write_over(handle, self.data)
+            except BaseException:
+                _write_over(handle, before)
+                raise
+        finally:
+            os.close(handle)
+
+    def _note(self, temporary: str) -> None:
+        """So that the next wolo can remove the temporary file if this one is killed here."""
+        if self.journal is not None:
+            os.pwrite(self.journal, os.fsencode(self.path.with_name(temporary)), 0)
+
+
+def clear_leftovers(locks: Path) -> None:
+    """Removes what a killed wolo left behind: a lock file that nobody holds, and the temporary file it names."""
+    try:
+        names = [name for name in os.listdir(locks) if name.endswith(".lock")]  # noqa: PTH208  # once at every start
+    except OSError:
+        return
+    for name in names:
+        with suppress(OSError):
+            handle = os.open(locks / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if _try_lock(handle):
+                    _remove_noted(handle)
+                    (locks / name).unlink()
+            finally:
+                os.close(handle)
+
+
+@contextmanager
+def _locked(path: Path, locks: Path) -> Iterator[int | None]:
+    """Holds the lock of one file; yields its handle, or None where locks cannot be kept (the hash check still holds)."""
+    lock = locks / f"{content_hash(os.fsencode(path))[:32]}.lock"
+    handle = _take_lock(lock)
+    if handle is None:
+        yield None
+        return
+    try:
+        _remove_noted(handle)
+        yield handle
+    finally:
+        # Removed while still held: whoever waits sees that its handle is no longer the file on disk, and tries again.
+        with suppress(OSError):
+            lock.unlink()
+        os.close(handle)
+
+
+def _take_lock(lock: Path) -> int | None:
+    deadline = time.monotonic() + _LOCK_WAIT_S
+    pause_s = 0.001
+    while True:
+        try:
+            handle = _open_lock(lock)
+            if _try_lock(handle) and _is_on_disk(handle, lock):
+                return handle
+        except OSError:
+            return None
+        os.close(handle)
+        if time.monotonic() > deadline:
+            raise ToolError("Another program holds the lock of this file; nothing was changed. Try again later.")
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 2, 0.05)
+
+
+def _open_lock(lock: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(lock, flags, 0o600)
+    except FileNotFoundError:
+        for folder in (*reversed(lock.parent.parents), lock.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return os.open(lock, flags, 0o600)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # A file system without locks: the hash check still holds.
+        return error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+    return True
+
+
+def _is_on_disk(handle: int, lock: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), lock.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_noted(journal: int) -> None:
+    noted = Path(os.fsdecode(os.pread(journal, 1 << 16, 0)))
+    if noted.name.startswith(".wolo-") and noted.suffix == ".tmp":
+        with suppress(OSError):
+            noted.unlink()
+    os.ftruncate(journal, 0)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+
+
+def _write_over(handle: int, data: bytes) -> None:
+    os.lseek(handle, 0, os.SEEK_SET)
+    _write_all(handle, data)
+    os.ftruncate(handle, len(data))
+    os.fsync(handle)
+
+
+def _dress_alike(new: int, old: int) -> None:
+    """Gives the new file the owner, the attributes (ACLs are among them on Linux) and the mode of the old one."""
+    status = os.fstat(old)
+    mode = stat.S_IMODE(status.st_mode)
+    try:
+        os.fchown(new, status.st_uid, status.st_gid)
+    except OSError:
+        mode &= 0o777  # set-id bits must not pass to another owner
+        try:
+            os.fchown(new, -1, status.st_gid)
+        except OSError:
+            # Another group must not get what this file grants to its own.
+            mode = mode & 0o707 | (mode & 0o007) << 3
+    if sys.platform == "linux":
+        for name in os.listxattr(old):
+            with suppress(OSError):
+                os.setxattr(new, name, os.getxattr(old, name))
+    os.fchmod(new, mode)
+
+
+def _sync_folder(folder: int) -> None:
+    # The walking handle cannot be synced; some file systems cannot sync a folder at all.
+    with suppress(OSError):
+        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

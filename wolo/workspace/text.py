@@ -1,0 +1,173 @@
+"""Text and its bytes: which encoding a file is in, and how to change a piece without touching the rest.
+
+An encoding is guessed only to show text and to write new characters. Whatever the guess, bytes outside a replaced piece
+are copied, never encoded again; so a wrong guess can refuse a change but cannot damage a file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8", "UTF-8 with BOM"),
+    (codecs.BOM_UTF32_LE, "utf-32-le", "UTF-32 LE"),  # before UTF-16: its mark begins with the same bytes
+    (codecs.BOM_UTF32_BE, "utf-32-be", "UTF-32 BE"),
+    (codecs.BOM_UTF16_LE, "utf-16-le", "UTF-16 LE"),
+    (codecs.BOM_UTF16_BE, "utf-16-be", "UTF-16 BE"),
+)
+_SAMPLE_BYTES = 64 * 1024
+_DECLARED = re.compile(rb"""(?:coding|charset|encoding)["']?\s*[=:]\s*["']?([A-Za-z0-9][-\w.]*)""")
+_UNSUITABLE = re.compile(r"utf|iso2022|idna|punycode|raw_unicode|unicode_escape|mbcs|oem|undefined|hz")
+"""Stateful codecs and those that are not about characters."""
+_MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_GBK_PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
+_GBK_USUAL = re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]")
+_JIS_PAIR = re.compile(rb"[\x81-\x9f\xe0-\xfc][\x40-\xfc]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_JIS_USUAL = re.compile(rb"[\x81\x82\x88-\x97][\x80-\xfc]|\x83[\x40-\x96]")
+
+
+class Encoding(NamedTuple):
+    codec: str
+    label: str = "UTF-8"
+    """As people call it."""
+    bom: bytes = b""
+    errors: str = "strict"
+    """How bytes that are no character get through: `surrogateescape` and `surrogatepass` give them back as they were."""
+
+    def decode(self, data: bytes) -> str:
+        return data[len(self.bom) :].decode(self.codec, self.errors)
+
+    def encode(self, text: str) -> bytes:
+        """New text, without the mark. Raises ToolError that names the first character the encoding does not have."""
+        try:
+            return text.encode(self.codec)
+        except UnicodeEncodeError as error:
+            letter = text[error.start]
+            shown = f"`{letter}` (U+{ord(letter):04X})" if letter.isprintable() else f"U+{ord(letter):04X}"
+            raise ToolError(f"The file is {self.label}, which cannot hold {shown}; nothing was changed.") from error
+
+    def size(self, text: str) -> int:
+        """Bytes of a piece of decoded text in the file."""
+        return len(text.encode(self.codec, self.errors))
+
+    def fits(self, data: bytes) -> bool:
+        """Whether `data` decodes, and places in the text can be told from places in the bytes."""
+        try:
+            return self.size(self.decode(data)) == len(data) - len(self.bom)
+        except (UnicodeError, LookupError):
+            return False
+
+
+UTF8 = Encoding("utf-8")
+_DAMAGED_UTF8 = Encoding("utf-8", "UTF-8 with invalid bytes", errors="surrogateescape")
+_WESTERN = Encoding("cp1252", "Windows-1252", errors="surrogateescape")
+_LATIN1 = Encoding("latin-1", "Latin-1")
+
+
+def find_encoding(data: bytes) -> Encoding | None:
+    """None: not text. `data` is the whole file; its beginning will do where only reading is meant."""
+    for bom, codec, label in _BOMS:
+        marked = Encoding(codec, label, bom, "surrogateescape" if codec == "utf-8" else "surrogatepass")
+        if data.startswith(bom) and marked.fits(data):
+            return marked
+    if b"\0" in data[:_SAMPLE_BYTES]:
+        return _unmarked_utf16(data)
+    declared = _declared(data)
+    if data.isascii():
+        return declared or UTF8
+    if UTF8.fits(data):
+        return UTF8
+    return declared or _guess(data)
+
+
+def splice(data: bytes, encoding: Encoding, text: str, pieces: Sequence[tuple[int, int, str]]) -> bytes:
+    """`data` with pieces of its decoded `text` replaced: (start, end, new), in order and apart from each other."""
+    out = bytearray()
+    done_bytes, done_text = 0, 0
+    position = len(encoding.bom)
+    for start, end, new in pieces:
+        begin = position + encoding.size(text[done_text:start])
+        position = begin + encoding.size(text[start:end])
+        if data[begin:position].decode(encoding.codec, encoding.errors) != text[start:end]:
+            raise ToolError(f"The text cannot be placed in the bytes of the file ({encoding.label}); nothing was changed.")
+        out += data[done_bytes:begin] + encoding.encode(new)
+        done_bytes, done_text = position, end
+    return bytes(out + data[done_bytes:])
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their endings: LF or CRLF, and CR only in a text that has no LF.
+
+    What else `str.splitlines` splits at (form feed, U+2028) stays inside a line, as in every editor.
+    """
+    end = "\r" if "\r" in text and "\n" not in text else "\n"
+    lines = [line + end for line in text.split(end)]
+    last = lines.pop()[: -len(end)]
+    return [*lines, last] if last else lines
+
+
+def newline_name(text: str) -> str:
+    """How the lines end: `LF`, `CRLF`, `CR`, or `mixed`; empty when there is no line ending."""
+    pairs, feeds = text.count("\r\n"), text.count("\n")
+    if not feeds:
+        return "CR" if "\r" in text else ""
+    return "LF" if not pairs else "CRLF" if pairs == feeds else "mixed"
+
+
+def printable(text: str) -> str:
+    """`text` as it may be sent: bytes that were no character become U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _unmarked_utf16(data: bytes) -> Encoding | None:
+    """Mostly ASCII in two bytes a character shows as NUL in every second place."""
+    sample = data[:4096]
+    even, odd = sample[::2].count(0), sample[1::2].count(0)
+    many, few = len(sample) * 0.35, len(sample) * 0.02
+    if odd > many and even <= few:
+        guess = Encoding("utf-16-le", "UTF-16 LE without BOM", errors="surrogatepass")
+    elif even > many and odd <= few:
+        guess = Encoding("utf-16-be", "UTF-16 BE without BOM", errors="surrogatepass")
+    else:
+        return None
+    return guess if guess.fits(data) else None
+
+
+def _declared(data: bytes) -> Encoding | None:
+    """What the file says of itself: a coding line, an XML or HTML header."""
+    if not (found := _DECLARED.search(data[:1024])):
+        return None
+    try:
+        name = codecs.lookup(found[1].decode()).name
+        ascii_stays = bytes(range(128)).decode(name) == bytes(range(128)).decode("ascii")
+    except (LookupError, UnicodeError, TypeError):
+        return None
+    if not ascii_stays or _UNSUITABLE.match(name.replace("-", "")) or name == "ascii":
+        return None
+    encoding = Encoding(name, name)
+    return encoding if encoding.fits(data) else None
+
+
+def _guess(data: bytes) -> Encoding:
+    sample = data[:_SAMPLE_BYTES]
+    for codec, label, pair, usual in (("gbk", "GBK", _GBK_PAIR, _GBK_USUAL), ("cp932", "Shift-JIS", _JIS_PAIR, _JIS_USUAL)):
+        pairs = pair.findall(sample)
+        encoding = Encoding(codec, label)
+        # Western text can pass for either by accident, but not with characters that are common there.
+        if pairs and sum(map(bool, map(usual.match, pairs))) >= 0.4 * len(pairs) and encoding.fits(data):
+            return encoding
+    if _mostly_utf8(sample):
+        return _DAMAGED_UTF8
+    return _LATIN1 if not re.search(rb"[\x80-\x9f]", data) else _WESTERN
+
+
+def _mostly_utf8(sample: bytes) -> bool:
+    characters = len(_MULTIBYTE_UTF8.findall(sample))
+    strays = sum(1 for letter in sample.decode("utf-8", "surrogateescape") if "\udc80" <= letter <= "\udcff")
+    return characters >= max(strays, 1)
