@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Iterable
+from typing import Any
 
-from wolo.messages.message import FinishReason, Usage
-from wolo.messages.parts import Blob
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.messages.arguments import Unreadable, read_arguments
+from wolo.messages.message import FinishReason, Message, Producer, Usage
+from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
 
 
 class TextDelta(Struct, frozen=True):
@@ -16,6 +21,8 @@ class ThinkingDelta(Struct, frozen=True):
     text: str
     field: str = "reasoning_content"
     blobs: tuple[Blob, ...] = ()
+    takes_text: bool = False
+    """All text of this answer so far was thinking as well: only now its closing tag came."""
 
 
 class CallDelta(Struct, frozen=True, omit_defaults=True):
@@ -47,3 +54,188 @@ class FinishDelta(Struct, frozen=True):
 
 
 Delta = TextDelta | ThinkingDelta | CallDelta | UsageDelta | FinishDelta
+
+NEVER_STARTED = "The answer ended before this call was complete. It was never started and had no effects."
+REFUSED = "The provider's content filter stopped the answer. This call was never started and had no effects."
+
+
+class Assembler:
+    """Takes the deltas of one attempt in order; `message` may be asked for at any time and as often as needed."""
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self.finish: FinishDelta | None = None
+        """None until the provider said that the answer is complete."""
+        self._pieces: list[_Text | _Thinking | _Call] = []
+        self._calls: dict[int, _Call] = {}
+        self._text: list[str] | None = None
+        """The fragments of the text that is being written, if it is text."""
+
+    def add(self, deltas: Iterable[Delta]) -> None:
+        text = self._text
+        for delta in deltas:
+            if type(delta) is TextDelta:
+                if text is None:
+                    text = self._begin_text()
+                text.append(delta.text)
+            else:
+                self._add_other(delta)
+                text = self._text
+
+    def message(self, *, message_id: str = "", producer: Producer | None = None) -> Message:
+        """The answer as far as it came; `finished` when the provider said so.
+
+        Calls are pending, but for those that must not run: their arguments cannot be read (`invalid`), the answer hit the
+        output limit (`cut_off`), it was refused or it ended early (`never_started`). These have failed already.
+        """
+        calls = self._tool_parts()
+        parts: list[AnyPart | None] = [calls.get(piece) if isinstance(piece, _Call) else piece.part() for piece in self._pieces]
+        return Message(
+            id=message_id or new_id("msg"),
+            role="assistant",
+            parts=[part for part in parts if part is not None],
+            finished=self.finish is not None,
+            finish_reason=self.finish.reason if self.finish else "",
+            usage=self.usage,
+            producer=producer,
+        )
+
+    def _begin_text(self) -> list[str]:
+        piece = _Text()
+        self._pieces.append(piece)
+        self._text = piece.fragments
+        return piece.fragments
+
+    def _add_other(self, delta: Delta) -> None:
+        match delta:
+            case ThinkingDelta():
+                self._add_thinking(delta)
+            case CallDelta():
+                self._add_call(delta)
+            case UsageDelta():
+                self.usage = delta.usage
+            case FinishDelta():
+                self.finish = delta
+            case TextDelta():
+                self.add((delta,))
+
+    def _add_thinking(self, delta: ThinkingDelta) -> None:
+        self._text = None
+        if delta.takes_text:
+            self._pieces = [piece.as_thinking(delta.field) if isinstance(piece, _Text) else piece for piece in self._pieces]
+        last = self._pieces[-1] if self._pieces else None
+        if not isinstance(last, _Thinking) or last.field != delta.field:
+            last = _Thinking(delta.field)
+            self._pieces.append(last)
+        last.fragments.append(delta.text)
+        last.blobs.extend(delta.blobs)
+
+    def _add_call(self, delta: CallDelta) -> None:
+        call = self._calls.get(delta.slot)
+        if call is None:
+            call = self._calls[delta.slot] = _Call()
+            self._pieces.append(call)
+            self._text = None
+        call.call_id = delta.call_id or call.call_id
+        call.tool = delta.tool or call.tool
+        call.item_id = delta.item_id or call.item_id
+        call.fragments.append(delta.arguments)
+        call.blobs.extend(delta.blobs)
+
+    def _tool_parts(self) -> dict[_Call, ToolPart]:
+        """One for each call, except that a call which repeats an earlier one to the letter is the same call."""
+        taken: set[str] = set()
+        seen: set[tuple[str, str, str]] = set()
+        parts: dict[_Call, ToolPart] = {}
+        for call in self._calls.values():
+            same = (call.call_id, call.tool, "".join(call.fragments))
+            if call.call_id and same in seen:
+                continue
+            seen.add(same)
+            call_id = _unique(call.call_id, taken)
+            taken.add(call_id)
+            parts[call] = self._ended_early(replace(call.part(), call_id=call_id))
+        return parts
+
+    def _ended_early(self, part: ToolPart) -> ToolPart:
+        """What was cut is not judged by its arguments: that they do not parse is no mistake of the model."""
+        if self.finish is None:
+            return _failed(part, "never_started", NEVER_STARTED)
+        if self.finish.reason == "length":
+            return _failed(part, "cut_off", _cut_off(self.usage))
+        if self.finish.reason == "refused":
+            return _failed(part, "never_started", REFUSED)
+        return part
+
+
+class _Text:
+    def __init__(self) -> None:
+        self.fragments: list[str] = []
+
+    def part(self) -> TextPart | None:
+        text = whole("".join(self.fragments))
+        return TextPart(text=text) if text else None
+
+    def as_thinking(self, field: str) -> _Thinking:
+        thinking = _Thinking(field)
+        thinking.fragments = self.fragments
+        return thinking
+
+
+class _Thinking:
+    def __init__(self, field: str) -> None:
+        self.field = field
+        self.fragments: list[str] = []
+        self.blobs: list[Blob] = []
+
+    def part(self) -> ThinkingPart | None:
+        text = whole("".join(self.fragments))
+        return ThinkingPart(text=text, field=self.field, blobs=tuple(self.blobs)) if text or self.blobs else None
+
+
+class _Call:
+    def __init__(self) -> None:
+        self.id = new_id("call")
+        self.call_id = ""
+        self.tool = ""
+        self.item_id = ""
+        self.fragments: list[str] = []
+        self.blobs: list[Blob] = []
+
+    def part(self) -> ToolPart:
+        raw = "".join(self.fragments)
+        known: dict[str, Any] = {"id": self.id, "tool": whole(self.tool), "raw_input": whole(raw)}
+        part = ToolPart(**known, item_id=self.item_id, blobs=tuple(self.blobs))
+        try:
+            return replace(part, input=read_arguments(raw))
+        except Unreadable as reason:
+            told = f"The arguments of {part.tool or 'a call without a tool name'} are {reason}."
+            return _failed(part, "invalid", f"{told} Nothing was run. Send the call again with one complete JSON object.")
+
+
+def whole(text: str) -> str:
+    """The same text with no halves of characters: pairs of surrogates joined, lone ones replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _failed(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
+    return replace(part, status="failed", outcome=outcome, output=output)
+
+
+def _cut_off(usage: Usage | None) -> str:
+    limit = f" after {usage.output_tokens} tokens" if usage and usage.output_tokens else ""
+    return f"The answer was cut off at the output limit{limit}, so this call was not run. Split the work into smaller steps."
+
+
+def _unique(call_id: str, taken: set[str]) -> str:
+    """Empty ids stay empty: the part's own id serves."""
+    if not call_id or call_id not in taken:
+        return call_id
+    number = 2
+    while f"{call_id}_{number}" in taken:
+        number += 1
+    return f"{call_id}_{number}"

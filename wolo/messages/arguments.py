@@ -1,0 +1,105 @@
+"""The argument text of a tool call, read once: an object, or a sentence for the model about what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+MAX_DEPTH = 100
+MAX_CHARACTERS = 16_000_000
+NEAR_CHARACTERS = 20
+"""How much of the text is shown on either side of a mistake."""
+
+
+class Unreadable(Exception):
+    """The message tells the reason and the place."""
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Raises Unreadable. Nothing at all means no arguments.
+
+    Two repairs are made, because neither can change what was meant: control characters that stand literally inside strings,
+    and one level of double encoding. Whatever else is wrong goes back to the model.
+    """
+    stripped = text.strip()
+    if stripped in ("", "null"):
+        return {}
+    if len(stripped) > MAX_CHARACTERS:
+        raise Unreadable(f"not usable: {len(stripped)} characters are too many")
+    value = _parse(stripped)
+    if isinstance(value, str):
+        value = _parse(value.strip())
+    if not isinstance(value, dict):
+        raise Unreadable(f"not a JSON object but {_kind(value)}, near {_near(stripped, 0)}")
+    _check(value, stripped)
+    return value
+
+
+def _parse(text: str) -> Any:
+    try:
+        return _decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise Unreadable(_not_json(error.msg, text, error.pos)) from None
+    except _NoNumber as error:
+        raise Unreadable(_not_json(f"{error} is not a JSON number", text, text.find(str(error)))) from None
+    except RecursionError:
+        raise Unreadable(_too_deep(text)) from None
+    except ValueError:  # Python refuses to read integers of thousands of digits
+        raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}") from None
+
+
+class _NoNumber(Exception):
+    pass
+
+
+def _refuse_constant(name: str) -> Any:
+    raise _NoNumber(name)
+
+
+_decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+
+
+def _check(root: Any, text: str) -> None:
+    """What JSON allows and the rest of the world does not: endless nesting, numbers without bounds, halves of characters."""
+    waiting = [(root, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise Unreadable(_too_deep(text))
+        if isinstance(value, dict):
+            waiting.extend((each, depth + 1) for pair in value.items() for each in pair)
+        elif isinstance(value, list):
+            waiting.extend((each, depth + 1) for each in value)
+        elif isinstance(value, str):
+            _check_characters(value)
+        elif isinstance(value, int | float) and (not math.isfinite(value) or abs(value) >= 1 << 64 and isinstance(value, int)):
+            raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}")
+
+
+def _check_characters(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Unreadable(
+            f"not valid text: half of a surrogate pair at character {error.start + 1} of {_near(text, error.start)}"
+        ) from None
+
+
+def _not_json(reason: str, text: str, position: int) -> str:
+    return f"not valid JSON: {reason} at character {position + 1} of {len(text)}, near {_near(text, position)}"
+
+
+def _too_deep(text: str) -> str:
+    return f"not usable: nested more than {MAX_DEPTH} levels deep, near {_near(text, 0)}"
+
+
+def _near(text: str, position: int) -> str:
+    start, end = max(position - NEAR_CHARACTERS, 0), position + NEAR_CHARACTERS
+    snippet = text[start:end].encode("utf-8", "replace").decode()
+    return f"{'…' if start else ''}{snippet!r}{'…' if end < len(text) else ''}"
+
+
+def _kind(value: Any) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "null")
