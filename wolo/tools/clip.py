@@ -1,0 +1,138 @@
+"""What programs print, made fit to read: control codes removed, long output cut in the middle and kept whole in a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_LINES = 1000
+MAX_BYTES = 30_000
+
+_BLOCK_BYTES = 256 * 1024
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor movements
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)?"  # titles, links, device strings
+    r"|\x1b[ -/]*[0-~]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    text: str
+    omitted_lines: int = 0
+    omitted_bytes: int = 0
+
+    @property
+    def is_cut(self) -> bool:
+        return self.omitted_bytes > 0
+
+
+def clean(data: bytes) -> bytes:
+    """As a person would see it in a terminal that has finished: UTF-8, no escapes, progress bars in their last state."""
+    return b"".join(_clean_block(block) for block in _blocks(data))
+
+
+def clip(data: bytes, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES) -> Clipped:
+    """Both ends of a text in UTF-8, cut at line ends where that is possible."""
+    if len(data) <= max_bytes and data.count(b"\n") <= max_lines:
+        return Clipped(data.decode(errors="replace"))
+    head = _first_lines(data[: max_bytes // 2], max_lines // 2)
+    tail = _last_lines(data[max(len(head), len(data) - max_bytes // 2) :], max_lines // 2)
+    omitted = data[len(head) : len(data) - len(tail)]
+    lines = omitted.count(b"\n")
+    left_out = f"{lines:,} lines, {_size(len(omitted))}" if lines else _size(len(omitted))
+    text = f"{_whole_line(head.decode(errors='replace'))}[… {left_out} left out …]\n{tail.decode(errors='replace')}"
+    return Clipped(text, lines, len(omitted))
+
+
+def clip_and_keep(
+    data: bytes,
+    *,
+    name: str,
+    keep: Callable[[str, bytes], Path],
+    max_lines: int = MAX_LINES,
+    max_bytes: int = MAX_BYTES,
+) -> str:
+    """The text for the model; where it was cut, the last line says where the whole is."""
+    clipped = clip(data, max_lines=max_lines, max_bytes=max_bytes)
+    if not clipped.is_cut:
+        return clipped.text
+    try:
+        path = keep(name, data)
+    except OSError as error:
+        return f"{_whole_line(clipped.text)}[The whole output could not be kept: {error.strerror}.]\n"
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    return f"{_whole_line(clipped.text)}[Whole output, {lines:,} lines: {path} — page it with read(path, offset, limit).]\n"
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    """Pieces that end with a line where they can: what is cleaned never holds more than a piece in other forms."""
+    start = 0
+    while start < len(data):
+        end = start + _BLOCK_BYTES
+        if end < len(data):
+            end = data.rfind(b"\n", start, end) + 1 or end
+            while end > start + _BLOCK_BYTES - 4 and end < len(data) and data[end] & 0xC0 == 0x80:
+                end -= 1  # not inside a character
+        yield data[start:end]
+        start = end
+
+
+def _clean_block(block: bytes) -> bytes:
+    text = block.decode(errors="replace")
+    if _CONTROL.search(text) is None:
+        return text.encode()
+    text = _ESCAPE.sub("", text).replace("\r\n", "\n")
+    if "\r" in text or "\x08" in text:
+        text = "\n".join(_last_state(line) for line in text.split("\n"))
+    return _CONTROL.sub("", text).encode()
+
+
+def _last_state(line: str) -> str:
+    """A progress bar is redrawn after a carriage return, a spinner after a backspace."""
+    if "\r" in line:
+        line = next((state for state in reversed(line.split("\r")) if state), "")
+    if "\x08" not in line:
+        return line
+    shown: list[str] = []
+    for character in line:
+        if character != "\x08":
+            shown.append(character)
+        elif shown:
+            shown.pop()
+    return "".join(shown)
+
+
+def _first_lines(data: bytes, count: int) -> bytes:
+    lines = data.split(b"\n", count)
+    if len(lines) > count:
+        return b"\n".join(lines[:count]) + b"\n"
+    whole = data.rfind(b"\n") + 1
+    return data[:whole] if whole > len(data) // 2 else _whole_characters(data)
+
+
+def _last_lines(data: bytes, count: int) -> bytes:
+    lines = data.rsplit(b"\n", count + data.endswith(b"\n"))
+    if len(lines) > count + data.endswith(b"\n"):
+        return b"\n".join(lines[1:])
+    whole = data.find(b"\n") + 1
+    return data[whole:] if 0 < whole < len(data) // 2 else _whole_characters(data)
+
+
+def _whole_characters(data: bytes) -> bytes:
+    return data.decode(errors="ignore").encode()
+
+
+def _whole_line(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _size(count: int) -> str:
+    for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,43 @@
+"""What a command sees of the environment: a short list of names, and answers for programs that would ask a person."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+
+_PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR")
+
+_NEVER_PASSED = (
+    *("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CRED*", "*AUTH*", "*PRIVATE*"),
+    # These make a shell or a program run or load something of their choice.
+    *("BASH_ENV", "ENV", "BASH_FUNC_*", "SHELLOPTS", "BASHOPTS", "LD_*", "DYLD_*", "GIT_*", "PYTHON*", "NODE_OPTIONS"),
+)
+
+# Nobody is at the keyboard: whatever opens an editor or asks a question must end at once, and visibly. A commit without a
+# message and `rebase --continue` accept the text as it is (`true`); the plan of an interactive rebase does not (`false`:
+# `true` would carry it out unread). `CI` is not set: package managers refuse to update their lock files under it.
+_UNATTENDED = {
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "EDITOR": "false",
+    "VISUAL": "false",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "false",
+    "GIT_TERMINAL_PROMPT": "0",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    "COMPOSER_NO_INTERACTION": "1",
+}
+
+
+def command_environment(environ: Mapping[str, str], also: Iterable[str] = ()) -> dict[str, str]:
+    """`also`: more names, `*` allowed. A name that looks like a secret or a hook does not pass, asked for or not."""
+    wanted = (*_PASSED, *also)
+    passed = {name: value for name, value in environ.items() if _matches(name, wanted) and not _matches(name, _NEVER_PASSED)}
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", **passed, **_UNATTENDED}
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
