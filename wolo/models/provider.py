@@ -54,6 +54,24 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """What a person may do when the key is refused."""
 
 
+class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`providers.NAME` of the settings: what a person changes about a provider, or a provider of their own."""
+
+    base_url: str | None = None
+    api: str | None = None
+    """The wire format."""
+    api_key: str = ""
+    key_env: tuple[str, ...] | None = None
+    label: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request, beside the provider's own."""
+    dialect: Mapping[str, Any] = field(default_factory=dict)
+    models: tuple[Model, ...] = ()
+    """Added to the catalogue's; one of the same id takes its place."""
+    default_model: str | None = None
+    loopback: bool | None = None
+
+
 class Choice(Struct, frozen=True):
     """The model of a conversation: everything needed to reach it but the transport."""
 

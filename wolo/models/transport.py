@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,6 +18,8 @@ class Call:
     """Longest silence before the first byte of the answer; 0 means no limit."""
     idle_s: float = 300.0
     """Longest silence within the stream, counted on received bytes; 0 means no limit."""
+    tap: Callable[[bytes], None] | None = None
+    """Given everything that is received, as it came."""
 
 
 @dataclass(frozen=True, slots=True)

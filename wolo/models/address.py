@@ -1,0 +1,110 @@
+"""Addresses of model servers: what is legal, what is this machine, and which proxy leads there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import SplitResult, urlsplit
+
+from wolo.errors import ConfigError
+
+LOOPBACK_NAMES = frozenset({"localhost", "0.0.0.0", "::", "::1"})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def checked(url: str, *, called: str = "the base URL") -> str:
+    """The address without a trailing slash. Raises ConfigError with what is wrong about it."""
+    text = url.strip().rstrip("/")
+    hint = "It looks like https://api.example.com/v1 or http://127.0.0.1:8080/v1."
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise ConfigError(f"{called} `{shown(text)}` is not a URL: {error}", hint=hint) from None
+    if parts.scheme not in DEFAULT_PORTS:
+        raise ConfigError(f"{called} `{shown(text)}` must begin with http:// or https://", hint=hint)
+    if not host or any(letter.isspace() or not letter.isprintable() for letter in text):
+        raise ConfigError(f"{called} `{shown(text)}` is not a usable URL", hint=hint)
+    return text
+
+
+def shown(url: str) -> str:
+    """The address for people: without a name, a password and a query, which may hold a key."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.split("?")[0].rpartition("@")[2]
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
+
+
+def host_of(url: str) -> str:
+    """Host, and port where the URL names one."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def is_loopback(host: str) -> bool:
+    return host in LOOPBACK_NAMES or host.endswith(".localhost") or _is_address(host, "127.")
+
+
+def proxy_for(url: str, environ: Mapping[str, str]) -> str:
+    """The proxy that the environment names for this address; empty: go straight. Loopback never goes through one."""
+    target = urlsplit(url)
+    if is_loopback(target.hostname or "") or _is_exempt(target, environ):
+        return ""
+    for name in (f"{target.scheme}_proxy", "all_proxy"):
+        for spelled in (name, name.upper()):
+            if value := environ.get(spelled, "").strip():
+                return _checked_proxy(value, spelled)
+    return ""
+
+
+def _checked_proxy(value: str, variable: str) -> str:
+    proxy = value if "://" in value else f"http://{value}"
+    try:
+        parts = urlsplit(proxy)
+        usable = parts.scheme in ("http", "https", "socks5", "socks5h") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f"{variable} is not the address of a proxy: {shown(proxy)}", hint="It looks like http://proxy.example.com:3128."
+        )
+    return proxy
+
+
+def _is_exempt(target: SplitResult, environ: Mapping[str, str]) -> bool:
+    listed = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return any(_matches(entry.strip().lower(), target) for entry in listed.replace(" ", ",").split(","))
+
+
+def _matches(entry: str, target: SplitResult) -> bool:
+    """`*`, a domain (with or without leading `.` or `*.`) and its subdomains, an address, a network, each maybe with a port."""
+    host = target.hostname or ""
+    if entry in ("", "*"):
+        return entry == "*"
+    if "/" in entry:
+        return _is_in_network(host, entry)
+    name, colon, port = entry.rpartition(":")
+    if colon and port.isdigit() and ":" not in name.strip("[]").rpartition("]")[2]:
+        if int(port) != (target.port or DEFAULT_PORTS[target.scheme]):
+            return False
+        entry = name
+    entry = entry.strip("[]").removeprefix("*").removeprefix(".")
+    return bool(entry) and (host == entry or host.endswith(f".{entry}"))
+
+
+def _is_in_network(host: str, network: str) -> bool:
+    import ipaddress  # noqa: PLC0415  # only for the few who list a network in NO_PROXY
+
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def _is_address(host: str, prefix: str) -> bool:
+    return host.startswith(prefix) and host.replace(".", "").isdigit()

@@ -1,0 +1,73 @@
+"""Header profiles: how wolo introduces itself to a provider."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import quote
+
+from msgspec import Struct, field
+
+import wolo
+from wolo.errors import ConfigError
+
+Profile = Literal["opencode", "session", "none", "custom"]
+
+OPENCODE_TOKEN = "opencode/1.0.0"
+CLIENT = "cli"
+PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
+"""What a header value may hold as it is; everything else is percent-encoded."""
+FRAMING = frozenset({"content-length", "transfer-encoding", "host", "connection"})
+"""Headers that describe the message on the wire: only the transport knows their values."""
+
+_name = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`headers.*` of the settings."""
+
+    profile: Profile = "opencode"
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Added to every request to the model; the same name takes the place of the profile's."""
+
+
+def introduce(settings: Settings, *, project: str, session_id: str, prompt_id: str) -> dict[str, str]:
+    """The headers of one request, names in lower case, values printable ASCII."""
+    own = f"wolo/{wolo.__version__}"
+    headers = {"user-agent": own}
+    match settings.profile:
+        case "opencode":
+            headers = {
+                "user-agent": f"{OPENCODE_TOKEN} ({machine()}) {own}",
+                "x-opencode-project": project,
+                "x-opencode-session": session_id,
+                "x-opencode-request": prompt_id,
+                "x-opencode-client": CLIENT,
+            }
+        case "session":
+            headers |= {"x-session-id": session_id, "x-session-affinity": session_id}
+        case "none" | "custom":
+            pass
+    headers |= {_checked(name): value for name, value in settings.extra.items()}
+    return {name: encode_value(value) for name, value in headers.items() if value}
+
+
+def encode_value(value: str) -> str:
+    return value.strip() if value.isascii() and value.isprintable() else quote(value.strip(), safe=PRINTABLE, errors="replace")
+
+
+def machine() -> str:
+    """The system and the machine, such as `Linux x86_64`."""
+    if sys.platform == "win32":
+        return f"Windows {os.environ.get('PROCESSOR_ARCHITECTURE', 'AMD64')}"
+    names = os.uname()
+    return f"{names.sysname} {names.machine}"
+
+
+def _checked(name: str) -> str:
+    if not _name.fullmatch(name) or name.lower() in FRAMING:
+        raise ConfigError(f"`{name}` cannot be set as a header", hint="Take it out of `headers.extra` in the settings.")
+    return name.lower()

@@ -1,0 +1,80 @@
+"""What is worth another try, and when: one table, and the functions that read it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ProviderError, RateLimited
+
+LONGEST_ASKED_S = 120.0
+"""A provider that asks for a longer wait gets no other try: the person decides."""
+JITTER = 0.25
+"""A wait is shortened by up to this share, so that many conversations do not come back at the same instant."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`retry.*` of the settings."""
+
+    tries: Annotated[int, Meta(ge=1)] | None = None
+    """At most this many attempts; none: the table's own number."""
+    total_s: Annotated[float, Meta(ge=0)] = 600.0
+    """Longest time from the first failure to the last attempt."""
+    idle_s: Annotated[float, Meta(ge=0)] | None = None
+    """Longest silence within an answer, 0 for no limit; none: 300, or no limit for a model server on this machine."""
+    first_byte_s: Annotated[float, Meta(ge=0)] = 120.0
+    """Longest silence before an answer begins; `idle_s` limits it too."""
+
+
+class Row(NamedTuple):
+    tries: int
+    waits_s: tuple[float, ...]
+    """The wait after the first failure, the second, …; the last one repeats."""
+
+
+BROKEN = Row(5, (0.5, 1, 2, 4, 8, 16, 30))
+"""The connection broke or the server failed: mostly over in a moment."""
+CROWDED = Row(8, (2, 5, 15, 30, 60, 90, 120))
+"""Too many requests: these windows last minutes."""
+FINAL = Row(1, ())
+"""Another try would get the same answer."""
+
+CROWDED_CODES = frozenset({"1234", "1302", "1303", "1305", "1312"})
+"""GLM's own codes for overload, with whatever HTTP status they come."""
+
+
+def row_for(error: ProviderError) -> Row:
+    if not error.retryable or (error.delay_s or 0) > LONGEST_ASKED_S:
+        return FINAL
+    if isinstance(error, RateLimited) or error.code in CROWDED_CODES:
+        return CROWDED
+    return BROKEN
+
+
+def tries_for(error: ProviderError, settings: Settings) -> int:
+    tries = row_for(error).tries
+    return tries if tries == FINAL.tries or settings.tries is None else settings.tries
+
+
+def next_wait_s(
+    error: ProviderError,
+    attempt: int,
+    spent_s: float,
+    settings: Settings,
+    random: Callable[[], float],
+) -> float | None:
+    """How long to wait before attempt + 1; None: give up. `spent_s` counts from the first failure."""
+    if attempt >= tries_for(error, settings):
+        return None
+    asked_s = error.delay_s or 0
+    waits_s = row_for(error).waits_s
+    wait_s = asked_s if asked_s > 0 else waits_s[min(attempt, len(waits_s)) - 1] * (1 - JITTER * random())
+    return None if spent_s + wait_s > settings.total_s else wait_s
+
+
+def system_random() -> float:
+    """From 0 to 1, without importing the `random` module at start."""
+    return int.from_bytes(os.urandom(4)) / 2**32

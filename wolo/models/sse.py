@@ -1,0 +1,88 @@
+"""Server-sent events: the bytes of a stream, however they are cut, become the payloads of its events."""
+
+from __future__ import annotations
+
+from wolo.errors import BadAnswer
+
+MEBIBYTE = 1024 * 1024
+LARGEST_EVENT_BYTES = 32 * MEBIBYTE
+"""Room for a tool call with a whole file in one event; a stream that holds more is broken or hostile."""
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class SseSplitter:
+    """Feed it what was received; it returns the `data` of every event that is now complete, in order.
+
+    Works on bytes: a character cut in two, or a separator such as U+2028 inside a JSON string, is nothing special.
+    Comments and the other fields (`event`, `id`, `retry`) are read over.
+    """
+
+    def __init__(self, largest_event_bytes: int = LARGEST_EVENT_BYTES) -> None:
+        self._limit_bytes = largest_event_bytes
+        self._size_bytes = 0
+        self._line: list[bytes] = []
+        """Pieces of the line that has no end yet; joined once, so that a long line costs linear time."""
+        self._data: list[bytes] = []
+        """The data lines of the event that has no end yet."""
+        self._after_return = False
+        """The last byte was a CR: a LF that follows belongs to it."""
+        self._start: bytes | None = b""
+        """The first bytes, until it is clear whether they are a byte order mark."""
+
+    def feed(self, received: bytes) -> list[bytes]:
+        if self._start is not None and not (received := self._without_mark(received)):
+            return []
+        if self._after_return or b"\r" in received:
+            received = self._with_line_feeds(received)
+        lines, line_feed, rest = received.rpartition(b"\n")
+        payloads: list[bytes] = []
+        if line_feed:
+            if self._line:
+                lines = b"".join((*self._line, lines))
+                self._line = []
+            payloads = self._read(lines.split(b"\n"))
+        if rest:
+            self._line.append(rest)
+        self._limit(len(received), complete=bool(payloads))
+        return payloads
+
+    def end(self) -> list[bytes]:
+        """The stream is over. The rule is to drop an event without its blank line; servers that forget it are real."""
+        return self._read([b"".join(self._line), b""])
+
+    def _read(self, lines: list[bytes]) -> list[bytes]:
+        payloads = []
+        data = self._data
+        for line in lines:
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif not line:
+                if data:
+                    payloads.append(data[0] if len(data) == 1 else b"\n".join(data))
+                    data.clear()
+            elif line == b"data":
+                data.append(b"")
+        return payloads
+
+    def _limit(self, received_bytes: int, *, complete: bool) -> None:
+        pending = bool(self._line or self._data)
+        self._size_bytes = received_bytes + (0 if complete else self._size_bytes) if pending else 0
+        if self._size_bytes > self._limit_bytes:
+            raise BadAnswer(
+                f"The provider sent one event of more than {self._limit_bytes // MEBIBYTE} MiB; reading was stopped.",
+                hint="Ask for the work in smaller pieces, or check what answers at this address.",
+            )
+
+    def _with_line_feeds(self, received: bytes) -> bytes:
+        if self._after_return:
+            received = received.removeprefix(b"\n")
+        self._after_return = received.endswith(b"\r")
+        return received.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _without_mark(self, received: bytes) -> bytes:
+        start = (self._start or b"") + received
+        if len(start) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(start):
+            self._start = start
+            return b""
+        self._start = None
+        return start.removeprefix(BYTE_ORDER_MARK)
