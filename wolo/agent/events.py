@@ -4,10 +4,11 @@ Order within a turn:
 
     TurnStarted
       (RequestStarted, ThinkingStreamed | TextStreamed | CallStreamed …, [AttemptFailed, RequestStarted, …] AnswerEnded,
-       (CallStarted, CallProgressed …, [ApprovalAsked, ApprovalGiven], CallEnded) …) …
+       ([ApprovalAsked, ApprovalGiven], CallStarted, CallProgressed …, [CallDenied], CallEnded) …, [MessageAdded]) …
     TurnEnded
 
-`AttemptFailed` takes back everything streamed since the `RequestStarted` before it.
+`AttemptFailed` takes back everything streamed since the `RequestStarted` before it. An answer that is empty is not kept: it
+has no `AnswerEnded`. Every call of a kept answer has exactly one `CallEnded`, in call order, whether it ran or not.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from wolo.errors import ProviderError, WoloError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
@@ -33,6 +35,19 @@ class ErrorInfo(Struct, frozen=True, kw_only=True):
     status: int | None = None
     code: str | None = None
     resets_at: str | None = None
+
+    @classmethod
+    def of(cls, error: WoloError) -> ErrorInfo:
+        if not isinstance(error, ProviderError):
+            return cls(kind=error.kind, message=error.message, hint=error.hint)
+        return cls(
+            kind=error.kind,
+            message=error.message,
+            hint=error.hint,
+            status=error.status,
+            code=error.code,
+            resets_at=error.resets_at,
+        )
 
 
 class TurnStarted(Event, frozen=True, kw_only=True, tag="turn_started"):
@@ -73,7 +88,16 @@ class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt_failed"):
 
 
 class AnswerEnded(Event, frozen=True, kw_only=True, tag="answer_ended"):
-    """The answer is complete and kept. Its calls are pending and carry the guard's first verdict in `metadata["verdict"]`."""
+    """The answer is complete and kept. Its calls are pending and carry the guard's first verdict in `metadata["verdict"]`.
+
+    When a person stopped it, this is the text that had come until then, with `finish_reason` "interrupted".
+    """
+
+    message: Message
+
+
+class MessageAdded(Event, frozen=True, kw_only=True, tag="message_added"):
+    """A word to the model that joins the history in the middle of a turn; `metadata["nudge"]` says why the loop spoke."""
 
     message: Message
 

@@ -1,0 +1,73 @@
+"""What a turn may use, and what it has used so far."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from wolo.messages.message import Usage, UsageCost
+
+Spent = Literal["max_turns", "max_cost", "max_tokens", "max_seconds"]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """None: no limit."""
+
+    max_turns: int | None = None
+    """Answers in one turn."""
+    max_cost: float | None = None
+    """US dollars, over all turns of this agent."""
+    max_tokens: int | None = None
+    """Prompt and completion, over all turns of this agent."""
+    max_seconds: float | None = None
+    """Wall time of one turn."""
+
+
+def add(one: Usage, other: Usage) -> Usage:
+    """The sum; its cost is unknown as soon as one of them is, and estimated as soon as one of them is."""
+    return Usage(
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        cache_read_tokens=one.cache_read_tokens + other.cache_read_tokens,
+        cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
+        reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
+        cost=None if one.cost is None or other.cost is None else _add_costs(one.cost, other.cost),
+        estimated=one.estimated or other.estimated,
+    )
+
+
+NOTHING = Usage(cost=UsageCost())
+"""Where a sum starts: nothing used, nothing paid."""
+
+
+def spent(limits: Limits, usage: Usage, num_answers: int) -> Spent | None:
+    """The limit that forbids another request. A price that is not known cannot be kept under a limit."""
+    if limits.max_turns is not None and num_answers >= limits.max_turns:
+        return "max_turns"
+    if limits.max_cost is not None and (usage.cost is None or usage.cost.total >= limits.max_cost):
+        return "max_cost"
+    if limits.max_tokens is not None and usage.context_tokens >= limits.max_tokens:
+        return "max_tokens"
+    return None
+
+
+def describe(limits: Limits, cause: Spent) -> str:
+    """The sentence for people."""
+    said = {
+        "max_turns": f"Stopped after {limits.max_turns} answers",
+        "max_cost": f"Stopped: ${limits.max_cost} are spent, or the price of an answer is not known",
+        "max_tokens": f"Stopped: {limits.max_tokens} tokens are used",
+        "max_seconds": f"Stopped after {limits.max_seconds:g} seconds" if limits.max_seconds is not None else "",
+    }
+    return f"{said[cause]} (limit --{cause.replace('_', '-')})."
+
+
+def _add_costs(one: UsageCost, other: UsageCost) -> UsageCost:
+    return UsageCost(
+        input=one.input + other.input,
+        output=one.output + other.output,
+        cache_read=one.cache_read + other.cache_read,
+        cache_write=one.cache_write + other.cache_write,
+        total=one.total + other.total,
+    )

@@ -1,0 +1,259 @@
+"""The calls of one answer: judge each, ask a person where needed, run it, and answer every one exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.brake import Brake, Stopped
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event
+from wolo.agent.progress import Progress
+from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, NOBODY_THERE, crashed, end
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent
+from wolo.guard.judge import Judge
+from wolo.guard.rules import Verdict
+from wolo.messages.message import Message
+from wolo.messages.parts import Outcome, ToolPart, new_id
+from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View
+from wolo.tools.toolbox import Toolbox
+
+SIDE_BY_SIDE = 8
+"""How many calls that only read may run at once."""
+
+log = logging.getLogger(__name__)
+
+AskPerson = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
+Emit = Callable[[Event], Awaitable[None]]
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """A call that was read and judged; without a `tool` it has already ended."""
+
+    part: ToolPart
+    tool: Tool | None = None
+    args: Any = None
+    intents: tuple[Intent, ...] = ()
+    verdict: Verdict | None = None
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    part: ToolPart
+    view: View | None = None
+    files_changed: tuple[str, ...] = ()
+    denied: str = ""
+    """Why it was refused, when it was."""
+
+
+class Calls:
+    """`plan` looks and changes nothing; a `round` does what the plan says. One instance serves all turns of an agent."""
+
+    def __init__(self, toolbox: Toolbox, context: ToolContext, judge: Judge, *, emit: Emit, ask_person: AskPerson | None) -> None:
+        self._toolbox = toolbox
+        self._context = context
+        self._judge = judge
+        self._emit = emit
+        self._ask_person = ask_person
+
+    # Before the answer is kept
+
+    def plan(self, answer: Message) -> list[Planned]:
+        """What each call is about to do and the guard's first word on it, which goes to disk with the answer."""
+        return [self._plan_one(part) for part in answer.calls]
+
+    def _plan_one(self, part: ToolPart) -> Planned:
+        if part.status != "pending":
+            return Planned(part=part)
+        try:
+            tool, args = self._toolbox.decode(part.tool, part.input)
+        except ToolError as error:
+            return Planned(part=end(part, "invalid", error.message))
+        try:
+            intents, verdict = self._judged(tool, args)
+        except ToolError as error:
+            return Planned(part=end(part, "error", error.message))
+        except Exception as error:
+            log.exception("the intents of a call of %s cannot be told", part.tool)
+            return Planned(part=end(part, "error", crashed(part.tool, error)))
+        said = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
+        marked = replace(part, metadata={**part.metadata, "verdict": said})
+        return Planned(part=marked, tool=tool, args=args, intents=intents, verdict=verdict)
+
+    def _judged(self, tool: Tool, args: Any) -> tuple[tuple[Intent, ...], Verdict]:
+        intents = tuple(tool.intents(args, self._context))
+        return intents, self._judge.judge(tool.name, intents)
+
+    # After the answer is kept
+
+    def round(self, message_id: str, planned: Sequence[Planned], brake: Brake) -> Round:
+        return Round(self, message_id, planned, brake)
+
+    async def tell_refused(self, message_id: str, parts: Sequence[ToolPart]) -> None:
+        """Of an answer whose calls may not run."""
+        for part in parts:
+            await self._emit(CallEnded(message_id=message_id, part=part))
+
+    async def tell(self, message_id: str, end: Ended) -> None:
+        if end.denied:
+            await self._emit(CallDenied(part=end.part, reason=end.denied))
+        await self._emit(CallEnded(message_id=message_id, part=end.part, view=end.view, files_changed=end.files_changed))
+
+    # One call
+
+    async def carry_out(self, message_id: str, call: Planned, brake: Brake) -> Ended:
+        """From the verdict to the result. Never raises but for a failing `emit`."""
+        if call.tool is None:
+            return Ended(part=call.part)
+        try:
+            decided = await self._decide(call, call.tool, brake)
+            if isinstance(decided, Ended):
+                return decided
+            running = replace(decided, status="running", start_time=time.time())
+            return await self._run_tool(message_id, running, call.tool, call.args, brake)
+        except Stopped:
+            return Ended(part=end(call.part, "never_started", NEVER_STARTED))
+
+    async def _decide(self, call: Planned, tool: Tool, brake: Brake) -> ToolPart | Ended:
+        """The part to run, or its refusal. What earlier calls of the answer changed may change the verdict: it is asked for
+        again here, and a person's yes holds only for exactly what the person saw."""
+        approved: tuple[Intent, ...] | None = None
+        by_person = False
+        while True:
+            try:
+                intents, verdict = self._judged(tool, call.args)
+            except ToolError as error:
+                return Ended(part=end(call.part, "error", error.message))
+            if verdict.decision == "deny":
+                return _denied(call.part, "denied_by_rule", verdict.reason, DENIED_BY_RULE)
+            if verdict.decision == "allow" or intents == approved:
+                return replace(call.part, metadata={**call.part.metadata, "decided_by": "person"}) if by_person else call.part
+            if self._ask_person is None:
+                return _denied(call.part, "denied_by_rule", verdict.reason, NOBODY_THERE)
+            given = await self._ask(self._ask_person, call.part, intents, verdict, brake)
+            if not given.allowed:
+                return _denied(call.part, "denied_by_person", given.reason or "no reason given", DENIED_BY_PERSON)
+            approved, by_person = intents, True
+
+    async def _ask(
+        self, ask_person: AskPerson, part: ToolPart, intents: tuple[Intent, ...], verdict: Verdict, brake: Brake
+    ) -> ApprovalGiven:
+        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=intents, reason=verdict.reason, rule=verdict.offer)
+
+        async def wait() -> ApprovalGiven:
+            return await ask_person(asked)
+
+        given = await brake.step(wait())
+        await self._emit(given)
+        return given
+
+    async def _run_tool(self, message_id: str, part: ToolPart, tool: Tool, args: Any, brake: Brake) -> Ended:
+        if brake.cause is not None:
+            raise Stopped
+        await self._emit(CallStarted(message_id=message_id, part=part))
+        progress = Progress(part.id, self._emit)
+        context = self._context.for_call(part.wire_id, progress.tell)
+        try:
+            result = await brake.step(_run_guarded(tool, args, context))
+        finally:
+            await progress.close()
+        return Ended(part=self._finished(part, result), view=result.view, files_changed=result.files_changed)
+
+    def _finished(self, part: ToolPart, result: Result) -> ToolPart:
+        outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
+        text = result.text or ("" if result.media else "(no output)")
+        for secret in self._context.secrets:
+            text = text.replace(secret, "[redacted]")
+        return replace(
+            end(part, outcome, text),
+            output_parts=result.media,
+            terminate=result.terminate,
+            metadata={**part.metadata, **result.metadata},
+        )
+
+
+class Round:
+    """The calls of one answer while they run. Each is told when it and all before it have ended."""
+
+    def __init__(self, calls: Calls, message_id: str, planned: Sequence[Planned], brake: Brake) -> None:
+        self._calls = calls
+        self._message_id = message_id
+        self._planned = planned
+        self._brake = brake
+        self._ended: list[Ended | None] = [None] * len(planned)
+        self._told = 0
+        self._telling = asyncio.Lock()
+
+    @property
+    def parts(self) -> list[ToolPart]:
+        """Those that have ended, in call order."""
+        return [ended.part for ended in self._ended if ended is not None]
+
+    async def run(self, note: str = "") -> None:
+        """Once the brake is pulled, what has not begun is answered as never started.
+
+        `note` is a word to the model, added to the last result.
+        """
+        at = 0
+        while at < len(self._planned):
+            readers = _count_readers(self._planned, at)
+            if readers > 1:
+                await self._run_side_by_side(range(at, at + readers), note)
+            else:
+                await self._run_one(at, note)
+            at += max(readers, 1)
+
+    async def _run_one(self, at: int, note: str) -> None:
+        ended = await self._calls.carry_out(self._message_id, self._planned[at], self._brake)
+        if note and at == len(self._planned) - 1:
+            ended = replace(ended, part=replace(ended.part, output=f"{ended.part.output}\n\n{note}"))
+        self._ended[at] = ended
+        async with self._telling:
+            while self._told < len(self._ended) and (following := self._ended[self._told]) is not None:
+                await self._calls.tell(self._message_id, following)
+                self._told += 1
+
+    async def _run_side_by_side(self, positions: range, note: str) -> None:
+        places = asyncio.Semaphore(SIDE_BY_SIDE)
+
+        async def run_in_place(at: int) -> None:
+            async with places:
+                await self._run_one(at, note)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for at in positions:
+                    group.create_task(run_in_place(at))
+        except BaseExceptionGroup as failed:  # only emit can fail, and its first failure stops the others
+            raise failed.exceptions[0] from None
+
+
+async def _run_guarded(tool: Tool, args: Any, context: ToolContext) -> Result:
+    """Whatever happens becomes a result."""
+    try:
+        return await tool.run(args, context)
+    except ToolError as error:
+        return Result(text=error.message, is_error=True)
+    except Interrupted as stopped:
+        return stopped.result
+    except asyncio.CancelledError:
+        return Result(text=INTERRUPTED, is_error=True, outcome="interrupted")
+    except Exception as error:
+        log.exception("the tool %s failed", tool.name)
+        return Result(text=crashed(tool.name, error), is_error=True)
+
+
+def _denied(part: ToolPart, outcome: Outcome, reason: str, words: str) -> Ended:
+    return Ended(part=end(part, outcome, words.format(reason=reason)), denied=reason)
+
+
+def _count_readers(planned: Sequence[Planned], at: int) -> int:
+    """How many calls from here on only read and may do so unasked."""
+    readers = takewhile(lambda call: call.tool and call.tool.reads_only and call.verdict.decision == "allow", planned[at:])
+    return sum(1 for _ in readers)

@@ -1,0 +1,251 @@
+"""The loop: ask the model, run the calls of its answer, ask again, until an answer has none."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from wolo.agent.brake import Brake, Stopped
+from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
+from wolo.agent.calls import AskPerson, Calls, Emit
+from wolo.agent.course import Course, Next, Stop
+from wolo.agent.events import AnswerEnded, ErrorInfo, MessageAdded, Noticed, TurnEnded, TurnStarted
+from wolo.agent.refusals import refuse_all
+from wolo.agent.relay import Relay
+from wolo.errors import ProviderError, SessionError
+from wolo.guard.judge import Judge
+from wolo.messages.message import Message, Usage
+from wolo.messages.parts import TextPart, ToolPart
+from wolo.models.ask import Asker, Question
+from wolo.tools.tool import ToolContext
+from wolo.tools.toolbox import Toolbox
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """What came of one turn."""
+
+    ended: TurnEnded
+    messages: tuple[Message, ...]
+    """The whole conversation: what was handed in, the prompt and all that followed."""
+    new: tuple[Message, ...]
+    """The prompt and all that followed."""
+
+
+class Agent:
+    """Knows no screen, no disk and no settings. `emit` is awaited with every event before the loop goes on, so what an
+    event says is kept before it has consequences; an exception of `emit` ends the turn.
+
+    Without `ask_person` nobody is there: what needs an approval is denied.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        toolbox: Toolbox,
+        context: ToolContext,
+        judge: Judge,
+        *,
+        emit: Emit,
+        ask_person: AskPerson | None = None,
+        system: str = "",
+        session_id: str = "",
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.asker = asker
+        """May be replaced between turns: another model goes on with the conversation."""
+        self.used = NOTHING
+        """Over all turns."""
+        self.limits = limits or Limits()
+        self.system = system
+        self.session_id = session_id
+        self.tools = toolbox.specs()
+        self.calls = Calls(toolbox, context, judge, emit=emit, ask_person=ask_person)
+        self.emit = emit
+        self.clock = clock
+        self._brake: Brake | None = None
+
+    async def run(self, history: Sequence[Message], prompt: Message) -> Turn:
+        """One turn, from `TurnStarted` to `TurnEnded`. One at a time.
+
+        Cancelling the task that awaits this is the same as `interrupt()`: the turn ends cleanly and is returned.
+        Raises only what `emit` raises while the end of the turn is told.
+        """
+        brake = self._brake = Brake()
+        playing = asyncio.ensure_future(_Play(self, history, prompt, brake).play())
+        alarm = None
+        if self.limits.max_seconds is not None:
+            alarm = asyncio.get_running_loop().call_later(self.limits.max_seconds, brake.pull, "max_seconds")
+        try:
+            await _outlast(playing, brake)
+            return playing.result()
+        finally:
+            self._brake = None
+            if alarm is not None:
+                alarm.cancel()
+
+    def interrupt(self) -> None:
+        """Stops the turn where it stands; its open calls are answered, its `TurnEnded` still comes. Nothing between turns."""
+        if self._brake is not None:
+            self._brake.pull("interrupted")
+
+
+async def _outlast(playing: asyncio.Task[Turn], brake: Brake) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    while not playing.done():
+        try:
+            await asyncio.wait({playing})
+        except asyncio.CancelledError:
+            task.uncancel()
+            brake.pull("interrupted")
+
+
+class _Play:
+    """One turn while it runs."""
+
+    def __init__(self, agent: Agent, history: Sequence[Message], prompt: Message, brake: Brake) -> None:
+        self._agent = agent
+        self._emit = agent.emit
+        self._brake = brake
+        self._course = Course()
+        self._prompt = prompt
+        self._messages = list(history)
+        self._begins = len(self._messages)
+        self._relay: Relay | None = None
+        self._answer = ""
+        self._finish_reason = ""
+        self._used = NOTHING
+        self._num_answers = 0
+        self._provider_s = 0.0
+
+    async def play(self) -> Turn:
+        started = self._agent.clock()
+        try:
+            self._messages.append(self._prompt)
+            await self._emit(TurnStarted(prompt=self._prompt))
+            stop = await self._go_on()
+        except Stopped:
+            stop = await self._stopped()
+        except ProviderError as error:
+            stop = Stop.by(error)
+        except SessionError as error:
+            stop = Stop(cause="session_error", error=ErrorInfo.of(error), exit_code=error.exit_code)
+        ended = TurnEnded(
+            cause=stop.cause,
+            answer=self._answer,
+            finish_reason=self._finish_reason,
+            usage=self._usage(),
+            num_answers=self._num_answers,
+            duration_s=self._agent.clock() - started,
+            provider_s=self._provider_s,
+            error=stop.error,
+            exit_code=stop.exit_code,
+        )
+        await self._emit(ended)
+        return Turn(ended=ended, messages=tuple(self._messages), new=tuple(self._messages[self._begins :]))
+
+    async def _go_on(self) -> Stop:
+        while True:
+            if self._brake.cause is not None:
+                raise Stopped
+            if limit := spent(self._agent.limits, self._agent.used, self._num_answers):
+                return self._limit_reached(limit)
+            answer = await self._ask()
+            self._count(answer)
+            if stop := await self._take(answer):
+                return stop
+
+    async def _ask(self) -> Message:
+        agent = self._agent
+        self._relay = Relay(self._emit, agent.asker.choice.label)
+        question = Question(
+            messages=tuple(self._messages),
+            system=agent.system,
+            tools=agent.tools,
+            session_id=agent.session_id,
+            prompt_id=self._prompt.id,
+        )
+        asked = agent.clock()
+        try:
+            answer = await self._brake.step(agent.asker.ask(question, self._relay))
+        finally:
+            self._provider_s += agent.clock() - asked
+        self._relay = None
+        return answer
+
+    def _count(self, answer: Message) -> None:
+        usage = answer.usage or Usage()
+        self._used = add(self._used, usage)
+        self._agent.used = add(self._agent.used, usage)
+        self._num_answers += 1
+        self._finish_reason = answer.finish_reason
+
+    async def _take(self, answer: Message) -> Stop | None:
+        """Keeps the answer and does what it calls for; None: ask again."""
+        step = self._course.after(answer)
+        if step.keep:
+            self._answer = answer.text or self._answer
+            stop = await self._keep(answer, step)
+            if stop:
+                return stop
+        if step.notice:
+            await self._emit(Noticed(text=step.notice, level="warning"))
+        if step.nudge:
+            await self._nudge(step.nudge)
+        return step.stop
+
+    async def _keep(self, answer: Message, step: Next) -> Stop | None:
+        calls = self._agent.calls
+        planned = [] if step.refuse else calls.plan(answer)
+        answer = answer.with_parts(call.part for call in planned)
+        self._messages.append(answer)
+        await self._emit(AnswerEnded(message=answer))
+        if step.refuse:
+            outcome, words = step.refuse
+            refused = refuse_all(answer, outcome, words)
+            self._messages[-1] = answer.with_parts(refused)
+            await calls.tell_refused(answer.id, refused)
+            return None
+        round_of_calls = calls.round(answer.id, planned, self._brake)
+        try:
+            await round_of_calls.run(step.note)
+        finally:
+            self._messages[-1] = answer.with_parts(round_of_calls.parts)
+        return self._terminated(round_of_calls.parts)
+
+    def _terminated(self, parts: Sequence[ToolPart]) -> Stop | None:
+        last = next((part for part in parts if part.terminate and part.outcome == "ok"), None)
+        if last is None:
+            return None
+        self._answer = self._answer or last.output
+        return Stop(cause="done")
+
+    async def _nudge(self, words: str) -> None:
+        message = Message(role="user", parts=(TextPart(text=words),), finished=True, metadata={"nudge": "empty_answer"})
+        self._messages.append(message)
+        await self._emit(MessageAdded(message=message))
+
+    async def _stopped(self) -> Stop:
+        """The text that had come so far is kept; a call that was being written is not."""
+        text = self._relay.text if self._relay else ""
+        if text.strip():
+            self._answer, self._finish_reason = text, "interrupted"
+            partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted")
+            self._messages.append(partial)
+            await self._emit(AnswerEnded(message=partial))
+        if self._brake.cause == "max_seconds":
+            return self._limit_reached("max_seconds")
+        return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
+
+    def _limit_reached(self, limit: Spent) -> Stop:
+        error = ErrorInfo(kind=limit, message=describe(self._agent.limits, limit), hint="Raise the limit, or go on with -c.")
+        return Stop(cause=limit, error=error, exit_code=5)
+
+    def _usage(self) -> Usage:
+        """Without any answer there is no cost, unless the price is known: then it is nothing."""
+        priced = self._num_answers or self._agent.asker.choice.model.price is not None
+        return self._used if priced else Usage()

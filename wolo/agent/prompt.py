@@ -1,0 +1,36 @@
+"""The system prompt: our prose, the few facts that hold for the whole session, and the user's instructions.
+
+Nothing in it may change while a session lives (no clock, no git status, no listing): providers cache what stays the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+NAME = "Wolo"
+
+
+def build_system_prompt(
+    cwd: Path,
+    *,
+    instructions: str = "",
+    display_name: str = NAME,
+    replacement: str | None = None,
+    appendix: str = "",
+) -> str:
+    """`replacement` stands in for our prose; facts, instructions and the appendix follow it all the same."""
+    prose = _prose() if replacement is None else replacement.strip()
+    if display_name != NAME:
+        prose = re.sub(rf"\b{NAME}\b", lambda match: display_name, prose)
+    return "\n\n".join(part for part in (prose, _facts(cwd), instructions.strip(), appendix.strip()) if part)
+
+
+def _facts(cwd: Path) -> str:
+    system = os.uname()
+    return f"# Here\n\nWorking directory: {cwd}\nSystem: {system.sysname} {system.machine}"
+
+
+def _prose() -> str:
+    return (Path(__file__).parent / "prompts" / "system.md").read_text(encoding="utf-8").strip()

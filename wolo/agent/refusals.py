@@ -1,0 +1,34 @@
+"""What the model reads about a call that did not run, or not to its end."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from msgspec.structs import replace
+
+from wolo.messages.message import Message
+from wolo.messages.parts import Outcome, ToolPart
+
+NEVER_STARTED = "Never started: the turn was interrupted before this call began. It had no effect."
+INTERRUPTED = "Interrupted while it was running. It may have had effects; look before you repeat it."
+DENIED_BY_RULE = "Denied by a rule ({reason}). It was not run. Do not try to get the same effect another way."
+NOBODY_THERE = "Denied: it needs a person's approval and nobody is there to give it ({reason}). It was not run. Go on without it."
+DENIED_BY_PERSON = "Denied by the user ({reason}). It was not run. Do not try to get the same effect another way."
+BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
+GOING_IN_CIRCLES = "Not run: the same call was made {times} times in a row."
+
+
+def end(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
+    """The part as it stands in the history from now on."""
+    status: Literal["completed", "failed"] = "completed" if outcome == "ok" else "failed"
+    return replace(part, status=status, outcome=outcome, output=output, end_time=time.time())
+
+
+def refuse_all(answer: Message, outcome: Outcome, output: str) -> tuple[ToolPart, ...]:
+    """The calls of an answer of which none may run. One that has failed already keeps its own story."""
+    return tuple(end(part, outcome, output) if part.status == "pending" else part for part in answer.calls)
+
+
+def crashed(tool: str, error: Exception) -> str:
+    return f"The tool {tool} failed inside ({type(error).__name__}: {error}). This is not your mistake; try another way."

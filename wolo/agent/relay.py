@@ -1,0 +1,90 @@
+"""What streams in from the model, told on as events, and kept in case the answer never ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from wolo.agent.events import (
+    AttemptFailed,
+    CallStreamed,
+    ErrorInfo,
+    Event,
+    Noticed,
+    RequestStarted,
+    TextStreamed,
+    ThinkingStreamed,
+)
+from wolo.agent.repetition import StreamWatch
+from wolo.errors import BadAnswer, ProviderError
+from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta
+
+
+class Relay:
+    """The Listener of one question."""
+
+    def __init__(self, emit: Callable[[Event], Awaitable[None]], model: str) -> None:
+        self._emit = emit
+        self._model = model
+        self._begin()
+
+    @property
+    def text(self) -> str:
+        """What the attempt under way has said so far."""
+        return "".join(self._text)
+
+    async def on_request(self, attempt: int, context_tokens: int) -> None:
+        self._begin()
+        await self._emit(RequestStarted(model=self._model, attempt=attempt, context_tokens=context_tokens))
+
+    async def on_deltas(self, deltas: Sequence[Delta]) -> None:
+        """One event for each run of equal deltas. Raises BadAnswer when the model has lost itself in repetition."""
+        at = 0
+        while at < len(deltas):
+            first = deltas[at]
+            if isinstance(first, CallDelta):
+                await self._tell_call(first)
+                at += 1
+            elif isinstance(first, TextDelta | ThinkingDelta):
+                if isinstance(first, ThinkingDelta) and first.takes_text:
+                    self._text.clear()
+                kind = type(first)
+                pieces = []
+                while at < len(deltas) and isinstance(deltas[at], kind):
+                    pieces.append(deltas[at].text)  # type: ignore[union-attr]  # both kinds have a text
+                    at += 1
+                await self._tell_text(kind, "".join(pieces))
+            else:
+                at += 1
+
+    async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
+        self._begin()
+        await self._emit(AttemptFailed(error=ErrorInfo.of(error), attempt=attempt, tries=tries, delay_s=delay_s))
+
+    async def on_notice(self, text: str) -> None:
+        await self._emit(Noticed(text=text, level="warning"))
+
+    def _begin(self) -> None:
+        self._text: list[str] = []
+        self._tools: dict[int, str] = {}
+        self._sizes: dict[int, int] = {}
+        self._watches = {TextDelta: StreamWatch(), ThinkingDelta: StreamWatch()}
+
+    async def _tell_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
+        if not text:
+            return
+        if kind is TextDelta:
+            self._text.append(text)
+            await self._emit(TextStreamed(text=text))
+        else:
+            await self._emit(ThinkingStreamed(text=text))
+        if self._watches[kind].is_stuck(text):
+            raise BadAnswer(
+                "The model repeats the same passage over and over; the answer was stopped.",
+                hint="Rephrase the task, or try another model with --model.",
+            )
+
+    async def _tell_call(self, delta: CallDelta) -> None:
+        slot = delta.slot
+        tool = self._tools[slot] = delta.tool or self._tools.get(slot, "")
+        size = self._sizes[slot] = self._sizes.get(slot, 0) + len(delta.arguments.encode("utf-8", "surrogatepass"))
+        await self._emit(CallStreamed(slot=slot, tool=tool, fragment=delta.arguments, size_bytes=size))

@@ -1,0 +1,94 @@
+"""Notices when a model goes round in circles: the same calls, or the same words, again and again."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from wolo.messages.message import Message
+
+TELL_AT = 3
+"""The model is told when it does the same thing for the third time …"""
+STOP_AT = 5
+"""… and the turn is stopped at the fifth."""
+LONGEST_CYCLE = 3
+"""A-B-C-A-B-C is the longest round that is recognised."""
+BLOCK_WORDS = 40
+"""Shorter texts may repeat as they like."""
+POLLING = frozenset({"jobs"})
+"""Tools that are meant to be asked the same thing again."""
+
+_PROBE_CHARS = 80
+_LOOK_EVERY_CHARS = 1000
+_WINDOW_CHARS = 32_000
+
+
+class Circles:
+    """Looks at each answer of one turn; the cost of a look does not grow with the turn."""
+
+    def __init__(self) -> None:
+        self._recent: deque[bytes] = deque(maxlen=LONGEST_CYCLE * STOP_AT)
+        self._blocks: dict[str, int] = {}
+
+    def count_calls(self, answer: Message) -> int:
+        """How often the calls of this answer have now been made in a row, or in a short cycle. Key order does not matter."""
+        made = {
+            msgspec.json.encode([part.tool, part.input or part.raw_input], order="sorted")
+            for part in answer.calls
+            if part.tool not in POLLING
+        }
+        if not made:
+            return 0
+        self._recent.append(b"\n".join(sorted(made)))
+        recent = list(self._recent)
+        return max(_times_in_cycle(recent, length) for length in range(1, LONGEST_CYCLE + 1))
+
+    def count_text(self, answer: Message) -> int:
+        """In how many answers in a row the same long paragraph has now stood."""
+        blocks = {block for block in re.split(r"\n\s*\n", answer.text) if len(block.split()) >= BLOCK_WORDS}
+        self._blocks = {block: self._blocks.get(block, 0) + 1 for block in blocks}
+        return max(self._blocks.values(), default=0)
+
+
+class StreamWatch:
+    """Looks at a text while it streams."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._fresh: list[str] = []
+        self._fresh_chars = 0
+
+    def is_stuck(self, piece: str) -> bool:
+        """Takes the next piece; true once the text ends in the same long block five times over."""
+        self._fresh.append(piece)
+        self._fresh_chars += len(piece)
+        if self._fresh_chars < _LOOK_EVERY_CHARS:
+            return False
+        self._text = (self._text + "".join(self._fresh))[-_WINDOW_CHARS:]
+        self._fresh.clear()
+        self._fresh_chars = 0
+        return _ends_in_repeats(self._text)
+
+
+def _times_in_cycle(history: Sequence[bytes], length: int) -> int:
+    """How often the newest entry stands in the part of the history that repeats itself every `length` entries."""
+    run = length
+    while run < len(history) and history[-1 - run] == history[-1 - run + length]:
+        run += 1
+    return 1 + (run - 1) // length
+
+
+def _ends_in_repeats(text: str) -> bool:
+    at = text.rfind(text[-_PROBE_CHARS:], 0, len(text) - 1)
+    if at < 0:
+        return False
+    period = len(text) - _PROBE_CHARS - at
+    repeated = text[-period * STOP_AT :]
+    return (
+        len(repeated) == period * STOP_AT
+        and repeated[period:] == repeated[:-period]
+        and len(repeated[:period].split()) >= BLOCK_WORDS
+    )
