@@ -1,0 +1,220 @@
+"""Finding the passage an edit means: exactly, or with a small, named forgiveness.
+
+The rules stand on a ladder; the first that finds anything decides. A passage found twice is never chosen between.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wolo.workspace.text import split_lines
+
+_ENDING = re.compile(r"\r\n|\r|\n")
+_WRITTEN_ENDING = re.compile(r"\r\n|\n")
+"""In the model's text; a lone CR there is meant."""
+_ONE_ENDING = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"
+_NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|] ?)")
+
+
+class Passage(NamedTuple):
+    start: int
+    end: int
+    new: str
+    """What goes there, in the line endings and the indentation of the place."""
+
+
+class Found(NamedTuple):
+    passages: list[Passage]
+    rule: str
+    """What was forgiven, in words; empty for an exact match."""
+
+
+def find(text: str, old: str, new: str) -> Found:
+    """Every passage of `text` that `old` may mean under the strictest rule that finds one; none: no rule does."""
+    for rule, finder in _LADDER:
+        if passages := finder(text, old, new):
+            return Found(passages, rule)
+    return Found([], "")
+
+
+def line_number(text: str, position: int) -> int:
+    end = "\r" if "\r" in text and "\n" not in text else "\n"
+    return text.count(end, 0, position) + 1
+
+
+def with_line_endings_of(place: str, new: str, default: str = "\n") -> str:
+    """`new` with the line endings of the text it replaces, line by line where these are mixed."""
+    if _ENDING.sub("\n", place) == _ENDING.sub("\n", new):
+        return new  # only the endings differ: to change them is what is meant
+    endings = _ENDING.findall(place)
+    if len(set(endings)) < 2:
+        ending = endings[0] if endings else default
+        return _WRITTEN_ENDING.sub(lambda _: ending, new)
+    return _with_mixed_endings(place, new, endings)
+
+
+def _with_mixed_endings(place: str, new: str, endings: list[str]) -> str:
+    from difflib import SequenceMatcher  # noqa: PLC0415  # only for files with mixed line endings
+
+    old_lines, new_lines = _ENDING.split(place), _WRITTEN_ENDING.split(new)
+    kept: dict[int, str] = {}
+    for i, j, size in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_matching_blocks():
+        kept.update({j + k: endings[i + k] for k in range(size) if i + k < len(endings)})
+    out, ending = [], endings[0]
+    for number, line in enumerate(new_lines[:-1]):
+        ending = kept.get(number, ending)
+        out += [line, ending]
+    return "".join((*out, new_lines[-1]))
+
+
+def _local(text: str, start: int, end: int, new: str) -> Passage:
+    """The passage with its replacement in the endings of the lines it stands on."""
+    after = _ENDING.search(text, end)
+    before = None if after else re.search(r"(\r\n|\r|\n)[^\r\n]*\Z", text[:start])
+    default = after[0] if after else before[1] if before else "\n"
+    return Passage(start, end, with_line_endings_of(text[start:end], new, default))
+
+
+def _exact(text: str, old: str, new: str) -> list[Passage]:
+    found, position = [], text.find(old)
+    while position >= 0:
+        end = position + len(old)
+        # Half of a CRLF is not a line ending.
+        torn = (old[0] == "\n" and text[position - 1 : position] == "\r") or (old[-1] == "\r" and text[end : end + 1] == "\n")
+        if not torn:
+            found.append(_local(text, position, end, new))
+        position = text.find(old, position + 1)
+    return found
+
+
+def _blind_to_endings(text: str, old: str, new: str) -> list[Passage]:
+    lines = _ENDING.split(old)
+    return _by_pattern(text, _ONE_ENDING.join(map(re.escape, lines)), new) if len(lines) > 1 else []
+
+
+def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[Passage]:
+    lines = _ENDING.split(old)
+    bare = [re.escape(line.rstrip(" \t")) for line in lines[:-1]]
+    last = lines[-1].rstrip(" \t")
+    if not any(bare) and not last:
+        return []
+    tail = re.escape(last) + (r"[ \t]*(?=[\r\n]|\Z)" if last != lines[-1] else "")
+    return _by_pattern(text, "".join(f"{line}[ \\t]*{_ONE_ENDING}" for line in bare) + tail, new)
+
+
+def _by_pattern(text: str, pattern: str, new: str) -> list[Passage]:
+    """Patterns here span the end of a line, so at most one match begins on each line."""
+    found, compiled = [], re.compile(pattern)
+    match = compiled.search(text)
+    while match:
+        found.append(_local(text, match.start(), match.end(), new))
+        line_end = _ENDING.search(text, match.start())
+        match = compiled.search(text, max(line_end.end() if line_end else len(text), match.start() + 1))
+    return found
+
+
+def _shifted(text: str, old: str, new: str) -> list[Passage]:
+    """Whole lines that are all indented by the same amount more, or less, than `old` says."""
+    wanted = _ENDING.split(old)
+    closed = len(wanted) > 1 and not wanted[-1].strip()
+    wanted = wanted[:-1] if closed else wanted
+    anchor = next((place for place, line in enumerate(wanted) if line.strip()), None)
+    if anchor is None:
+        return []
+    lines = split_lines(text)
+    key = wanted[anchor].strip()
+    found, position = [], 0
+    starts = [position := position + len(line) for line in lines]
+    for place in (at - anchor for at, line in enumerate(lines) if line.strip() == key):
+        window = lines[max(place, 0) : place + len(wanted)]
+        if place < 0 or len(window) < len(wanted) or (shift := _shift(wanted, window)) is None:
+            continue
+        if (moved := _move(new, *shift)) is None:
+            continue
+        end = starts[place + len(wanted) - 1] - (0 if closed else len(window[-1]) - len(window[-1].rstrip("\r\n")))
+        found.append(_local(text, starts[place] - len(window[0]), end, moved))
+    return found
+
+
+def _shift(wanted: list[str], window: list[str]) -> tuple[str, str] | None:
+    """What each line of the file has more in front, and what it has less; one of the two is empty."""
+    shifts = set()
+    for want, line in zip(wanted, window, strict=True):
+        if want.strip() != line.strip():
+            return None
+        if want.strip():
+            ours, theirs = _indent(want), _indent(line)
+            if not ours.endswith(theirs) and not theirs.endswith(ours):
+                return None
+            shifts.add(
+                (theirs[: len(theirs) - len(ours)], "") if len(theirs) >= len(ours) else ("", ours[: len(ours) - len(theirs)])
+            )
+    return shifts.pop() if len(shifts) == 1 else None
+
+
+def _move(new: str, more: str, less: str) -> str | None:
+    """None: a line of `new` is not indented enough to be moved left."""
+    parts = re.split(r"(\r\n|\n)", new)
+    for place in range(0, len(parts), 2):
+        if not parts[place].strip():
+            continue
+        if not parts[place].startswith(less):
+            return None
+        parts[place] = more + parts[place].removeprefix(less)
+    return "".join(parts)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _without_numbers(text: str, old: str, new: str) -> list[Passage]:
+    """`old` was copied from what `read` or a search printed, line numbers included."""
+    bare_old = _strip_numbers(old)
+    if not bare_old:
+        return []
+    numbered = [bool(_NUMBERED.match(line)) for line in _ENDING.split(new) if line.strip()]
+    bare_new = _strip_numbers(new, consecutive=False) if numbered and all(numbered) else new
+    if bare_new is None or (any(numbered) and not all(numbered)):
+        return []
+    return next((passages for _, finder in _LADDER[:-1] if (passages := finder(text, bare_old, bare_new))), [])
+
+
+def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
+    numbers, out = [], []
+    for line in copied.splitlines(keepends=True):
+        match = _NUMBERED.match(line)
+        if match:
+            numbers.append(int(match[1]))
+        elif line.strip():
+            return None
+        out.append(line[match.end() :] if match else line)
+    if not numbers or (consecutive and numbers != list(range(numbers[0], numbers[0] + len(numbers)))):
+        return None
+    return "".join(out)
+
+
+_LADDER: tuple[tuple[str, Callable[[str, str, str], list[Passage]]], ...] = (
+    ("", _exact),
+    ("line endings", _blind_to_endings),
+    ("trailing spaces", _blind_to_trailing_spaces),
+    ("indentation", _shifted),
+    ("copied line numbers", _without_numbers),
+)
+
+
+def nearest_lines(text: str, old: str) -> tuple[int, int] | None:
+    """Where `old` comes closest: first line and number of lines, for showing only. None: nothing is like it."""
+    from rapidfuzz import fuzz, process  # noqa: PLC0415  # only for a miss
+
+    wanted = [line.strip() for line in _ENDING.split(old)]
+    anchor = max(wanted, key=len)[:400]
+    lines = [line.strip()[:400] for line in split_lines(text)[:100_000]]
+    best: tuple[float, int] | None = None
+    for _, score, at in process.extract(anchor, lines, scorer=fuzz.ratio, limit=5, score_cutoff=50):
+        first = max(at - wanted.index(max(wanted, key=len)), 0)
+        whole = fuzz.ratio("\n".join(wanted)[:20_000], "\n".join(lines[first : first + len(wanted)])[:20_000])
+        best = max(best or (0.0, 0), (whole + score, -first))
+    return None if best is None else (1 - best[1], len(wanted))

@@ -1,0 +1,51 @@
+"""What to say when a file is not there: the names that come nearest."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.tools.tool import ToolContext
+from wolo.workspace.root import Resolved
+
+_MAX_NAMES = 5000
+
+
+def missing(resolved: Resolved, context: ToolContext) -> ToolError:
+    shown = context.workspace.relative(resolved.path)
+    near = [context.workspace.relative(path) for path in _nearest(resolved, context)]
+    if near:
+        return ToolError(f"`{shown}` does not exist. Did you mean {' or '.join(f'`{name}`' for name in near)}?")
+    folder = next((parent for parent in resolved.path.parents if parent.is_dir()), resolved.path.parent)
+    if folder != resolved.path.parent:
+        return ToolError(
+            f"`{shown}` does not exist, nor does its folder; the nearest that does is `{context.workspace.relative(folder)}`."
+        )
+    return ToolError(f"`{shown}` does not exist.")
+
+
+def folder_names(folder: Path, context: ToolContext) -> list[str]:
+    """The first names of a folder, sub-folders with a slash, without what must not be told."""
+    with os.scandir(folder) as entries:
+        told = (entry for entry in islice(entries, _MAX_NAMES) if context.readable(folder / entry.name))
+        return sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in told)
+
+
+def _nearest(resolved: Resolved, context: ToolContext) -> list[Path]:
+    # The shell may stand elsewhere, and the model may have meant a path from there.
+    elsewhere = context.shell.cwd / resolved.given
+    if elsewhere.is_file() and context.workspace.holds(elsewhere.resolve()):
+        return [elsewhere]
+    folder = resolved.path.parent
+    if not context.workspace.holds(folder):
+        return []
+    try:
+        names = [name.rstrip("/") for name in folder_names(folder, context)]
+    except OSError:
+        return []
+    from difflib import get_close_matches  # noqa: PLC0415  # only for a miss
+
+    by_lower = {name.lower(): name for name in names}
+    return [folder / by_lower[near] for near in get_close_matches(resolved.path.name.lower(), by_lower, n=3, cutoff=0.6)]

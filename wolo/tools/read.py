@@ -1,0 +1,143 @@
+"""The tool that reads a file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ImagePart
+from wolo.tools.missing import folder_names, missing
+from wolo.tools.tool import Result, ToolContext
+from wolo.workspace.files import MAX_TEXT_BYTES
+from wolo.workspace.lines import Limits, Page, read_page
+from wolo.workspace.opening import explain, open_regular, read_all
+from wolo.workspace.root import Resolved
+from wolo.workspace.sniff import image_type
+
+MAX_LINES = 2000
+_MAX_WIDTH = 2000
+_MAX_PAGE_BYTES = 50_000
+_MAX_IMAGE_BYTES = 3_750_000
+"""5 MB in base64, the least that a provider takes."""
+_MAX_LISTED = 40
+
+
+class ReadArgs(Struct, frozen=True):
+    path: str
+    offset: Annotated[int | None, Meta(description="first line, from 1; negative counts from the end")] = None
+    limit: Annotated[int | None, Meta(description=f"number of lines, {MAX_LINES} at most")] = None
+
+
+class Read:
+    """Read a text file or look at an image. Each line comes as `12→text`; number and arrow are not in the file."""
+
+    name: ClassVar[str] = "read"
+    Args: ClassVar[type[Struct]] = ReadArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        "file_path": "path",
+        "filepath": "path",
+        "filename": "path",
+        "file": "path",
+        "absolute_path": "path",
+        "target_file": "path",
+        "start_line": "offset",
+        "line_offset": "offset",
+        "n_lines": "limit",
+        "num_lines": "limit",
+        "max_lines": "limit",
+    }
+    reads_only: ClassVar[bool] = True
+
+    def intents(self, args: ReadArgs, context: ToolContext) -> Sequence[Intent]:
+        resolved = context.workspace.resolve(args.path)
+        return (ReadIntent(resolved.path, args.path, resolved.inside),)
+
+    async def run(self, args: ReadArgs, context: ToolContext) -> Result:
+        if args.limit is not None and args.limit < 1:
+            raise ToolError("`limit` must be 1 or more.")
+        return await asyncio.to_thread(_read, args, context)
+
+
+def _read(args: ReadArgs, context: ToolContext) -> Result:
+    resolved = context.workspace.resolve(args.path)
+    shown = context.workspace.relative(resolved.path)
+    try:
+        handle = open_regular(resolved.path)
+    except FileNotFoundError:
+        raise missing(resolved, context) from None
+    except IsADirectoryError:
+        raise _folder(resolved, shown, context) from None
+    except OSError as error:
+        raise explain(error, shown) from error
+    try:
+        if media_type := image_type(os.pread(handle, 16, 0)):
+            return _image(handle, media_type, shown)
+        limits = Limits(min(args.limit or MAX_LINES, MAX_LINES), _MAX_WIDTH, _MAX_PAGE_BYTES)
+        page = read_page(handle, args.offset or 1, limits)
+        size = os.fstat(handle).st_size
+    except OSError as error:
+        raise explain(error, shown) from error
+    finally:
+        os.close(handle)
+    if page.hash is not None:
+        context.ledger.record(resolved.path, page.hash)
+    return Result(_render(page, args.offset or 1, size, shown))
+
+
+def _folder(resolved: Resolved, shown: str, context: ToolContext) -> ToolError:
+    try:
+        names = folder_names(resolved.path, context)
+    except OSError as error:
+        return explain(error, shown)
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ToolError(f"`{shown}` is a folder. It holds: {', '.join(names[:_MAX_LISTED]) or 'nothing'}{more}.")
+
+
+def _image(handle: int, media_type: str, shown: str) -> Result:
+    data = read_all(handle, _MAX_IMAGE_BYTES + 1)
+    if len(data) > _MAX_IMAGE_BYTES:
+        size = os.fstat(handle).st_size
+        raise ToolError(
+            f"`{shown}` is an image of {size:,} bytes; at most {_MAX_IMAGE_BYTES:,} can be shown. Scale it down first."
+        )
+    return Result(f"[{shown}: {media_type}, {len(data):,} bytes]", media=(ImagePart(media_type=media_type, data=data),))
+
+
+def _render(page: Page, offset: int, size: int, shown: str) -> str:
+    if not page.lines:
+        if page.total:
+            raise ToolError(f"`{shown}` has {page.total} lines; line {offset} is past its end.")
+        if size:
+            raise ToolError(f"`{shown}` has no line {offset}.")
+        return "[The file is empty.]"
+    lines = [
+        f"{line.number}→{line.text}" + (f" … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else "")
+        for line in page.lines
+    ]
+    return "\n".join((*lines, f"[{' '.join(_notes(page, size))}]"))
+
+
+def _notes(page: Page, size: int) -> list[str]:
+    first, last = page.lines[0].number, page.lines[-1].number
+    if page.total is None:
+        notes = [
+            f"Lines {first} to {last}; the file has {size:,} bytes. "
+            f"Over {MAX_TEXT_BYTES >> 20} MiB lines are not counted, and `edit` cannot be used."
+        ]
+    elif len(page.lines) == page.total:
+        notes = [f"{page.total} line{'s' if page.total > 1 else ''}."]
+    else:
+        notes = [f"Lines {first} to {last} of {page.total}."]
+    if 0 < last != page.total:
+        notes.append(f"Continue with offset={last + 1}.")
+    if page.encoding.label != "UTF-8":
+        notes.append(f"Encoding: {page.encoding.label}.")
+    if page.newline not in ("", "LF"):
+        notes.append(f"Line endings: {page.newline}.")
+    return notes

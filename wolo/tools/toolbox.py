@@ -1,0 +1,150 @@
+"""The tools of one agent: what the model is offered, and from its arguments to ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from wolo.errors import ToolError, UsageError
+from wolo.formats.format import ToolSpec
+from wolo.tools.edit import Edit
+from wolo.tools.read import Read
+from wolo.tools.tool import Tool
+from wolo.tools.write import Write
+
+BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit())
+"""In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
+
+SHIPPED = Path(__file__).with_name("schemas.json")
+"""Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` writes them anew from the code."""
+_SMALL_TALK = frozenset(("description", "explanation", "justification", "purpose", "reason", "thought", "thoughts"))
+"""Arguments that some models add to every call; they ask for nothing."""
+_WHERE = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?\Z", re.DOTALL)
+_WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list", "null": "null"}
+
+
+class Toolbox:
+    def __init__(self, tools: Iterable[Tool] = BUILTIN) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._specs: tuple[ToolSpec, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """As requests offer them: the same values, in the same order, every time."""
+        if self._specs is None:
+            self._specs = _specs(self._tools.values())
+        return self._specs
+
+    def offer(self, only: Collection[str] = (), hide: Collection[str] = ()) -> Toolbox:
+        """A toolbox with `only` these tools (empty: all) and without those to `hide`. Raises UsageError for unknown names."""
+        for name in (*only, *hide):
+            if name not in self._tools:
+                raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
+        return Toolbox(tool for name, tool in self._tools.items() if (not only or name in only) and name not in hide)
+
+    def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Struct]:
+        """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
+        tool = self._tools.get(name) or self._tools.get(name.strip().lower())
+        if tool is None:
+            raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(self._tools) or 'none'}.")
+        return tool, _convert(tool, _rename(arguments, tool))
+
+
+def _specs(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
+    shipped = msgspec.json.decode(SHIPPED.read_bytes())
+    builtin = {id(tool) for tool in BUILTIN}
+    specs = []
+    for tool in tools:
+        if id(tool) in builtin:
+            row = shipped[tool.name]
+        else:
+            from wolo.tools.schemas import describe  # noqa: PLC0415  # the schema maker loads slowly; ours are shipped
+
+            row = describe(tool)
+        specs.append(ToolSpec(tool.name, row["description"], row["parameters"]))
+    return tuple(specs)
+
+
+def _rename(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+    """Other spellings become ours; what says nothing is dropped; anything else unknown is an error."""
+    known = tool.Args.__struct_fields__
+    renamed: dict[str, Any] = {}
+    for given, value in arguments.items():
+        name = given if given in known else tool.aliases.get(given, given)
+        if name not in known:
+            if value in (None, "", [], {}) or given in _SMALL_TALK:
+                continue
+            raise ToolError(f"{tool.name}: there is no argument `{given}`. {_usage(tool)}")
+        if value is None:
+            continue
+        value = _rename_within(value, tool)
+        if name in renamed and renamed[name] != value:
+            raise ToolError(f"{tool.name}: `{name}` is given twice, with different values.")
+        renamed[name] = value
+    return renamed
+
+
+def _rename_within(value: Any, tool: Tool) -> Any:
+    """Items of a list such as `edits` go by the same other spellings."""
+    if not isinstance(value, list):
+        return value
+    return [
+        {tool.aliases.get(key, key): item for key, item in each.items() if item is not None} if isinstance(each, dict) else each
+        for each in value
+    ]
+
+
+def _convert(tool: Tool, arguments: dict[str, Any]) -> Struct:
+    try:
+        return msgspec.convert(arguments, tool.Args, strict=False)
+    except msgspec.ValidationError as error:
+        unwrapped = _unwrap(arguments, tool)
+        if unwrapped != arguments:
+            try:
+                return msgspec.convert(unwrapped, tool.Args, strict=False)
+            except msgspec.ValidationError:
+                pass  # the first complaint is about what the model wrote
+        raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
+
+
+def _unwrap(arguments: dict[str, Any], tool: Tool) -> dict[str, Any]:
+    """A list or an object that the model wrote as a string of JSON, one level deep."""
+    unwrapped = dict(arguments)
+    for name, value in arguments.items():
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            try:
+                unwrapped[name] = _rename_within(msgspec.json.decode(value), tool)
+            except msgspec.DecodeError:
+                continue
+    return unwrapped
+
+
+def _usage(tool: Tool) -> str:
+    fields = msgspec.structs.fields(tool.Args)
+    named = (field.name if field.required else f"{field.name} (optional)" for field in fields)
+    return f"The arguments are: {', '.join(named)}."
+
+
+def _sentence(complaint: str) -> str:
+    match = _WHERE.match(complaint)
+    said, where = (match[1], match[2]) if match else (complaint, None)
+    if missing := re.match(r"Object missing required field `(.*)`", said):
+        return f"`{f'{where}.' if where else ''}{missing[1]}` is missing."
+    if types := re.match(r"Expected `(.*)`, got `(.*)`", said):
+        wanted = " or ".join(_WORDS.get(word, word) for word in types[1].split(" | ") if word != "null")
+        return f"`{where or 'the arguments'}` must be {wanted}, not {_WORDS.get(types[2], f'an {types[2]}')}."
+    return f"{said}{f' (`{where}`)' if where else ''}."
+
+
+if __name__ == "__main__":
+    from wolo.tools.schemas import shipped_text
+
+    SHIPPED.write_text(shipped_text(BUILTIN), encoding="utf-8")
