@@ -47,7 +47,7 @@ def drop_unneeded(folder: Path, connection: sqlite3.Connection, names: Iterable[
 
 def suffix(name: str) -> str:
     """What a person or a model called it, as the harmless end of a file name."""
-    return "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-60:].lstrip(".-")
+    return "-" + re.sub(r"[^A-Za-z0-9._-]+", "_", name)[-60:].lstrip("._-")
 
 
 def _write(folder: Path, path: Path, data: bytes) -> None:

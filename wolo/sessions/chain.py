@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.sessions.entries import AnyEntry
+from wolo.sessions.names import unicode_text
 
 DIGEST_BYTES = 16
 
@@ -55,7 +56,7 @@ def _digest(body: bytes, seq: int, time_utc: float, prev_hash: bytes) -> bytes:
 
 def _without_surrogates(value: object) -> object:
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return unicode_text(value)
     if isinstance(value, dict):
         return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

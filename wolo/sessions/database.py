@@ -173,9 +173,8 @@ def _create(path: Path, version: int) -> None:
     connection = _connect(fresh)
     try:
         schema = Path(__file__).with_name("schema.sql").read_text("utf-8")
-        connection.executescript(f"BEGIN; {schema}; COMMIT")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {version}")
+        mark = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version}"
+        connection.executescript(f"BEGIN; {schema}; {mark}; COMMIT")
         if not is_remote(path.parent):
             # SQLite itself stays with the rollback journal where it cannot share memory.
             connection.execute("PRAGMA journal_mode = WAL").fetchone()

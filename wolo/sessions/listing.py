@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import SessionError
+from wolo.sessions.names import unicode_text
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8
@@ -53,6 +54,11 @@ def named(connection: sqlite3.Connection, name: str) -> SessionInfo | None:
     return SessionInfo(*row) if row else None
 
 
+def exactly(connection: sqlite3.Connection, name_or_id: str) -> SessionInfo | None:
+    spec = unicode_text(name_or_id).strip()
+    return read(connection, spec) or named(connection, spec)
+
+
 def marked_live(info: SessionInfo, live: bool) -> SessionInfo:
     return replace(info, live=True) if live else info
 
@@ -77,12 +83,12 @@ def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> S
 
     What several sessions match by title is decided by `cwd`, if only one of them belongs there.
     """
-    spec = spec.strip()
+    spec = unicode_text(spec).strip()
     if not spec:
         raise SessionError(
             "No session was named.", hint="Give an id, a name or words of a title; `wolo sessions list` shows them."
         )
-    if exact := read(connection, spec) or named(connection, spec):
+    if exact := exactly(connection, spec):
         return exact
     everything = newest_first(connection, None)
     matches = [info for info in everything if _has_beginning(info.id, spec)]

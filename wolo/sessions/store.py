@@ -19,7 +19,7 @@ from wolo.sessions.database import Database
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import SessionLock, is_held
-from wolo.sessions.names import check_id, check_name, new_session_id, title_of
+from wolo.sessions.names import check_id, check_name, new_session_id, title_of, unicode_text
 from wolo.sessions.private import make_directory
 
 ROW_LIMIT_BYTES = 64 * 1024
@@ -88,7 +88,7 @@ class Store:
             connection.execute(
                 "INSERT INTO sessions (id, name, cwd, model, mode, created, updated, touched) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
-                (session_id, alias, listing.directory(cwd), model, mode, now, now),
+                (session_id, alias, listing.directory(cwd), unicode_text(model), unicode_text(mode), now, now),
             )
             return _require(connection, session_id)
 
@@ -125,7 +125,7 @@ class Store:
     def named(self, name: str) -> SessionInfo | None:
         """The session with exactly this alias, or this id."""
         with self._database.reading() as connection:
-            return listing.named(connection, name) or listing.read(connection, name)
+            return listing.exactly(connection, name)
 
     def latest(self, cwd: Path | str) -> SessionInfo | None:
         with self._database.reading() as connection:
@@ -143,7 +143,7 @@ class Store:
         return SessionLock(self._lock_path(session_id), session_id)
 
     def rename(self, session_id: str, name: str) -> None:
-        self.append(session_id, [SettingEntry(name="name", value=name)])
+        self.append(session_id, [SettingEntry(name="name", value=check_name(name))])
 
     def fork(self, session_id: str) -> SessionInfo:
         """A copy that goes its own way; the original may be live."""
@@ -284,7 +284,7 @@ def _count(connection: sqlite3.Connection, session_id: str, entries: Sequence[An
 
 
 def _set(connection: sqlite3.Connection, session_id: str, entry: SettingEntry) -> None:
-    value = entry.value
+    value = unicode_text(entry.value)
     if entry.name == "name":
         value = check_name(value)
         holder = listing.named(connection, value)

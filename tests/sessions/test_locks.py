@@ -1,0 +1,104 @@
+"""One session, one process."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sessions.samples import environment, said
+from wolo.errors import SessionError
+from wolo.sessions.store import Store
+
+HOLDER = """
+import sys
+from pathlib import Path
+from wolo.sessions.store import Store
+store = Store.open(Path(sys.argv[1]))
+lock = store.lock(sys.argv[2])
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def holder(data: Path, session_id: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(data), session_id],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "locked\n"
+    return process
+
+
+def test_the_second_process_is_refused_and_told_who_has_it(data: Path) -> None:
+    with Store.open(data) as store:
+        session = store.create("/")
+        store.append(session.id, [said("one")])
+        process = holder(data, session.id)
+        try:
+            with pytest.raises(SessionError, match=rf"process {process.pid}\b") as caught:
+                store.lock(session.id)
+            assert "--fork" in caught.value.hint
+            assert caught.value.exit_code == 3
+            assert store.list()[0].live
+            with pytest.raises(SessionError, match="in use"):
+                store.delete(session.id)
+            assert store.load(store.fork(session.id).id).entries == store.load(session.id).entries
+        finally:
+            process.kill()
+            process.communicate()
+        # The kernel freed it with the process: no stale lock to clear away.
+        store.lock(session.id).release()
+        assert not store.load(session.id).info.live
+
+
+def test_a_released_lock_leaves_nothing_behind(data: Path) -> None:
+    with Store.open(data) as store:
+        session = store.create("/")
+        with store.lock(session.id) as lock:
+            with pytest.raises(SessionError):
+                store.lock(session.id)
+            lock.release()
+            lock.release()
+        assert list((data / "locks").iterdir()) == []
+        with store.lock(session.id):
+            pass
+
+
+def test_a_lock_on_a_file_that_was_replaced_guards_the_new_one(data: Path) -> None:
+    with Store.open(data) as store:
+        session = store.create("/")
+        first = store.lock(session.id)
+        (data / "locks" / f"{session.id}.lock").unlink()
+        second = store.lock(session.id)
+        first.release()
+        second.release()
+
+
+def test_a_file_system_without_locks_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with Store.open(data) as store:
+        session = store.create("/")
+        with monkeypatch.context() as kernel:
+            # No file system here lacks locks, so the kernel's answer is what has to be pretended.
+            kernel.setattr(fcntl, "flock", unsupported)
+            with pytest.raises(SessionError, match="has no locks"):
+                store.lock(session.id)
+            with pytest.raises(SessionError, match="has no locks"):
+                store.append(session.id, [said("one")])
+        assert store.load(session.id).entries == ()

@@ -1,0 +1,224 @@
+"""The store, used as a conversation uses it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sessions.samples import said, texts, tool_turn
+from wolo.errors import SessionError
+from wolo.messages.message import Message, user
+from wolo.messages.parts import ImagePart
+from wolo.sessions import tree
+from wolo.sessions.entries import CustomEntry, MessageEntry, PartialEntry, SettingEntry
+from wolo.sessions.store import ROW_LIMIT_BYTES, Store
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "wolo" / "data"
+
+
+@pytest.fixture
+def store(data: Path) -> Iterator[Store]:
+    with Store.open(data) as opened:
+        yield opened
+
+
+def test_what_was_said_is_there_when_the_store_is_opened_again(data: Path, tmp_path: Path) -> None:
+    with Store.open(data) as store:
+        session = store.create(tmp_path, model="zai/glm-5.2", mode="auto", name="calc")
+        with store.lock(session.id):
+            store.append(session.id, [said("create a calculator")])
+            answer, results = tool_turn(1)
+            store.append(session.id, [answer])
+            store.append(session.id, [results])
+            store.checkpoint()
+
+    with Store.open(data) as store:
+        assert store.latest(tmp_path) == store.find("calc", tmp_path)
+        loaded = store.load(session.id)
+        assert loaded.warning == ""
+        assert loaded.entries[1:] == (answer, results)
+        first, second = tree.messages(loaded.entries)
+        assert first.text == "create a calculator"
+        assert second.calls[0].output == "y" * 2000
+        assert (loaded.info.title, loaded.info.model, loaded.info.mode) == ("create a calculator", "zai/glm-5.2", "auto")
+        assert (loaded.info.turns, loaded.info.tokens, loaded.info.cost_usd) == (1, 120, 0.001)
+
+
+def test_every_kind_of_entry_comes_back_as_it_was(store: Store) -> None:
+    session = store.create("/")
+    image = Message(role="user", parts=(ImagePart(media_type="image/png", data=bytes(range(256))),), finished=True)
+    entries = (
+        MessageEntry(message=image),
+        *tool_turn(1),
+        PartialEntry(message_id="msg_9", text="half a th"),
+        SettingEntry(name="model", value="openai/gpt-5"),
+        CustomEntry(custom_type="notes", data={"a": [1, {"b": None}]}),
+        said("\x00 \u2028 \U0001f600 \r\n\t ünïcödé"),
+    )
+    store.append(session.id, entries)
+    assert store.load(session.id).entries == entries
+    assert store.load(session.id).info.model == "openai/gpt-5"
+
+
+def test_text_that_has_no_utf8_is_kept_with_a_mark_in_its_place(store: Store) -> None:
+    session = store.create("/")
+    store.append(session.id, [said("before \ud83d after"), CustomEntry(custom_type="x", data={"\udcff": Path("/a")})])
+    loaded = store.load(session.id)
+    assert texts(loaded.entries) == ["before \ufffd after"]
+    assert loaded.entries[1] == CustomEntry(custom_type="x", data={"\ufffd": "/a"})
+    assert loaded.skipped == 0
+
+
+def test_an_append_of_several_entries_is_all_or_nothing(store: Store) -> None:
+    taken = store.create("/", name="taken")
+    session = store.create("/")
+    with pytest.raises(SessionError, match="already named taken"):
+        store.append(session.id, [said("one"), SettingEntry(name="name", value="taken")])
+    assert store.load(session.id).entries == ()
+    assert store.find("taken") == taken
+
+
+def test_large_entries_lie_in_files_and_come_back(store: Store, data: Path) -> None:
+    session = store.create("/")
+    answer, results = tool_turn(1, output="z" * (ROW_LIMIT_BYTES * 3))
+    store.append(session.id, [answer, results])
+    (blob,) = (data / "blobs").iterdir()
+    assert blob.stat().st_size > ROW_LIMIT_BYTES * 3
+    assert store.load(session.id).entries == (answer, results)
+    assert (data / "wolo.db-wal").stat().st_size < ROW_LIMIT_BYTES * 3
+
+
+def test_an_answer_of_unknown_price_makes_the_sum_unknown(store: Store) -> None:
+    session = store.create("/")
+    assert store.load(session.id).info.cost_usd == 0
+    store.append(session.id, [tool_turn(1, cost=None)[0]])
+    store.append(session.id, [tool_turn(2, cost=0.5)[0]])
+    assert store.load(session.id).info.cost_usd is None
+
+
+def test_a_fork_goes_its_own_way(store: Store, data: Path) -> None:
+    session = store.create("/", name="original", model="m")
+    store.append(session.id, [said("one"), *tool_turn(1, output="big" * ROW_LIMIT_BYTES)])
+    fork = store.fork(session.id)
+    assert (fork.parent, fork.name, fork.title, fork.model, fork.turns) == (session.id, None, "one", "m", 1)
+    assert store.load(fork.id).entries == store.load(session.id).entries
+    store.append(fork.id, [said("two")])
+    store.append(session.id, [said("three")])
+    assert texts(store.load(fork.id).entries)[-1] == "two"
+    assert texts(store.load(session.id).entries)[-1] == "three"
+    store.delete(session.id)
+    assert store.load(fork.id).skipped == 0
+    assert len(list((data / "blobs").iterdir())) == 1
+    store.delete(fork.id)
+    assert list((data / "blobs").iterdir()) == []
+
+
+def test_a_kept_output_is_a_file_to_read_until_its_session_is_deleted(store: Store) -> None:
+    session, other = store.create("/"), store.create("/")
+    path = store.kept_blob(session.id, "../../pytest -q: output.txt", b"line\n" * 1000)
+    assert path.read_bytes() == b"line\n" * 1000
+    assert path.name.endswith("-pytest_-q_output.txt")
+    assert store.kept_blob(other.id, "../../pytest -q: output.txt", b"line\n" * 1000) == path
+    store.delete(session.id)
+    assert path.exists()
+    store.delete(other.id)
+    assert not path.exists()
+
+
+def test_a_deleted_session_is_gone_and_says_so(store: Store) -> None:
+    session = store.create("/", name="gone")
+    store.append(session.id, [said("secret")])
+    store.delete(session.id)
+    assert store.list() == []
+    with pytest.raises(SessionError):
+        store.find("gone")
+    with pytest.raises(SessionError, match="is gone"):
+        store.append(session.id, [said("more")])
+    for use in (store.load, store.fork, store.delete):
+        with pytest.raises(SessionError, match="no session"):
+            use(session.id)
+
+
+def test_order_is_kept_when_the_clock_goes_backwards(data: Path) -> None:
+    times = iter(range(2_000_000_000, 0, -86_400))
+    with Store.open(data, clock=lambda: float(next(times))) as store:
+        first, second = store.create("/"), store.create("/")
+        for number in range(5):
+            store.append(first.id, [said(str(number))])
+        assert texts(store.load(first.id).entries) == ["0", "1", "2", "3", "4"]
+        assert [info.id for info in store.list()] == [first.id, second.id]
+        store.append(second.id, [said("later")])
+        latest = store.latest("/")
+        assert latest is not None
+        assert latest.id == second.id
+
+
+def test_a_new_name_must_be_free_and_plain(store: Store) -> None:
+    session = store.create("/", name="one")
+    store.create("/", name="two")
+    store.rename(session.id, " three ")
+    assert store.find("three").id == session.id
+    for bad in ("two", "", "a/b", "..", "-x", "a\nb", "\u202eabc", "x" * 101, "a\\b", "\ud800"):
+        with pytest.raises(SessionError):
+            store.rename(session.id, bad)
+        if bad:
+            with pytest.raises(SessionError):
+                store.create("/", name=bad)
+    assert store.find("three").id == session.id
+
+
+def test_an_id_can_be_given_but_not_taken_twice_nor_lead_out_of_the_directory(store: Store) -> None:
+    assert store.create("/", id="session_123").id == "session_123"
+    for bad in ("session_123", "../x", "a b", "a/b", "x" * 200, ".hidden"):
+        with pytest.raises(SessionError):
+            store.create("/", id=bad)
+        if bad != "session_123":
+            with pytest.raises(SessionError):
+                store.lock(bad)
+
+
+def test_threads_take_turns(store: Store) -> None:
+    session = store.create("/")
+
+    def work(label: int) -> None:
+        for number in range(20):
+            store.append(session.id, [said(f"{label} {number}")])
+
+    threads = [threading.Thread(target=work, args=(label,)) for label in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    kept = texts(store.load(session.id).entries)
+    assert len(kept) == 80
+    assert [text for text in kept if text.startswith("2 ")] == [f"2 {number}" for number in range(20)]
+
+
+def test_a_long_session_is_as_quick_to_add_to_as_a_short_one(store: Store) -> None:
+    """Counted in steps of SQLite's machine, which no busy neighbour changes."""
+    session = store.create("/")
+
+    def steps() -> int:
+        count = 0
+
+        def tick() -> int:
+            nonlocal count
+            count += 1
+            return 0
+
+        with store._database.reading() as connection:
+            connection.set_progress_handler(tick, 1)
+        store.append(session.id, [said("one more")])
+        with store._database.reading() as connection:
+            connection.set_progress_handler(None, 1)
+        return count
+
+    few = steps()
+    store.append(session.id, [MessageEntry(message=user(f"message {number}")) for number in range(5000)])
+    assert steps() <= few * 1.1
