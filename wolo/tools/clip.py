@@ -18,6 +18,7 @@ _ESCAPE = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)?"  # titles, links, device strings
     r"|\x1b[ -/]*[0-~]"
 )
+_NOISE = re.compile("\ufffd{9,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,12 @@ class Clipped:
         return self.omitted_bytes > 0
 
 
-def clean(data: bytes) -> bytes:
-    """As a person would see it in a terminal that has finished: UTF-8, no escapes, progress bars in their last state."""
-    return b"".join(_clean_block(block) for block in _blocks(data))
+def clean(data: bytes) -> Iterator[bytes]:
+    """As a person would see it in a terminal that has finished: UTF-8, no escapes, progress bars in their last state.
+
+    In pieces, because no text may stand in memory in all its forms at once.
+    """
+    return map(_clean_block, _blocks(data))
 
 
 def clip(data: bytes, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES) -> Clipped:
@@ -54,23 +58,25 @@ def clip_and_keep(
     *,
     name: str,
     keep: Callable[[str, bytes], Path],
+    is_whole: bool = True,
     max_lines: int = MAX_LINES,
     max_bytes: int = MAX_BYTES,
 ) -> str:
-    """The text for the model; where it was cut, the last line says where the whole is."""
+    """The text for the model; where it was cut, the last line says where the whole is (or as much as there is of it)."""
     clipped = clip(data, max_lines=max_lines, max_bytes=max_bytes)
     if not clipped.is_cut:
         return clipped.text
     try:
         path = keep(name, data)
     except OSError as error:
-        return f"{_whole_line(clipped.text)}[The whole output could not be kept: {error.strerror}.]\n"
+        return f"{_whole_line(clipped.text)}[The rest could not be kept: {error.strerror}.]\n"
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    return f"{_whole_line(clipped.text)}[Whole output, {lines:,} lines: {path} — page it with read(path, offset, limit).]\n"
+    kept = "Whole output" if is_whole else "Beginning and end of the output"
+    return f"{_whole_line(clipped.text)}[{kept}, {lines:,} lines: {path} — page it with read(path, offset, limit).]\n"
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:
-    """Pieces that end with a line where they can: what is cleaned never holds more than a piece in other forms."""
+    """Pieces that end with a line where they can."""
     start = 0
     while start < len(data):
         end = start + _BLOCK_BYTES
@@ -84,6 +90,8 @@ def _blocks(data: bytes) -> Iterator[bytes]:
 
 def _clean_block(block: bytes) -> bytes:
     text = block.decode(errors="replace")
+    if "\ufffd" in text:
+        text = _NOISE.sub("\ufffd" * 8, text)
     if _CONTROL.search(text) is None:
         return text.encode()
     text = _ESCAPE.sub("", text).replace("\r\n", "\n")

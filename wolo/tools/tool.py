@@ -13,6 +13,7 @@ from msgspec import Struct
 from wolo.guard.intents import Intent
 from wolo.messages.parts import MediaPart, Outcome
 from wolo.workspace.files import FileLedger
+from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
 
 
@@ -84,6 +85,8 @@ class ShellState:
 
     cwd: Path
     """Where the next command runs; a `cd` in a command moves it."""
+    processes: Processes = field(default_factory=Processes)
+    """What the commands started. Whoever ends the conversation calls `close_all`."""
 
 
 @dataclass(slots=True)

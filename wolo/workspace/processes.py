@@ -18,7 +18,7 @@ from pathlib import Path
 
 from wolo.workspace.process_tree import MARK_NAME, Member, ProcessTree, end_orphans, owner_mark
 
-KEPT_BYTES = 8 * 1024 * 1024
+KEPT_BYTES = 4 * 1024 * 1024
 """Kept of each end of the output; what lies between is read and dropped."""
 GRACE_S = 1.5
 """Between TERM and KILL."""

@@ -1,0 +1,36 @@
+"""Which files of the workspace a command changed: two looks at it, as far as looking is cheap."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from wolo.workspace.walk import Bounds, Stopped, walk
+
+_MAX_ENTRIES = 5_000
+"""Some 20 ms; a larger workspace is not watched."""
+_MAX_S = 0.25
+"""For slow disks."""
+
+Look = dict[str, tuple[int, int, int]]
+
+
+def look_at(root: Path) -> Look | None:
+    """Time, size and identity of each file that git would not ignore; None when there are too many to be quick."""
+    found: Look = {}
+    try:
+        for path in walk(root, Bounds(_MAX_ENTRIES, _MAX_S)):
+            status = os.lstat(f"{root}/{path}")
+            found[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    except (Stopped, OSError):
+        return None
+    return found
+
+
+def changed(root: Path, before: Look | None) -> tuple[str, ...]:
+    """Absolute paths that were made, changed or removed since `before`."""
+    after = look_at(root) if before is not None else None
+    if before is None or after is None:
+        return ()
+    paths = {path for path, _ in before.items() ^ after.items()}
+    return tuple(f"{root}/{path}" for path in sorted(paths))

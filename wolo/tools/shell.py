@@ -1,0 +1,256 @@
+"""The `shell` tool: run a command line without a keyboard and say plainly how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from msgspec import Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, RunIntent
+from wolo.tools.changes import changed, look_at
+from wolo.tools.clip import clean, clip_and_keep
+from wolo.tools.tool import Interrupted, Output, Result, ToolContext
+from wolo.workspace.environment import command_environment
+from wolo.workspace.processes import Finished, Printed
+
+_MAX_TIMEOUT_S = 3600.0
+_MAX_COMMAND_BYTES = 120_000
+"""The system takes 128 KiB in one argument."""
+_LOWEST_FD = 200
+"""Where the shell reports its directory: beyond the numbers that scripts use for themselves."""
+_PROGRESS_EVERY_S = 0.1
+_PROGRESS_BYTES = 4096
+
+
+class Shell:
+    """Runs a command line in bash and returns its output and exit code. The working directory lasts to the next call (`cd`
+    moves it), variables do not. There is no keyboard: editors and prompts fail at once. Long output is cut in the middle
+    and kept whole in a file. Use read, edit, grep and glob for files instead of cat, sed, grep and find."""
+
+    class Args(Struct):
+        command: str
+        timeout_s: float | None = None
+
+    name: ClassVar[str] = "shell"
+    aliases: ClassVar[Mapping[str, str]] = {"cmd": "command", "script": "command", "timeout": "timeout_s"}
+    reads_only: ClassVar[bool] = False
+
+    def intents(self, args: Args, context: ToolContext) -> Sequence[Intent]:
+        _refuse_unusable(args)
+        return (RunIntent(args.command, _place(context).cwd),)
+
+    async def run(self, args: Args, context: ToolContext) -> Result:
+        _refuse_unusable(args)
+        root = context.workspace.root
+        run = _Run(args, context)
+        before = await asyncio.to_thread(look_at, root)
+        try:
+            finished = await run.to_its_end()
+        except asyncio.CancelledError as error:
+            raise Interrupted(run.interrupted(changed(root, before))) from error
+        return run.result(finished, await asyncio.to_thread(changed, root, before))
+
+
+class _Run:
+    """One command, from its start to the words that say how it ended."""
+
+    def __init__(self, args: Shell.Args, context: ToolContext) -> None:
+        self._command = args.command
+        self._timeout_s = args.timeout_s or context.shell_timeout_s
+        self._context = context
+        self._place = _place(context)
+        self._printed = Printed()
+        self._progress = _Progress(context.progress)
+        self._moved_to: Path | None = None
+        """None when the shell could not tell: it was killed, replaced itself, or its directory is gone."""
+        self._started = time.monotonic()
+
+    async def to_its_end(self) -> Finished:
+        shell, script = _shell_and_script()
+        with _directory_report() as report:
+            try:
+                return await self._context.shell.processes.run(
+                    [*shell, script.format(fd=report.fd), Path(shell[0]).name, self._command],
+                    cwd=self._place.cwd,
+                    env=command_environment(os.environ, self._context.shell_env),
+                    timeout_s=self._timeout_s,
+                    printed=self._printed,
+                    on_output=self._progress.add,
+                    pass_fds=(report.fd,),
+                )
+            except OSError as error:
+                raise ToolError(f"The command could not be started: {error.strerror}.") from error
+            finally:
+                self._progress.close()
+                self._moved_to = report.read()
+
+    def result(self, finished: Finished, files_changed: tuple[str, ...]) -> Result:
+        notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._directory()]
+        code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
+        return self._told(notes, None if finished.timed_out else code, files_changed)
+
+    def interrupted(self, files_changed: tuple[str, ...]) -> Result:
+        notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
+        return replace(self._told(notes, None, files_changed), outcome="interrupted")
+
+    def _told(self, notes: list[str], code: int | None, files_changed: tuple[str, ...]) -> Result:
+        body = clip_and_keep(
+            self._output(),
+            name=f"shell-{self._context.call_id or 'output'}.txt",
+            keep=self._context.keep,
+            is_whole=not self._printed.omitted_bytes,
+        )
+        first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
+        text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
+        view = Output(self._command, body, code, time.monotonic() - self._started)
+        return Result(text, view, is_error=code != 0, files_changed=files_changed)
+
+    def _output(self) -> bytes:
+        omitted = self._printed.omitted_bytes
+        note = f"\n[… {omitted:,} bytes in the middle were not kept …]\n".encode() if omitted else b""
+        head, tail = self._printed.take()
+        pieces = [*clean(head), note, *clean(tail)]
+        last = next((piece for piece in reversed(pieces) if piece), b"\n")
+        return b"".join(pieces if last.endswith(b"\n") else [*pieces, b"\n"])
+
+    def _directory(self) -> list[str]:
+        """Remembers where the command ended up, and says so unless it is where everyone expects it."""
+        state = self._context.shell
+        before, state.cwd = state.cwd, self._moved_to or self._place.cwd
+        if state.cwd == before == self._context.workspace.root and self._moved_to:
+            return []
+        return [f"the next command runs in {state.cwd}"] if state.cwd.is_dir() else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a command runs; `vanished` is where it should have run, had that directory not disappeared."""
+
+    cwd: Path
+    vanished: Path | None = None
+
+
+def _place(context: ToolContext) -> _Place:
+    cwd = context.shell.cwd
+    if cwd.is_dir():
+        return _Place(cwd)
+    root = context.workspace.root
+    if not root.is_dir():
+        raise ToolError(f"The directory {root} no longer exists, so no command can run.")
+    return _Place(root, vanished=cwd)
+
+
+def _refuse_unusable(args: Shell.Args) -> None:
+    if not args.command.strip():
+        raise ToolError("The command is empty.")
+    if "\0" in args.command:
+        raise ToolError("The command contains a NUL character.")
+    try:
+        size = len(os.fsencode(args.command))
+    except UnicodeEncodeError as error:
+        raise ToolError("The command contains half of a surrogate pair, which no program can receive.") from error
+    if size > _MAX_COMMAND_BYTES:
+        raise ToolError(f"The command has {size:,} bytes, more than the system takes; put long text into a file with write.")
+    if args.timeout_s is not None and not 0 < args.timeout_s <= _MAX_TIMEOUT_S:
+        raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
+
+
+def _shell_and_script() -> tuple[list[str], str]:
+    """The shell, and what it runs: the command (its only argument), and at the very end a word on where that led."""
+    report = "trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT"
+    script = f'{report}; __wolo=$1; shift; eval "$__wolo"'
+    bash = shutil.which("bash")
+    return ([bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]), script
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    fd: int
+    """Where the shell writes."""
+    _reading: int
+
+    def read(self) -> Path | None:
+        with contextlib.suppress(BlockingIOError):
+            told = os.read(self._reading, 65536)
+            path = Path(os.fsdecode(told.removesuffix(b"\n")))
+            if path.is_absolute() and path.is_dir():
+                return path
+        return None
+
+
+@contextlib.contextmanager
+def _directory_report() -> Iterator[_Report]:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    try:
+        high = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+    finally:
+        os.close(writing)
+    try:
+        yield _Report(high, reading)
+    finally:
+        os.close(high)
+        os.close(reading)
+
+
+def _ending(finished: Finished, timeout_s: float) -> list[str]:
+    if finished.timed_out:
+        return [f"timed out after {timeout_s:g} s: the command and everything it started were ended"]
+    if finished.exit_code < 0:
+        return [f"exit {128 - finished.exit_code}: ended by {_signal_name(-finished.exit_code)}"]
+    return [f"exit {finished.exit_code}"]
+
+
+def _leftovers(finished: Finished) -> list[str]:
+    if finished.overrun:
+        return [f"it left {len(finished.leftovers)} processes running; all of them were ended"]
+    if not finished.leftovers:
+        return []
+    listed = "; ".join(str(member) for member in finished.leftovers)
+    return [f"still running in the background until this conversation ends: {listed}"]
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _bracketed(note: str) -> str:
+    return f"[{note}]\n"
+
+
+class _Progress:
+    """Passes on the newest output a few times a second; what comes faster is skipped."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._newest = b""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, chunk: bytes) -> None:
+        self._newest = (self._newest + chunk)[-_PROGRESS_BYTES:]
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_PROGRESS_EVERY_S, self._pass_on)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._timer = None
+        newest, self._newest = self._newest, b""
+        self._show(b"".join(clean(newest)).decode())

@@ -1,0 +1,201 @@
+"""Glob patterns as regular expressions that cannot run away, in the two dialects: git's ignore lines, and globs a model writes.
+
+A glob like `*a*a*a*b` becomes a regular expression that tries every split of a name: minutes of work, and an ignore file
+may come from a stranger. For globs the earliest place of each literal piece is as good as any later one, so every `*` but
+the last, and every `**` but the last, stands in an atomic group that never goes back.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+_CLASSES = {
+    "alpha": "a-zA-Z",
+    "digit": "0-9",
+    "alnum": "a-zA-Z0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": r"\s",
+    "blank": r" \t",
+    "punct": r"!-/:-@\[-`{-~",
+    "xdigit": "0-9a-fA-F",
+    "cntrl": r"\x00-\x1f\x7f",
+    "print": r"\x20-\x7e",
+    "graph": r"\x21-\x7e",
+}
+_MAX_ALTERNATIVES = 200
+_DOUBLE_STAR = "**"
+
+
+class BadPattern(ValueError):
+    """A glob that cannot match anything, such as one with an unclosed `[`."""
+
+
+def compile_glob(glob: str) -> re.Pattern[str]:
+    """Matches paths relative to where the search starts; a glob without a slash matches a name at any depth.
+
+    Raises BadPattern.
+    """
+    alternatives = _expand_braces(glob)
+    return re.compile("|".join(f"(?:{_anywhere_or_from_here(one)})" for one in alternatives))
+
+
+def ignore_line(line: str) -> tuple[str, bool] | None:
+    """A line of a `.gitignore` as (regular expression, ignores); None for a line that says nothing.
+
+    The expression is matched in full against a path relative to the file's folder; directories end with a slash.
+    """
+    line = line.rstrip("\n").removesuffix("\r")
+    while line.endswith(" ") and not line.endswith("\\ "):
+        line = line[:-1]
+    if not line or line.startswith("#"):
+        return None
+    ignores = not line.startswith("!")
+    pattern = line if ignores else line[1:]
+    only_directories = pattern.endswith("/")
+    try:
+        expression = _anywhere_or_from_here(pattern.removesuffix("/"))
+    except BadPattern:
+        return None
+    return expression + ("/" if only_directories else "/?"), ignores
+
+
+def _anywhere_or_from_here(glob: str) -> str:
+    parts = glob.removeprefix("/").split("/")
+    if parts == [""]:
+        raise BadPattern("The pattern is empty.")
+    return _path_expression(parts if "/" in glob else [_DOUBLE_STAR, *parts])
+
+
+def _path_expression(parts: list[str]) -> str:
+    """Parts between `**` are runs: each is found at its earliest place, the last one must reach the end."""
+    runs: list[list[str]] = [[]]
+    for part in parts:
+        if part == _DOUBLE_STAR:
+            runs.append([])
+        else:
+            runs[-1].append(_name_expression(part))
+    first, *rest = ["/".join(run) for run in runs]
+    if not rest:
+        return first
+    *middle, last = rest
+    expression = first + "/" if first else ""
+    expression += "".join(f"(?>(?:[^/]+/)*?{run}/)" for run in middle if run)
+    return expression + (f"(?:[^/]+/)*{last}" if last else "[^/](?s:.)*?")
+
+
+def _name_expression(part: str) -> str:
+    pieces = [""]
+    position = 0
+    while position < len(part):
+        if part[position] == "*":
+            pieces.append("")
+            position += 1
+            continue
+        expression, position = _one_character(part, position)
+        pieces[-1] += expression
+    first, *rest = pieces
+    if not rest:
+        return first
+    *middle, last = rest
+    # A name is never empty: a lone `*` needs one character.
+    some = "[^/]*" if any(pieces) else "[^/]+"
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in middle if piece) + some + last
+
+
+def _one_character(part: str, position: int) -> tuple[str, int]:
+    character = part[position]
+    if character == "?":
+        return "[^/]", position + 1
+    if character == "[":
+        return _bracket(part, position)
+    if character == "\\":
+        if position + 1 == len(part):
+            raise BadPattern("The pattern ends in a backslash.")
+        return re.escape(part[position + 1]), position + 2
+    return re.escape(character), position + 1
+
+
+def _bracket(part: str, start: int) -> tuple[str, int]:
+    position = start + 1
+    negated = part[position : position + 1] in ("!", "^")
+    position += negated
+    first = position
+    members = ""
+    while position < len(part) and (part[position] != "]" or position == first):
+        member, position = _bracket_member(part, position)
+        members += member
+    if position >= len(part):
+        raise BadPattern("`[` opens a set of characters that is never closed; write \\[ for the character itself.")
+    if not members:
+        return "(?!)" if not negated else "[^/]", position + 1
+    return f"(?!/)[{'^' if negated else ''}{members}]", position + 1
+
+
+def _bracket_member(part: str, position: int) -> tuple[str, int]:
+    if part.startswith("[:", position) and (end := part.find(":]", position)) > 0:
+        name = part[position + 2 : end]
+        if name not in _CLASSES:
+            raise BadPattern(f"[:{name}:] is not a class of characters.")
+        return _CLASSES[name], end + 2
+    low, position = _bracket_character(part, position)
+    if part[position : position + 1] == "-" and part[position + 1 : position + 2] not in ("", "]"):
+        high, position = _bracket_character(part, position + 1)
+        return (f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""), position
+    return re.escape(low), position
+
+
+def _bracket_character(part: str, position: int) -> tuple[str, int]:
+    if part[position] == "\\" and position + 1 < len(part):
+        return part[position + 1], position + 2
+    return part[position], position + 1
+
+
+def _expand_braces(glob: str) -> list[str]:
+    """`a.{ts,tsx}` → `a.ts`, `a.tsx`; nested too. Braces that do not pair, or hold no comma, are themselves."""
+    done: list[str] = []
+    waiting = [(glob, 0)]
+    while waiting:
+        text, start = waiting.pop()
+        found = _first_brace(text, start)
+        if found is None:
+            done.append(text)
+        else:
+            opening, closing, commas = found
+            cuts = [opening, *commas, closing]
+            for left, right in pairwise(cuts):
+                waiting.append((text[:opening] + text[left + 1 : right] + text[closing + 1 :], opening))
+        if len(done) + len(waiting) > _MAX_ALTERNATIVES:
+            raise BadPattern("The braces stand for too many alternatives.")
+    return done
+
+
+def _first_brace(text: str, start: int) -> tuple[int, int, list[int]] | None:
+    """The first pair that holds a comma: where it opens and closes, and its own commas."""
+    for opening in range(start, len(text)):
+        if text[opening] == "{" and not _is_escaped(text, opening):
+            pair = _pair(text, opening)
+            if pair is not None and pair[1]:
+                return opening, *pair
+    return None
+
+
+def _pair(text: str, opening: int) -> tuple[int, list[int]] | None:
+    depth = 0
+    commas: list[int] = []
+    for position in range(opening, len(text)):
+        if _is_escaped(text, position):
+            continue
+        character = text[position]
+        depth += (character == "{") - (character == "}")
+        if character == "," and depth == 1:
+            commas.append(position)
+        if depth == 0:
+            return position, commas
+    return None
+
+
+def _is_escaped(text: str, position: int) -> bool:
+    slashes = len(text[:position]) - len(text[:position].rstrip("\\"))
+    return slashes % 2 == 1
