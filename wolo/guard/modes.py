@@ -1,0 +1,74 @@
+"""The modes plan, ask, edit, auto and yolo: what each decides where no rule does."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from wolo.errors import UsageError
+from wolo.guard.rules import Decision
+
+
+class Mode(Struct, frozen=True, kw_only=True):
+    """A `deny` here is a ceiling: no rule and no person lifts it while the mode lasts."""
+
+    name: str
+    about: str
+    read_outside: Decision = "ask"
+    write: Decision = "ask"
+    """Inside the workspace."""
+    write_outside: Decision = "ask"
+    shell: Decision = "ask"
+    fetch: Decision = "ask"
+    mcp: Decision = "ask"
+    task: Decision = "allow"
+    """The other agent's own calls are judged in the same mode."""
+    trusts_commands: bool = False
+    """A command that names a secret or protected file asks no more than another."""
+
+
+MODES: dict[str, Mode] = {
+    mode.name: mode
+    for mode in (
+        Mode(name="plan", about="reads only", write="deny", write_outside="deny", shell="deny", mcp="deny"),
+        Mode(name="ask", about="every write and every command asks"),
+        Mode(name="edit", about="edits inside the workspace run, commands ask", write="allow"),
+        Mode(name="auto", about="edits run, commands run inside the sandbox", write="allow", shell="allow"),
+        Mode(
+            name="yolo",
+            about="nothing asks",
+            read_outside="allow",
+            write="allow",
+            write_outside="allow",
+            shell="allow",
+            fetch="allow",
+            mcp="allow",
+            trusts_commands=True,
+        ),
+    )
+}
+
+SPELLINGS = {
+    "default": "ask",
+    "acceptEdits": "edit",
+    "accept-edits": "edit",
+    "bypassPermissions": "yolo",
+}
+"""What other agents call the same."""
+
+NO_SANDBOX = "There is no sandbox here, so mode auto works as edit: commands ask first."
+
+
+def find_mode(name: str) -> Mode:
+    """Raises UsageError for a name that is no mode."""
+    mode = MODES.get(SPELLINGS.get(name, name))
+    if mode is None:
+        raise UsageError(f'There is no mode "{name}".', hint=f"The modes are {', '.join(MODES)}.")
+    return mode
+
+
+def effective(name: str, sandbox_available: bool = False) -> tuple[Mode, str]:
+    """The mode that really holds, and a line to show once when it is not the one asked for."""
+    mode = find_mode(name)
+    if mode.name == "auto" and not sandbox_available:
+        return MODES["edit"], NO_SANDBOX
+    return mode, ""

@@ -1,0 +1,82 @@
+"""Names no rule and no mode may loosen: files that run code or hold secrets, and wolo's own."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_RUNS_CODE = """
+.git .wolo .agents .claude .cursor .vscode .idea .zed .fleet .devcontainer .husky .envrc .mcp.json
+.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
+.kshrc .mkshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .gitconfig .ssh .vimrc .exrc .gdbinit
+"""
+RUNS_CODE = frozenset(_RUNS_CODE.split())
+"""What a shell, an editor, git or an agent reads and obeys. A write to one, or below one, asks in every mode."""
+
+RUNS_CODE_BELOW = ("/.config/fish/", "/.config/git/", "/.config/autostart/", "/.config/systemd/", "/library/launchagents/")
+
+SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud", ".password-store"})
+SECRET_BELOW = (
+    "/.docker/config.json",
+    "/.config/gcloud/",
+    "/.config/gh/",
+    "/.config/hub",
+    "/.config/rclone/",
+    "/.config/op/",
+    "/library/keychains/",
+)
+_SECRET_NAMES = """
+.netrc _netrc .npmrc .yarnrc.yml .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .terraformrc .boto .s3cfg
+credentials.json credentials service-account.json secrets.json secrets.yml secrets.yaml secrets.toml master.key
+"""
+SECRET_NAMES = frozenset(_SECRET_NAMES.split())
+SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk")
+_PRIVATE_KEY = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\..*)?")
+_EXAMPLE = (".example", ".sample", ".template", ".dist")
+_PROCESS_MEMORY = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem|auxv)")
+_IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+"""Some file systems leave these out when they compare names: `.g<200c>it` is `.git` there."""
+
+
+def fold(path: str) -> str:
+    """A spelling in which two names of one file are equal on every file system."""
+    folded = path.casefold()
+    return folded if folded.isascii() else _IGNORED.sub("", folded)
+
+
+def runs_code(path: str) -> bool:
+    """Whether something obeys what is written at `path` (absolute and real)."""
+    folded = fold(path)
+    if not RUNS_CODE.isdisjoint(folded.split("/")) or folded.endswith(".code-workspace"):
+        return True
+    return any(place in folded for place in RUNS_CODE_BELOW) or _is_in_git_folder(path)
+
+
+def is_secret(path: str) -> bool:
+    """Whether a file by this name usually holds a password, a key or a token."""
+    folded = fold(path)
+    parts = folded.split("/")
+    name = parts[-1]
+    if name.startswith(".env") and not name.endswith(_EXAMPLE):
+        return True
+    if name in SECRET_NAMES or name.endswith(SECRET_ENDINGS):
+        return True
+    if name.startswith("id_") and _PRIVATE_KEY.fullmatch(name) and not name.endswith(".pub"):
+        return True
+    if not SECRET_FOLDERS.isdisjoint(parts) or any(place in folded for place in SECRET_BELOW):
+        return True
+    return folded.startswith("/proc/") and _PROCESS_MEMORY.fullmatch(folded) is not None
+
+
+def _is_in_git_folder(path: str) -> bool:
+    """A git directory by any name: bare, or what the `gitdir:` line of a `.git` file points at."""
+    folder = path.rpartition("/")[0]
+    while folder:
+        if _exists(f"{folder}/HEAD") and (_exists(f"{folder}/objects") or _exists(f"{folder}/commondir")):
+            return True
+        folder = folder.rpartition("/")[0]
+    return False
+
+
+def _exists(path: str) -> bool:
+    return os.access(path, os.F_OK)

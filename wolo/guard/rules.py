@@ -1,0 +1,117 @@
+"""Rules a person writes, `tool:pattern`, and the verdict that comes of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+from wolo.errors import ConfigError
+from wolo.guard.shell import plain_words, split_words
+
+Decision = Literal["allow", "ask", "deny"]
+RuleTool = Literal["read", "write", "shell", "fetch", "mcp", "task"]
+TOOLS: tuple[RuleTool, ...] = get_args(RuleTool)
+
+_MEANT = {
+    "edit": "write",
+    "apply_patch": "write",
+    "grep": "read",
+    "glob": "read",
+    "bash": "shell",
+    "run": "shell",
+    "web": "fetch",
+}
+"""Names people try, and the tool of the rule that covers them."""
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
+_HOST = re.compile(rf"(?:\*|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::\d{{1,5}})?")
+_TARGETS = {"mcp": re.compile(r"[\w.*-]+(?:/[\w.*-]+)?"), "task": re.compile(r"[\w.*-]+")}
+
+
+class Rule(Struct, frozen=True):
+    decision: Decision
+    tool: RuleTool
+    pattern: str
+    source: str = ""
+    """Who said it, for people: `--allow`, `config.toml`, …"""
+
+    def __str__(self) -> str:
+        return f"{self.tool}:{self.pattern}"
+
+
+class Verdict(Struct, frozen=True):
+    decision: Decision
+    reason: str
+    """A sentence for the person and the model."""
+    rule: str = ""
+    """The rule that decided, as written; empty when none did."""
+    source: str = "built-in"
+    """Who decided: `built-in`, `mode NAME`, `session`, or where the rule was written."""
+
+    def without_person(self) -> Verdict:
+        """What becomes of a question where nobody can be asked."""
+        if self.decision != "ask":
+            return self
+        reason = f"{self.reason} Nobody is there to approve it, so it was not done."
+        return Verdict("deny", reason, self.rule, self.source)
+
+
+def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:
+    """Raises ConfigError that names the rule and what is wrong: no rule may silently do nothing."""
+    tool, colon, pattern = text.strip().partition(":")
+    pattern = pattern.strip()
+    if tool not in TOOLS:
+        raise _wrong(text, decision, source, *_unknown_tool(tool))
+    if not colon or not pattern:
+        raise _wrong(text, decision, source, "it has no pattern", f'For every {tool} write "{tool}:{_everything(tool)}".')
+    if not pattern.isprintable():
+        raise _wrong(text, decision, source, "it holds a control or invisible character")
+    if complaint := _complaint(tool, pattern):
+        raise _wrong(text, decision, source, *complaint)
+    return Rule(decision, tool, pattern, source)
+
+
+def _unknown_tool(tool: str) -> tuple[str, str]:
+    named = f'"{tool}" is no tool of rules'
+    if meant := _MEANT.get(tool.lower().partition("(")[0]):
+        return named, f'"{meant}:…" covers it.'
+    return named, f'A rule is "tool:pattern"; the tools are {", ".join(TOOLS)}.'
+
+
+def _everything(tool: RuleTool) -> str:
+    return "**" if tool in ("read", "write") else "*"
+
+
+def _complaint(tool: RuleTool, pattern: str) -> tuple[str, str] | None:
+    if tool in ("read", "write"):
+        return _path_complaint(pattern)
+    if tool == "shell":
+        words = split_words(pattern)
+        if not words or not (words[0].text == "*" or plain_words(pattern)):
+            return "its pattern is more than plain words", "A pattern never spans an operator, a redirection or a `$`."
+        return None
+    if tool == "fetch":
+        if not _HOST.fullmatch(pattern.lower()):
+            return "its pattern is no host", 'Write a host without a scheme or path: "docs.python.org", "*.python.org" or "*".'
+        return None
+    if not _TARGETS[tool].fullmatch(pattern):
+        return "its pattern has the wrong form", '"mcp:SERVER/TOOL" or "mcp:SERVER/*"' if tool == "mcp" else '"task:AGENT"'
+    return None
+
+
+def _path_complaint(pattern: str) -> tuple[str, str] | None:
+    parts = pattern.split("/")
+    if pattern.startswith("~") and parts[0] != "~":
+        return f"`{parts[0]}` is not expanded", "Write the directory in full."
+    if "$" in parts[0]:
+        return f"`{parts[0]}` is not expanded", "Write the directory in full, or begin with `~/`."
+    wild = next((index for index, part in enumerate(parts) if "*" in part or "?" in part), len(parts))
+    if ".." in parts[wild:]:
+        return "`..` after a wildcard has no meaning", ""
+    return None
+
+
+def _wrong(text: str, decision: Decision, source: str, why: str, hint: str = "") -> ConfigError:
+    where = f" ({source})" if source else ""
+    return ConfigError(f'The {decision} rule "{text}"{where} cannot be used: {why}.', hint=hint)
