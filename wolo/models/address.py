@@ -19,11 +19,11 @@ def checked(url: str, *, called: str = "the base URL") -> str:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ConfigError(f"{called} `{shown(text)}` is not a URL: {error}", hint=hint) from None
+        raise ConfigError(f"{called} `{shown(text)}` is not a URL: {error}.", hint=hint) from None
     if parts.scheme not in DEFAULT_PORTS:
-        raise ConfigError(f"{called} `{shown(text)}` must begin with http:// or https://", hint=hint)
+        raise ConfigError(f"{called} `{shown(text)}` must begin with http:// or https://.", hint=hint)
     if not host or any(letter.isspace() or not letter.isprintable() for letter in text):
-        raise ConfigError(f"{called} `{shown(text)}` is not a usable URL", hint=hint)
+        raise ConfigError(f"{called} `{shown(text)}` is not a usable URL.", hint=hint)
     return text
 
 
@@ -71,7 +71,7 @@ def _checked_proxy(value: str, variable: str) -> str:
         usable = False
     if not usable:
         raise ConfigError(
-            f"{variable} is not the address of a proxy: {shown(proxy)}", hint="It looks like http://proxy.example.com:3128."
+            f"{variable} is not the address of a proxy: {shown(proxy)}.", hint="It looks like http://proxy.example.com:3128."
         )
     return proxy
 

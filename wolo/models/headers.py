@@ -69,5 +69,5 @@ def machine() -> str:
 
 def _checked(name: str) -> str:
     if not _name.fullmatch(name) or name.lower() in FRAMING:
-        raise ConfigError(f"`{name}` cannot be set as a header", hint="Take it out of `headers.extra` in the settings.")
+        raise ConfigError(f"`{name}` cannot be set as a header.", hint="Take it out of `headers.extra` in the settings.")
     return name.lower()

@@ -203,8 +203,9 @@ async def _batches(response: httpx2.Response, call: Call) -> AsyncIterator[Batch
         case "document":
             yield Batch(whole=await body.all(head))
         case "page":
+            words = summarise(await body.some(head))
             raise BadAnswer(
-                f"{shown(call.url)} sent {kind or 'something'} where a model's answer should be: {summarise(await body.some(head))}.",
+                f"{shown(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
                 hint="Check the base URL: it ends where the API's own path begins, mostly in /v1.",
                 status=response.status_code,
             )

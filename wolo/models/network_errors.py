@@ -36,7 +36,10 @@ def explain(error: Exception, call: Call, *, proxy: str, answering: bool, reache
 
 
 _RETRY_HINT = "Try again in a moment; `wolo doctor` checks the connection."
-PROXY_HINT = "Check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY (with name and password where the proxy wants them), or list the host in NO_PROXY."
+PROXY_HINT = (
+    "Check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY (with name and password where the proxy wants them), "
+    "or list the host in NO_PROXY."
+)
 _CERTIFICATE_HINT = (
     "If your network uses a certificate authority of its own, name its file in SSL_CERT_FILE (it is added to the system's); "
     "else check the base URL and this machine's clock."

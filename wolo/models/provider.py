@@ -49,7 +49,9 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     models: tuple[Model, ...] = ()
     default_model: str = ""
     loopback: bool = False
-    """A model server on this machine: no key, no idle limit, models unknown until asked."""
+    """A model server on this machine: no key is needed, and it may be silent for as long as it likes."""
+    any_model: bool = False
+    """The list of models is not complete: a name that is not in it goes on the wire as it is."""
     hint: str = ""
     """What a person may do when the key is refused."""
 
@@ -70,6 +72,7 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Added to the catalogue's; one of the same id takes its place."""
     default_model: str | None = None
     loopback: bool | None = None
+    any_model: bool | None = None
 
 
 class Choice(Struct, frozen=True):

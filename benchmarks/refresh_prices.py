@@ -1,0 +1,100 @@
+"""Compares the prices in the provider files with those of genai-prices, and writes them when told to.
+
+    pip install --group prices
+    python benchmarks/refresh_prices.py            # what has changed
+    python benchmarks/refresh_prices.py --write    # … and write it
+
+Rows that genai-prices does not know stay as they are. Of prices that depend on the hour the highest counts, so that a budget
+is not overrun; of prices that depend on the length of the prompt the one for ordinary lengths.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from genai_prices import data
+from genai_prices.types import ConditionalPrice, ModelPrice, StartDateConstraint, TieredPrices
+
+PROVIDER_FILES = Path(__file__).parent.parent / "wolo" / "models" / "providers"
+THEIR_NAMES = {
+    "zai": "zai",
+    "zhipuai": "zhipuai",
+    "openai": "openai",
+    "openrouter": "openrouter",
+    "deepseek": "deepseek",
+    "moonshot": "moonshotai",
+    "mistral": "mistral",
+}
+FIELDS = {"input": "input_mtok", "output": "output_mtok", "cache_read": "cache_read_mtok", "cache_write": "cache_write_mtok"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--write", action="store_true", help="write the changed prices into the provider files")
+    write = parser.parse_args().write
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    changed = sum(refresh(ours, theirs, today, write=write) for ours, theirs in THEIR_NAMES.items())
+    print(f"{changed} prices {'written' if write else 'differ'}" if changed else "all prices are up to date")
+
+
+def refresh(ours: str, theirs: str, today: datetime.date, *, write: bool) -> int:
+    path = PROVIDER_FILES / f"{ours}.toml"
+    document = tomlkit.parse(path.read_text("utf-8"))
+    known = next(provider for provider in data.providers if provider.id == theirs)
+    changed = 0
+    for row in document.unwrap()["models"]:
+        found = next((model for model in known.models if model.match.is_match(row["id"])), None)
+        new = {} if found is None else prices_of(found.prices, today)
+        old = {name: value for name, value in row.get("price", {}).items() if name in FIELDS}
+        if not new or new == old:
+            continue
+        changed += 1
+        print(f"{ours}/{row['id']}: {old or 'unknown'} → {new}")
+        set_price(document, row["id"], {**new, "source": f"genai-prices {version('genai-prices')}", "date": today.isoformat()})
+    if write and changed:
+        path.write_text(tomlkit.dumps(document), "utf-8")
+    return changed
+
+
+def set_price(document: tomlkit.TOMLDocument, model_id: str, price: dict[str, Any]) -> None:
+    table = tomlkit.inline_table()
+    table.update(price)
+    models: Any = document["models"]
+    next(model for model in models if model["id"] == model_id)["price"] = table
+
+
+def prices_of(prices: ModelPrice | list[ConditionalPrice], today: datetime.date) -> dict[str, float]:
+    """What a million tokens cost today, under our names."""
+    if isinstance(prices, ModelPrice):
+        return flat(prices)
+    begun = [each for each in prices if begins(each) <= today]
+    latest = max(map(begins, begun))
+    last = max(index for index, each in enumerate(begun) if begins(each) == latest and dated(each))
+    current = [flat(each.prices) for each in begun[last:]]
+    return {name: max(each[name] for each in current if name in each) for name in current[0]}
+
+
+def dated(price: ConditionalPrice) -> bool:
+    return price.constraint is None or isinstance(price.constraint, StartDateConstraint)
+
+
+def begins(price: ConditionalPrice) -> datetime.date:
+    return price.constraint.start_date if isinstance(price.constraint, StartDateConstraint) else datetime.date.min
+
+
+def flat(price: ModelPrice) -> dict[str, float]:
+    found = {name: getattr(price, theirs, None) for name, theirs in FIELDS.items()}
+    return {
+        name: float(value.base if isinstance(value, TieredPrices) else value)
+        for name, value in found.items()
+        if value is not None
+    }
+
+
+if __name__ == "__main__":
+    main()
