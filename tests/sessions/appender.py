@@ -19,6 +19,8 @@ def main() -> None:
         for number in range(1, count + 1):
             store.append(session.id, [MessageEntry(message=user(f"{text} {number} {'x' * (number * 37 % 3000)}"))])
             acknowledge(str(number))
+            if number == 7:
+                store.checkpoint()
 
 
 def acknowledge(line: str) -> None:

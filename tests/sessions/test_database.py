@@ -103,17 +103,16 @@ def test_kill_within_a_checkpoint_loses_nothing(tmp_path: Path, strace: list[str
         data = tmp_path / f"data-{nth}"
         with appender(data) as process:
             assert process.stdout is not None
-            lines = [process.stdout.readline() for _ in range(80)]
+            lines = [process.stdout.readline() for _ in range(70)]
             process.kill()
             process.wait()
-        assert (data / "wolo.db-wal").stat().st_size > 100_000
         inject = [*strace, "-o", "/dev/null", "-e", "trace=pwrite64", "-e", f"inject=pwrite64:signal=KILL:when={nth}"]
         killed = subprocess.run([*inject, *python_argv("-c", code, data)], env=environment(), check=False)
         assert killed.returncode == -signal.SIGKILL
         with Store.open(data) as store:
             loaded = store.load(lines[0].strip())
             assert loaded.skipped == 0
-            assert len(loaded.entries) >= 79
+            assert len(loaded.entries) >= 69
 
 
 def test_every_append_waits_for_the_disk(data: Path, tmp_path: Path, strace: list[str]) -> None:

@@ -78,14 +78,33 @@ def test_a_released_lock_leaves_nothing_behind(data: Path) -> None:
             pass
 
 
-def test_a_lock_on_a_file_that_was_replaced_guards_the_new_one(data: Path) -> None:
+def test_who_lost_the_file_of_a_lock_does_not_take_away_the_next_one(data: Path) -> None:
     with Store.open(data) as store:
         session = store.create("/")
         first = store.lock(session.id)
         (data / "locks" / f"{session.id}.lock").unlink()
         second = store.lock(session.id)
         first.release()
+        with pytest.raises(SessionError, match="in use"):
+            store.lock(session.id)
         second.release()
+
+
+def test_a_lock_on_a_file_that_vanished_meanwhile_does_not_count(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(data) as store:
+        session = store.create("/")
+        path = data / "locks" / f"{session.id}.lock"
+        lock_for_real = fcntl.flock
+        vanishing = iter([True])
+
+        def lock_as_the_last_owner_leaves(descriptor: int, operation: int) -> None:
+            lock_for_real(descriptor, operation)
+            if next(vanishing, False):
+                path.unlink()
+
+        monkeypatch.setattr(fcntl, "flock", lock_as_the_last_owner_leaves)
+        with store.lock(session.id), pytest.raises(SessionError, match="in use"):
+            store.lock(session.id)
 
 
 def test_a_file_system_without_locks_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o177])
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
 def test_everything_is_private_whatever_the_umask(place: Path, umask: int) -> None:
     ended = as_nobody(FILL, place / "deep" / "data", umask=umask)
     assert ended.stderr == ""

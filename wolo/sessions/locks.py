@@ -83,9 +83,10 @@ class SessionLock:
     def release(self) -> None:
         if self._descriptor < 0:
             return
-        with suppress(OSError):
+        if _is_still_at(self._descriptor, self._path):
             # Before the lock goes: whoever has opened this file and waits will notice and open the next one.
-            self._path.unlink()
+            with suppress(OSError):
+                self._path.unlink()
         os.close(self._descriptor)
         self._descriptor = -1
 
