@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,7 +53,7 @@ class HttpTransport:
         self._engines: dict[tuple[bool, str], httpx2.AsyncHTTPTransport] = {}
         self._reached: set[tuple[str, str, int | None]] = set()
 
-    async def send(self, call: Call) -> AsyncIterator[Batch]:
+    async def send(self, call: Call) -> AsyncGenerator[Batch, None]:
         proxy = proxy_for(call.url, self._environ)
         engine = self._engine(call.url, proxy)
         limits = {"connect": CONNECT_S, "write": call.first_byte_s or None, "read": call.first_byte_s or None, "pool": None}

@@ -17,3 +17,7 @@ def summarise(body: bytes) -> str:
     text = " ".join(words.decode("utf-8", "replace").split())
     shown = "".join(letter for letter in text if letter.isprintable())[:SHOWN_LETTERS]
     return f"“{shown}”" if shown else "nothing readable"
+
+
+def is_page(body: bytes) -> bool:
+    return body.lstrip()[:1] == b"<"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,7 +45,7 @@ class Refused(Exception):
 
 
 class Transport(Protocol):
-    def send(self, call: Call) -> AsyncIterator[Batch]:
+    def send(self, call: Call) -> AsyncGenerator[Batch, None]:
         """Raises `Refused`, or a ProviderError (`Unavailable`, `BadAnswer`) for what went wrong below HTTP.
 
         Leaving the iteration early closes the connection.

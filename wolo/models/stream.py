@@ -1,0 +1,240 @@
+"""Asks a model over the network: a question becomes a request, its stream a message, a failure another attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from wolo.errors import ConfigError, ProviderError
+from wolo.formats.format import Decoder, Format, Request
+from wolo.messages.deltas import Assembler, Delta
+from wolo.messages.message import Message, Producer, Usage
+from wolo.models import retry
+from wolo.models.address import shown
+from wolo.models.ask import Listener, Question
+from wolo.models.headers import Settings as HeaderSettings
+from wolo.models.headers import encode_value, introduce
+from wolo.models.page import is_page, summarise
+from wolo.models.price import cost_of
+from wolo.models.provider import Choice
+from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
+from wolo.models.transport import Call, Refused, Transport
+from wolo.models.wire_log import Exchange, WireLog
+
+IDLE_S = 300.0
+CUT_OFF_SHARE = 0.5
+"""A server that counted less than this share of the tokens we sent has not read them all."""
+CUT_OFF_TOKENS = 3_000
+"""Estimates of smaller prompts are too coarse to say so."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a conversation brings along, and what tests replace."""
+
+    headers: HeaderSettings = HeaderSettings()
+    retries: retry.Settings = retry.Settings()
+    project: str = ""
+    """The name of the directory worked in."""
+    wire_log: Path | None = None
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = time.monotonic
+    random: Callable[[], float] = retry.system_random
+
+
+class ModelStream:
+    """One model for one conversation. It owns its transport, and remembers what this server has refused."""
+
+    def __init__(self, choice: Choice, format: Format, transport: Transport, around: Surroundings | None = None) -> None:
+        self._choice = choice
+        self._format = format
+        self._transport = transport
+        self._around = around or Surroundings()
+        self._producer = Producer(provider=choice.provider.name, format=format.name, model=choice.model.id)
+        self._log = WireLog(self._around.wire_log, choice.api_key) if self._around.wire_log else None
+        self._estimate = TokenEstimate()
+        self._dropped: frozenset[str] = frozenset()
+        self._told_of_cut = False
+
+    @property
+    def choice(self) -> Choice:
+        return self._choice
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        attempt, first_failure = 1, None
+        while True:
+            try:
+                return await self._attempt(question, listener, attempt)
+            except ProviderError as error:
+                self._redact(error)
+                if await self._drop_field(error, listener):
+                    continue
+                now = self._around.clock()
+                first_failure = now if first_failure is None else first_failure
+                wait_s = retry.next_wait_s(error, attempt, now - first_failure, self._around.retries, self._around.random)
+                if wait_s is None:
+                    _say_when(error)
+                    raise
+                await listener.on_attempt_failed(error, attempt, retry.tries_for(error, self._around.retries), wait_s)
+            await self._around.sleep(wait_s)
+            attempt += 1
+
+    async def _attempt(self, question: Question, listener: Listener, attempt: int) -> Message:
+        """From the request to the whole message; whatever ends it early leaves nothing behind but the error."""
+        request = self._request(question)
+        body = self._format.encode(request)
+        prompt_tokens = self._estimate.request(question.messages, system=question.system, tools=question.tools)
+        await listener.on_request(attempt, prompt_tokens)
+        exchange = self._log.begin(body) if self._log else None
+        try:
+            assembler = await self._receive(request, self._call(question, body, exchange), listener)
+        except Refused as refused:
+            raise self._meaning_of(refused) from None
+        finally:
+            if exchange:
+                exchange.close()
+        message = self._counted(assembler.message(producer=self._producer), prompt_tokens)
+        await self._warn_if_cut(message, prompt_tokens, listener)
+        return message
+
+    async def _receive(self, request: Request, call: Call, listener: Listener) -> Assembler:
+        assembler = Assembler()
+        decoder = self._format.decoder(request)
+        whole = False
+        async with contextlib.aclosing(self._transport.send(call)) as batches:
+            async for batch in batches:
+                if batch.whole is not None:
+                    whole = True
+                    deltas: list[Delta] = list(self._format.read_whole(batch.whole))
+                else:
+                    deltas = _decode(decoder, batch.payloads)
+                if deltas:
+                    assembler.add(deltas)
+                    await listener.on_deltas(deltas)
+        if not whole and (last := decoder.close()):
+            assembler.add(last)
+            await listener.on_deltas(last)
+        return assembler
+
+    def _request(self, question: Question) -> Request:
+        return Request(
+            model=self._choice.model.id,
+            producer=self._producer,
+            messages=question.messages,
+            system=question.system,
+            tools=question.tools,
+            thinking=self._choice.thinking,
+            max_tokens=question.max_tokens,
+            dropped_fields=self._dropped,
+        )
+
+    def _call(self, question: Question, body: bytes, exchange: Exchange | None) -> Call:
+        choice, settings = self._choice, self._around.retries
+        own = introduce(
+            self._around.headers,
+            project=self._around.project,
+            session_id=question.session_id,
+            prompt_id=question.prompt_id,
+        )
+        key = {"authorization": f"Bearer {choice.api_key}"} if choice.api_key else {}
+        idle_s = settings.idle_s if settings.idle_s is not None else 0.0 if choice.provider.loopback else IDLE_S
+        return Call(
+            url=choice.base_url + self._format.path(choice.model.id),
+            body=body,
+            headers={**key, **_lower(choice.provider.headers), **own},
+            first_byte_s=min(settings.first_byte_s, idle_s),
+            idle_s=idle_s,
+            tap=exchange,
+        )
+
+    def _meaning_of(self, refused: Refused) -> Exception:
+        error = self._format.read_error(refused.status, refused.headers, refused.body)
+        if isinstance(error, ProviderError) and is_page(refused.body):
+            error.message = f"{shown(refused.url)} answered with HTTP {refused.status} and a page: {summarise(refused.body)}."
+            error.hint = error.hint or "Check the base URL: it ends where the API's own path begins, mostly in /v1."
+        return error
+
+    async def _drop_field(self, error: ProviderError, listener: Listener) -> bool:
+        """An optional field that the server does not know is left out from now on."""
+        if not error.field or error.field in self._dropped:
+            return False
+        self._dropped |= {error.field}
+        await listener.on_notice(f"{self._choice.label} refuses the field `{error.field}`; it is left out from now on.")
+        return True
+
+    def _counted(self, message: Message, prompt_tokens: int) -> Message:
+        """With usage and cost; what the provider did not count is estimated, and marked so."""
+        usage = message.usage or Usage()
+        if not (usage.input_tokens or usage.cache_read_tokens or usage.cache_write_tokens):
+            usage = replace(usage, input_tokens=prompt_tokens, estimated=True)
+        if not usage.output_tokens and message.parts:
+            usage = replace(usage, output_tokens=max(1, estimate_message(message) - ROLE_TOKENS), estimated=True)
+        cost = usage.cost or cost_of(usage, self._choice.model.price)
+        return replace(message, usage=replace(usage, cost=cost))
+
+    async def _warn_if_cut(self, message: Message, prompt_tokens: int, listener: Listener) -> None:
+        usage = message.usage
+        if usage is None or usage.estimated or self._told_of_cut or prompt_tokens < CUT_OFF_TOKENS or not self._may_cut():
+            return
+        read_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        if read_tokens < prompt_tokens * CUT_OFF_SHARE:
+            self._told_of_cut = True
+            await listener.on_notice(
+                f"The server read only {read_tokens:,} of about {prompt_tokens:,} prompt tokens: it cuts off the beginning, "
+                "instructions and tools included. Give it a larger context "
+                "(Ollama: OLLAMA_CONTEXT_LENGTH, llama.cpp: -c, LM Studio: context length)."
+            )
+
+    def _may_cut(self) -> bool:
+        """Hosted services refuse what is too long; servers that people run themselves cut it off without a word."""
+        return self._choice.provider.loopback or self._choice.base_url != self._choice.provider.base_url
+
+    def _redact(self, error: ProviderError) -> None:
+        """Servers repeat the key in their refusals."""
+        if key := self._choice.api_key:
+            error.message, error.hint = error.message.replace(key, "[key]"), error.hint.replace(key, "[key]")
+        error.args = (error.message,)
+
+
+def make_format(choice: Choice) -> Format:
+    """The wire format of this model, told how this provider and this model differ."""
+    name = choice.provider.format
+    if name != "openai-chat":
+        raise ConfigError(f"The format `{name}` is not supported yet.", hint="`openai-chat` is.")
+    from wolo.formats.openai_chat import Dialect, OpenAIChat
+
+    flags = {**choice.provider.dialect, **choice.model.dialect}
+    try:
+        dialect = msgspec.convert(flags, Dialect)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            f"The dialect of {choice.label} is wrong: {error}.", hint="See providers.NAME.dialect in the settings."
+        ) from error
+    return OpenAIChat(dialect, provider_hint=choice.provider.hint)
+
+
+def _decode(decoder: Decoder, payloads: tuple[bytes, ...]) -> list[Delta]:
+    deltas: list[Delta] = []
+    for payload in payloads:
+        deltas += decoder.feed(payload)
+    return deltas
+
+
+def _say_when(error: ProviderError) -> None:
+    """A wait that is too long for us becomes a time that a person can read."""
+    if error.delay_s and error.delay_s > retry.LONGEST_ASKED_S and not error.resets_at:
+        error.resets_at = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() + error.delay_s))
+        error.hint = error.hint or f"Try again after {error.resets_at}."
+
+
+def _lower(given: Mapping[str, Any]) -> dict[str, str]:
+    return {name.lower(): encode_value(str(value)) for name, value in given.items()}

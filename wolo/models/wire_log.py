@@ -1,0 +1,62 @@
+"""`--debug-wire DIR`: every request body and every raw response as files, without the key, for the owner's eyes only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from wolo.errors import ConfigError
+
+REDACTED = b"[key]"
+
+
+class WireLog:
+    """Numbers its files from the first that is free, so that runs and conversations can share a directory."""
+
+    def __init__(self, directory: Path, secret: str = "") -> None:
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"Requests cannot be written to {directory}: {error.strerror}.") from error
+        self._directory = directory
+        self._secret = secret.encode()
+        self._number = 0
+
+    def begin(self, body: bytes) -> Exchange:
+        """Writes the request; what is received goes into the exchange."""
+        while True:
+            self._number += 1
+            try:
+                descriptor = self._create(f"{self._number:04}-request.json")
+            except FileExistsError:
+                continue
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(redact(body, self._secret))
+            return Exchange(self._create(f"{self._number:04}-response.txt"), self._secret)
+
+    def _create(self, name: str) -> int:
+        return os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+class Exchange:
+    """The response of one request, written as it comes."""
+
+    def __init__(self, descriptor: int, secret: bytes) -> None:
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
+        self._secret = secret
+        self._held = b""
+        """The last bytes, which may be the beginning of the secret."""
+
+    def __call__(self, received: bytes) -> None:
+        text = redact(self._held + received, self._secret)
+        safe = max(0, len(text) - max(0, len(self._secret) - 1))
+        self._file.write(text[:safe])
+        self._held = text[safe:]
+
+    def close(self) -> None:
+        self._file.write(self._held)
+        self._file.close()
+
+
+def redact(text: bytes, secret: bytes) -> bytes:
+    return text.replace(secret, REDACTED) if secret else text
