@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := local/qwen2.5-coder-0.5b
 
-.PHONY: demo test check soak bench format clean
+.PHONY: demo test check soak bench docs format clean
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -26,6 +26,9 @@ soak: .venv/.test
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/bench.py
+
+docs: .venv/.test
+	$(BIN)/python docs/generate.py
 
 format: .venv/.test
 	$(BIN)/ruff format .

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, ErrorInfo, Event, Noticed, TurnEnded
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.calls import AskPerson, Emit
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event, Noticed
 from wolo.agent.loop import Agent
 from wolo.conversation.recorder import Recorder
-from wolo.errors import SessionError
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import Message
 
 Scope = Literal["once", "session", "always"]
 
+MakeAgent = Callable[[Emit, AskPerson | None], Agent]
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+
+class Facts(Struct, frozen=True, kw_only=True):
     """What a front end may show about a conversation; none of it changes while the conversation lives."""
 
     session_id: str
@@ -40,24 +43,26 @@ class Conversation:
     def __init__(
         self,
         facts: Facts,
-        agent: Agent,
+        make_agent: MakeAgent,
         recorder: Recorder,
         history: tuple[Message, ...],
         *,
+        attended: bool,
+        on_decision: Callable[[ApprovalAsked, ApprovalGiven], None],
         on_close: Callable[[], Awaitable[None]],
         on_kill: Callable[[], None],
     ) -> None:
+        """`attended`: a person can be asked. `on_decision` hears every answer; `on_close` and `on_kill` free what was opened."""
         self.facts = facts
         self.history = history
-        self.usage = Usage()
-        self._agent = agent
+        self._agent = make_agent(self.emit, self.ask_person if attended else None)
         self._recorder = recorder
+        self._on_decision = on_decision
         self._on_close = on_close
         self._on_kill = on_kill
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._waiting: dict[str, asyncio.Future[ApprovalGiven]] = {}
         self._turn: asyncio.Task[None] | None = None
-        self._storage_failed: SessionError | None = None
 
     @property
     def session_id(self) -> str:
@@ -80,27 +85,28 @@ class Conversation:
         return self.facts.tool_names
 
     async def prompt(self, message: Message) -> AsyncIterator[Event]:
-        """One turn, from the notices that are due to its `TurnEnded`. Leaving the iteration early ends the turn."""
-        for notice in self._due_notices():
-            yield notice
+        """One turn, from the notices that are due to its `TurnEnded`. Leaving the iteration early interrupts the turn."""
+        for text in self.facts.notices:
+            yield Noticed(text=text, level="warning")
+        self.facts = replace(self.facts, notices=())
         self._turn = asyncio.create_task(self._run(message))
         try:
             while (event := await self._events.get()) is not None:
                 yield event
+            await self._turn
         finally:
-            self._turn.cancel()
+            self._agent.interrupt()
             with suppress(asyncio.CancelledError):
                 await self._turn
             self._turn = None
 
     def interrupt(self) -> None:
         """Stops the turn where it stands; its `TurnEnded` still comes. Does nothing between turns."""
-        if self._turn is not None:
-            self._turn.cancel()
+        self._agent.interrupt()
 
     def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "") -> None:
         """A person's word on the `ApprovalAsked` of that id; a second word on the same one is ignored."""
-        asked = self._waiting.pop(id, None)
+        asked = self._waiting.get(id)
         if asked is not None and not asked.done():
             asked.set_result(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason))
 
@@ -110,17 +116,21 @@ class Conversation:
 
     async def close(self) -> None:
         self.interrupt()
+        if self._turn is not None:
+            await asyncio.wait({self._turn})
         await self._on_close()
 
     async def ask_person(self, asked: ApprovalAsked) -> ApprovalGiven:
         """What the agent awaits when a call needs a person."""
-        future = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[ApprovalGiven] = asyncio.get_running_loop().create_future()
         self._waiting[asked.id] = future
         await self.emit(asked)
         try:
-            return await future
+            given = await future
         finally:
-            self._waiting.pop(asked.id, None)
+            del self._waiting[asked.id]
+        self._on_decision(asked, given)
+        return given
 
     async def emit(self, event: Event) -> None:
         """What the agent calls with every event: first to disk, then to the front end."""
@@ -129,16 +139,6 @@ class Conversation:
 
     async def _run(self, message: Message) -> None:
         try:
-            outcome = await self._agent.run(self.history, message)
-            self.history = outcome.messages
-        except SessionError as error:
-            self._events.put_nowait(_storage_ended(error))
+            self.history = (await self._agent.run(self.history, message)).messages
         finally:
             self._events.put_nowait(None)
-
-    def _due_notices(self) -> list[Noticed]:
-        if not self.facts.notices:
-            return []
-        notices = [Noticed(text=text, level="warning") for text in self.facts.notices]
-        self.facts = _without_notices(self.facts)
-        return notices

@@ -14,6 +14,7 @@ from wolo.agent.events import (
     CallEnded,
     CallStarted,
     Event,
+    MessageAdded,
     RequestStarted,
     TextStreamed,
     TurnStarted,
@@ -57,6 +58,8 @@ class Recorder:
             self._begin_attempt()
         elif isinstance(event, AnswerEnded):
             self._begin_attempt()
+            await self.keep(MessageEntry(message=event.message))
+        elif isinstance(event, MessageAdded):
             await self.keep(MessageEntry(message=event.message))
         elif isinstance(event, CallEnded):
             await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))

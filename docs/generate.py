@@ -1,0 +1,141 @@
+"""Writes the pages under docs/reference from the code: `python docs/generate.py`. A test fails when one of them is stale."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTICE = "<!-- Written by docs/generate.py; change the code instead. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its file name."""
+    written = {
+        "cli.md": _cli(),
+        "tools.md": _tools(),
+        "settings.md": _settings(),
+        "events.md": _events(),
+        "errors.md": _errors(),
+    }
+    return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()}
+
+
+def _cli() -> str:
+    from wolo.cli.options import OPTIONS, SUBCOMMANDS
+
+    rows = ["# Command line", "", "Options may stand anywhere; the words that are left are the prompt.", "", "| Option | |", "|---|---|"]
+    for option in OPTIONS:
+        spelled = ", ".join(f"`{spelling}`" for spelling in option.spellings)
+        value = f" `{option.metavar}`".replace("|", "\\|") if option.metavar else ""
+        rows.append(f"| {spelled}{value} | {option.help} |")
+    rows += ["", "## Subcommands", ""]
+    rows += [f"- `wolo {name}`" + (": " + ", ".join(f"`{word}`" for word in words) if words else "") for name, words in SUBCOMMANDS.items()]
+    return "\n".join(rows)
+
+
+def _tools() -> str:
+    from wolo.tools.toolbox import Toolbox
+
+    rows = ["# Tools", "", "What a model is offered, word for word."]
+    for spec in Toolbox().specs():
+        rows += ["", f"## {spec.name}", "", spec.description, ""]
+        required = spec.parameters.get("required", [])
+        for name, schema in spec.parameters.get("properties", {}).items():
+            about = schema.get("description", "")
+            optional = "" if name in required else ", optional"
+            rows.append(f"- `{name}` ({_type_of(schema)}{optional}){': ' + about if about else ''}")
+    return "\n".join(rows)
+
+
+def _type_of(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " | ".join(json.dumps(value) for value in schema["enum"])
+    return str(schema.get("type", "any")) if "anyOf" not in schema else " | ".join(_type_of(each) for each in schema["anyOf"])
+
+
+def _settings() -> str:
+    from wolo.config.schema import Settings
+
+    rows = [
+        "# Settings",
+        "",
+        "Keys of `config.toml`, and of `--set KEY=VALUE`. `wolo config show` prints each with where it comes from.",
+        "",
+        "| Key | Type | Default | |",
+        "|---|---|---|---|",
+    ]
+    rows += list(_rows_of(Settings, ""))
+    return "\n".join(rows)
+
+
+def _rows_of(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
+    about = _field_docs(kind)
+    for field in msgspec.structs.fields(kind):
+        shown = field.type
+        if isinstance(shown, type) and issubclass(shown, msgspec.Struct):
+            yield from _rows_of(shown, f"{prefix}{field.name}.")
+            continue
+        default = "" if field.default is msgspec.NODEFAULT else f"`{json.dumps(field.default, default=list)}`"
+        yield f"| `{prefix}{field.name}` | {_type_name(shown)} | {default} | {about.get(field.name, '')} |"
+
+
+def _type_name(kind: Any) -> str:
+    name = kind.__name__ if isinstance(kind, type) and not hasattr(kind, "__args__") else str(kind)
+    return name.replace("typing.", "").replace("collections.abc.", "").replace("|", "\\|").replace("<class '", "").replace("'>", "")
+
+
+def _field_docs(kind: type) -> dict[str, str]:
+    """The one-line docstrings under the fields."""
+    import ast
+    import textwrap
+
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for field, doc in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
+            assert isinstance(field.target, ast.Name)
+            found[field.target.id] = " ".join(str(doc.value.value).split())
+    return found
+
+
+def _events() -> str:
+    from wolo.agent import events
+
+    assert events.__doc__ is not None
+    rows = ["# Events", "", inspect.cleandoc(events.__doc__)]
+    for kind in vars(events).values():
+        if isinstance(kind, type) and issubclass(kind, events.Event) and kind is not events.Event:
+            rows += ["", f"## {kind.__name__}", "", inspect.cleandoc(kind.__doc__ or "")]
+            about = _field_docs(kind)
+            for field in msgspec.structs.fields(kind):
+                rows.append(f"- `{field.name}`{': ' + about[field.name] if field.name in about else ''}")
+    return "\n".join(rows)
+
+
+def _errors() -> str:
+    from wolo import errors
+
+    rows = ["# Errors", "", "```", inspect.cleandoc(errors.__doc__ or ""), "```", "", "| Error | kind | exit code |", "|---|---|---|"]
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and issubclass(kind, errors.WoloError):
+            rows.append(f"| `{kind.__name__}` | `{kind.kind}` | {kind.exit_code} |")
+    return "\n".join(rows)
+
+
+def main() -> int:
+    REFERENCE.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (REFERENCE / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Docs that cannot lie: generated pages are fresh, links lead somewhere, the front door is tidy."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+AT_THE_ROOT = {
+    "AGENTS.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "benchmarks",
+    "docs",
+    "pyproject.toml",
+    "tests",
+    "wolo",
+}
+
+
+def load_generator() -> dict[str, str]:
+    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    pages: dict[str, str] = module.pages()
+    return pages
+
+
+def test_the_reference_pages_are_what_the_code_says() -> None:
+    for name, text in load_generator().items():
+        assert (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") == text, "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_nothing_else_lies_at_the_root() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert {path.partition("/")[0] for path in tracked if not path.startswith(".")} <= AT_THE_ROOT
+
+
+def test_the_house_names_every_room() -> None:
+    house = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
+    for room in (path.parent.name for path in ROOT.glob("wolo/*/__init__.py")):
+        assert room in house, f"docs/house.md does not mention {room}"

@@ -1,0 +1,186 @@
+"""One table of exit codes, whatever the output format; JSON stays JSON on every failure."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.fakes.command import run_wolo, start_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, Reply, call, error, sse, delta, text
+
+QUICK = ("--set", "retry.tries=1")
+
+
+def glm(code: str, message: str = "told by the provider") -> Reply:
+    return error(429, {"error": {"code": code, "message": message}})
+
+
+CASES: list[tuple[str, list[Reply], int, str]] = [
+    ("done", [text("fine")], 0, "success"),
+    ("wrong key", [error(401, {"error": {"message": "invalid api key"}})], 1, "error_model"),
+    ("no such model", [error(404, {"error": {"message": "model not found"}})], 1, "error_model"),
+    ("bad request", [error(400, {"error": {"message": "no"}})], 1, "error_model"),
+    ("server down", [error(503, "busy")], 75, "error_unavailable"),
+    ("GLM 1308 with a reset", [glm("1308", "Your limit will reset at 2031-01-02 03:04:05")], 75, "error_unavailable"),
+    ("GLM 1310", [glm("1310", "Weekly limit exhausted. Your limit will reset at 2031-01-02 03:04:05")], 75, "error_unavailable"),
+    ("GLM 1113", [glm("1113")], 1, "error_model"),
+    ("GLM 1301", [error(400, {"error": {"code": "1301", "message": "sensitive"}})], 1, "error_model"),
+    ("cut at the output limit", [text("half", finish_reason="length")], 1, "error_model"),
+    ("empty for ever", [text(""), text(""), text("")], 1, "error_model"),
+    ("stream ends early", [sse(delta("half"), done=False)], 75, "error_unavailable"),
+    ("HTML page", [error(200, "<html><b>Please log in</b></html>", {"content-type": "text/html"})], 1, "error_model"),
+    ("needs approval", [call("shell", {"command": "touch made"}), text("could not")], 4, "error_denied"),
+]
+
+
+@pytest.mark.parametrize(("replies", "exit_code", "subtype"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize("format", ["text", "json", "stream-json"])
+def test_exit_code_and_output(
+    provider: ProviderServer, replies: list[Reply], exit_code: int, subtype: str, format: str
+) -> None:
+    provider.script(*replies)
+    done = run_wolo("-p", "--output-format", format, *QUICK, *provider.flags, "go")
+    assert done.exit_code == exit_code, done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    if format != "text":
+        result = json.loads(done.stdout.splitlines()[-1])
+        assert (result["subtype"], result["exit_code"]) == (subtype, exit_code)
+        assert result["is_error"] == (exit_code != 0)
+        assert (result["error"] is None) == (subtype in ("success", "error_denied"))
+    elif exit_code:
+        assert done.stderr.startswith("wolo: ")
+
+
+def test_a_quota_says_when_it_resets(provider: ProviderServer) -> None:
+    provider.script(glm("1308", "Usage limit reached. Your limit will reset at 2031-01-02 03:04:05"))
+    assert run_wolo("--json", *provider.flags, "go").json["error"]["resets_at"] == "2031-01-02T03:04:05+08:00"
+
+
+def test_the_text_of_a_cut_answer_is_kept(provider: ProviderServer) -> None:
+    provider.script(text("the first half", finish_reason="length"))
+    done = run_wolo("-p", *provider.flags, "go")
+    assert (done.exit_code, done.stdout) == (1, "the first half\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "exit_code"),
+    [
+        (("--no-such-option",), 2),
+        (("-m",), 2),
+        (("--mode", "loose", "go"), 2),
+        (("--set", "retry.trise=3", "go"), 2),
+        (("--set", "retry.tries=many", "go"), 2),
+        (("--allow", "shel:ls", "go"), 2),
+        (("--output-format", "xml", "go"), 2),
+        (("--max-cost", "1", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 2),
+        (("-C", "nowhere", "go"), 2),
+        (("-f", "missing.txt", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 2),
+        (("-m", "zai/glm-99", "go"), 2),
+        (("-m", "nobody/nothing", "go"), 2),
+        (("-r", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 2),
+        (("-r", "session_unknown", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 3),
+        (("   ",), 2),
+        ((), 2),
+    ],
+)
+def test_a_bad_line_sends_nothing_and_says_what_to_do(argv: tuple[str, ...], exit_code: int) -> None:
+    done = run_wolo("-p", *argv, env={"ZAI_API_KEY": "k"})
+    assert (done.exit_code, done.stdout) == (exit_code, ""), done.stderr
+    assert done.stderr.startswith("wolo: ")
+    assert "Traceback" not in done.stderr
+    as_json = run_wolo("--json", *argv, env={"ZAI_API_KEY": "k"})
+    if "--output-format" not in argv and "--no-such-option" not in argv and argv != ("-m",):
+        assert as_json.json["exit_code"] == exit_code
+        assert as_json.json["subtype"] in ("error_config", "error_session")
+
+
+def test_with_nothing_configured_five_lines_say_how_to_begin() -> None:
+    done = run_wolo("-p", "hi", env={"WOLO_NO_LOCAL": "1"})
+    assert done.exit_code == 2
+    assert len(done.stderr.strip().splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=["INT", "TERM", "HUP"]
+)
+def test_a_signal_ends_the_run_and_leaves_the_session_whole(
+    provider: ProviderServer, number: signal.Signals, exit_code: int
+) -> None:
+    hold = Hold()
+    provider.script(text("unfinished").then(hold), text("again"))
+    with start_wolo("--json", *provider.flags, "-s", "mine", "go") as process:
+        hold.wait_until_reached()
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=10)
+    assert process.returncode == exit_code, stderr
+    assert json.loads(stdout)["subtype"] == "error_interrupted"
+    hold.release()
+    assert run_wolo("-p", *provider.flags, "-s", "mine", "go on").stdout == "again\n"
+
+
+def test_a_signal_while_a_command_runs_kills_it_and_tells_the_model_later(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "echo part; touch begun; sleep 30"}), text("ok"))
+    with start_wolo("-p", "--yolo", *provider.flags, "-s", "mine", "go") as process:
+        _wait_for(lambda: Path("begun").exists())
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=10)
+    assert process.returncode == 130, stderr
+    assert run_wolo("-p", *provider.flags, "-s", "mine", "go on").exit_code == 0
+    told = provider.requests[1].results[0]
+    assert "part" in told
+    assert "interrupted" in told
+
+
+def _wait_for(happened: Callable[[], bool], timeout_s: float = 10.0) -> None:
+    import time
+
+    end = time.monotonic() + timeout_s
+    while not happened():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("flags", "subtype"),
+    [
+        (("--max-turns", "2"), "error_max_turns"),
+        (("--max-tokens", "150"), "error_max_tokens"),
+        (("--max-seconds", "1"), "error_max_seconds"),
+    ],
+)
+def test_a_budget_ends_the_run_with_five(provider: ProviderServer, flags: tuple[str, ...], subtype: str) -> None:
+    Path("a").write_text("x\n" * 50)
+    provider.otherwise = lambda asked: call("read", {"path": "a", "offset": len(asked.messages)})
+    if subtype == "error_max_seconds":
+        provider.otherwise = text("slow").slow(1.5)
+    done = run_wolo("--json", *flags, *provider.flags, "go")
+    assert (done.exit_code, done.json["subtype"]) == (5, subtype)
+
+
+def test_a_reader_that_goes_away_is_no_crash(provider: ProviderServer) -> None:
+    provider.script(text("one"))
+    with start_wolo("-p", "--output-format", "stream-json", *provider.flags, "go") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        stderr = process.stderr.read()
+        process.wait(timeout=10)
+    assert b"Traceback" not in stderr
+    assert process.returncode == 1
+
+
+def test_a_full_disk_behind_stdout_is_said() -> None:
+    import subprocess
+    import sys
+
+    with ProviderServer(text("hello")) as provider, open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "wolo", "-p", *provider.flags, "go"], stdout=full, stderr=subprocess.PIPE, timeout=30, check=False
+        )
+    assert done.returncode == 3
+    assert b"could not be written" in done.stderr
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,90 @@
+"""`wolo doctor`: what works here and what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wolo.cli.sessions import AsJson, print_json
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """What works here and what does not."""
+    report = _examine()
+    if as_json:
+        print_json(report)
+        return
+    sqlite, sandbox = report["sqlite"], report["sandbox"]
+    print(f"wolo      {report['version']}, Python {report['python']} on {report['platform']}")
+    print(f"model     {report['model'] or 'none yet'}")
+    print(f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}")
+    print(f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}")
+    for server in report["servers"]:
+        print(f"found     {server}")
+    for problem in report["problems"]:
+        print(f"problem   {problem}")
+
+
+def _examine() -> dict[str, Any]:
+    import platform
+
+    from wolo import __version__
+
+    problems: list[str] = []
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "model": _model(problems),
+        "sqlite": _sqlite(problems),
+        "sandbox": {"backend": "none", "covers": [], "not_covered": ["files", "network", "processes"]},
+        "servers": _model_servers(),
+        "problems": problems,
+    }
+
+
+def _sqlite(problems: list[str]) -> dict[str, str]:
+    import sqlite3
+
+    from wolo.errors import SessionError
+    from wolo.places import find_places
+    from wolo.sessions.store import Store
+
+    path = find_places().data / "wolo.db"
+    facts = {"version": sqlite3.sqlite_version, "path": str(path), "integrity": "not made yet"}
+    if path.exists():
+        try:
+            with Store.open(path.parent) as store:
+                facts["integrity"] = store.check()
+                problems.extend(store.warnings)
+        except SessionError as error:
+            facts["integrity"] = error.message
+        if facts["integrity"] != "ok":
+            problems.append(f"The sessions cannot be trusted: {facts['integrity']}")
+    return facts
+
+
+def _model(problems: list[str]) -> str | None:
+    from wolo.conversation.build import choose_model
+    from wolo.errors import WoloError
+
+    try:
+        return choose_model({}).label
+    except WoloError as error:
+        problems.append(f"{error.message} {error.hint}".strip())
+        return None
+
+
+LOOPBACK_PORTS = {11434: "ollama", 8080: "llama.cpp", 1234: "lmstudio", 8000: "vllm"}
+
+
+def _model_servers() -> list[str]:
+    """Model servers that listen on this machine; they are offered, never used unasked."""
+    import socket
+
+    found = []
+    for port, name in LOOPBACK_PORTS.items():
+        with socket.socket() as probe:
+            probe.settimeout(0.2)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                found.append(f"something listens on port {port}, where {name} does: try -m {name}/MODEL")
+    return found

@@ -1,0 +1,113 @@
+"""`wolo sessions`: list, show and delete what is kept."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wolo.errors import UsageError
+
+if TYPE_CHECKING:
+    from wolo.sessions.listing import SessionInfo
+    from wolo.sessions.store import Store
+
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_sessions(
+    as_json: AsJson = False, every: Annotated[bool, typer.Option("--all", help="Of every directory.")] = False
+) -> None:
+    """The sessions of this directory, newest first."""
+    from pathlib import Path
+
+    with _store() as store:
+        found = store.list(None if every else Path.cwd())
+    if as_json:
+        print_json([_row(info) for info in found])
+        return
+    for info in found:
+        live = " (live)" if info.live else ""
+        print(f"{info.id}  {_age(info.updated):>8}  {info.name or info.title or '-'}{live}")
+    if not found:
+        print("No session of this directory is kept." if not every else "No session is kept.")
+
+
+@app.command("show")
+def show_session(id: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJson = False) -> None:
+    """One session: what was said, and what the tools did."""
+    from pathlib import Path
+
+    from wolo.sessions.tree import messages
+
+    with _store() as store:
+        info = store.find(id, Path.cwd())
+        loaded = store.load(info.id)
+    said = messages(loaded.entries)
+    if as_json:
+        from msgspec import to_builtins
+
+        print_json({**_row(info), "messages": to_builtins(said), "skipped_entries": loaded.skipped})
+        return
+    if loaded.warning:
+        print(f"wolo: {loaded.warning}", file=sys.stderr)
+    print(f"{info.id}  {info.name or info.title}\n{info.cwd} · {info.model} · {info.turns} turns\n")
+    for message in said:
+        print(f"{message.role}: {message.text.strip()}")
+        for part in message.calls:
+            print(f"  [{part.tool}] {part.status}: {part.output.strip()[:200]}")
+
+
+@app.command("delete")
+def delete_session(
+    id: Annotated[str, typer.Argument(metavar="ID")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete one session for good."""
+    from pathlib import Path
+
+    with _store() as store:
+        info = store.find(id, Path.cwd())
+        if not yes:
+            if not sys.stdin.isatty():
+                raise UsageError(f"Nothing was deleted: nobody can say yes to deleting {info.id}.", hint="Add --yes.")
+            if not typer.confirm(f"Delete {info.id} ({info.name or info.title or 'no title'})?"):
+                print("Nothing was deleted.")
+                return
+        store.delete(info.id)
+    print(f"Deleted {info.id}.")
+
+
+def print_json(value: object) -> None:
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def _store() -> Store:
+    from wolo.places import find_places
+    from wolo.sessions.store import Store
+
+    store = Store.open(find_places().data)
+    for warning in store.warnings:
+        print(f"wolo: {warning}", file=sys.stderr)
+    return store
+
+
+def _row(info: SessionInfo) -> dict[str, Any]:
+    names = ("id", "name", "title", "cwd", "model", "created", "updated", "turns", "tokens", "cost_usd", "live")
+    return {name: getattr(info, name) for name in names}
+
+
+def _age(then: float) -> str:
+    import time
+
+    seconds = max(time.time() - then, 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return "now"
