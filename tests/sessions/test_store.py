@@ -11,7 +11,7 @@ import pytest
 from tests.sessions.samples import said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.messages.message import Message, user
-from wolo.messages.parts import ImagePart
+from wolo.messages.parts import ImagePart, TextPart
 from wolo.sessions import tree
 from wolo.sessions.entries import CustomEntry, MessageEntry, PartialEntry, SettingEntry
 from wolo.sessions.store import ROW_LIMIT_BYTES, Store
@@ -100,6 +100,13 @@ def test_an_answer_of_unknown_price_makes_the_sum_unknown(store: Store) -> None:
     store.append(session.id, [tool_turn(1, cost=None)[0]])
     store.append(session.id, [tool_turn(2, cost=0.5)[0]])
     assert store.load(session.id).info.cost_usd is None
+
+
+def test_a_turn_is_a_prompt_of_a_person(store: Store) -> None:
+    session = store.create("/")
+    nudge = Message(role="user", parts=(TextPart(text="go on"),), finished=True, metadata={"nudge": "empty"})
+    store.append(session.id, [said("one"), *tool_turn(1), MessageEntry(message=nudge), said("two")])
+    assert store.load(session.id).info.turns == 2
 
 
 def test_a_fork_goes_its_own_way(store: Store, data: Path) -> None:

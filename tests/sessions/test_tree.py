@@ -51,9 +51,9 @@ def test_results_may_come_one_by_one_and_the_last_word_counts() -> None:
 
 
 def test_calls_that_a_crash_cut_off_are_interrupted_or_never_started() -> None:
-    allowed = ToolPart(id="p1", tool="shell", metadata={"verdict": "allow"})
-    waiting = ToolPart(id="p2", tool="shell", metadata={"verdict": "ask"})
-    running = ToolPart(id="p3", tool="shell", status="running", output="part", metadata={"verdict": "ask"})
+    allowed = ToolPart(id="p1", tool="shell", metadata={"verdict": {"decision": "allow"}})
+    waiting = ToolPart(id="p2", tool="shell", metadata={"verdict": {"decision": "ask"}})
+    running = ToolPart(id="p3", tool="shell", status="running", output="part", metadata={"verdict": {"decision": "ask"}})
     done = ToolPart(id="p4", tool="shell", status="completed", outcome="ok", output="all")
     (message,) = messages([asked(allowed, waiting, running, done)])
     assert [call.outcome for call in message.calls] == ["interrupted", "never_started", "interrupted", "ok"]
@@ -62,7 +62,7 @@ def test_calls_that_a_crash_cut_off_are_interrupted_or_never_started() -> None:
 
 
 def test_what_was_settled_once_is_settled_the_same_way_after_the_next_turn() -> None:
-    entries: list[AnyEntry] = [said("go"), asked(ToolPart(id="p1", tool="shell", metadata={"verdict": "allow"}))]
+    entries: list[AnyEntry] = [said("go"), asked(ToolPart(id="p1", tool="shell", metadata={"verdict": {"decision": "allow"}}))]
     before = messages(entries)
     after = messages([*entries, said("go on"), answer("fine")])
     assert after[: len(before)] == before

@@ -256,7 +256,8 @@ def _head(connection: sqlite3.Connection, session_id: str) -> tuple[int, bytes]:
 def _count(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
     """Keep what a listing shows up to date with the entries just added."""
     said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
-    prompts = [message for message in said if message.role == "user"]
+    # A nudge is a word of the loop in the middle of a turn, not the beginning of one.
+    prompts = [message for message in said if message.role == "user" and "nudge" not in message.metadata]
     usages = [message.usage for message in said if message.usage]
     costs = [usage.cost.total if usage.cost else None for usage in usages]
     connection.execute(

@@ -73,5 +73,7 @@ def _settled(message: Message) -> Message:
 
 def _stopped(part: ToolPart) -> ToolPart:
     """A call whose end is not on record. What was allowed at once may have begun the moment its message was kept."""
-    began = part.status == "running" or part.metadata.get("verdict") == "allow"
+    verdict = part.metadata.get("verdict")
+    allowed = isinstance(verdict, dict) and verdict.get("decision") == "allow"
+    began = allowed or part.status == "running"
     return replace(part, status="failed", outcome="interrupted" if began else "never_started")
