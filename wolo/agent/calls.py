@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event
 from wolo.agent.progress import Progress
-from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, NOBODY_THERE, crashed, end
+from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, crashed, end
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.guard.judge import Judge
@@ -76,7 +77,7 @@ class Calls:
         except ToolError as error:
             return Planned(part=end(part, "invalid", error.message))
         try:
-            intents, verdict = self._judged(tool, args)
+            intents, verdict = self._judged(part, tool, args)
         except ToolError as error:
             return Planned(part=end(part, "error", error.message))
         except Exception as error:
@@ -86,9 +87,10 @@ class Calls:
         marked = replace(part, metadata={**part.metadata, "verdict": said})
         return Planned(part=marked, tool=tool, args=args, intents=intents, verdict=verdict)
 
-    def _judged(self, tool: Tool, args: Any) -> tuple[tuple[Intent, ...], Verdict]:
+    def _judged(self, part: ToolPart, tool: Tool, args: Any) -> tuple[tuple[Intent, ...], Verdict]:
         intents = tuple(tool.intents(args, self._context))
-        return intents, self._judge.judge(tool.name, intents)
+        verdict = self._judge.judge(tool.name, intents, part.input)
+        return intents, verdict if self._ask_person else verdict.without_person()
 
     # After the answer is kept
 
@@ -123,35 +125,37 @@ class Calls:
     async def _decide(self, call: Planned, tool: Tool, brake: Brake) -> ToolPart | Ended:
         """The part to run, or its refusal. What earlier calls of the answer changed may change the verdict: it is asked for
         again here, and a person's yes holds only for exactly what the person saw."""
+        part = call.part
         approved: tuple[Intent, ...] | None = None
-        by_person = False
         while True:
             try:
-                intents, verdict = self._judged(tool, call.args)
+                intents, verdict = self._judged(part, tool, call.args)
             except ToolError as error:
-                return Ended(part=end(call.part, "error", error.message))
+                return Ended(part=end(part, "error", error.message))
             if verdict.decision == "deny":
-                return _denied(call.part, "denied_by_rule", verdict.reason, DENIED_BY_RULE)
+                return _denied(part, "denied_by_rule", verdict.reason, DENIED_BY_RULE)
             if verdict.decision == "allow" or intents == approved:
-                return replace(call.part, metadata={**call.part.metadata, "decided_by": "person"}) if by_person else call.part
-            if self._ask_person is None:
-                return _denied(call.part, "denied_by_rule", verdict.reason, NOBODY_THERE)
-            given = await self._ask(self._ask_person, call.part, intents, verdict, brake)
+                return part if approved is None else replace(part, metadata={**part.metadata, "decided_by": "person"})
+            given = await self._ask(part, tool, intents, verdict, brake)
             if not given.allowed:
-                return _denied(call.part, "denied_by_person", given.reason or "no reason given", DENIED_BY_PERSON)
-            approved, by_person = intents, True
+                return _denied(part, "denied_by_person", given.reason or "no reason given", DENIED_BY_PERSON)
+            approved = intents
 
     async def _ask(
-        self, ask_person: AskPerson, part: ToolPart, intents: tuple[Intent, ...], verdict: Verdict, brake: Brake
+        self, part: ToolPart, tool: Tool, intents: tuple[Intent, ...], verdict: Verdict, brake: Brake
     ) -> ApprovalGiven:
-        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=intents, reason=verdict.reason, rule=verdict.offer)
-
-        async def wait() -> ApprovalGiven:
-            return await ask_person(asked)
-
-        given = await brake.step(wait())
+        rule = self._judge.suggest_rule(intents)
+        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=intents, reason=verdict.reason, rule=rule)
+        given = await brake.step(self._wait_for_person(asked))
+        if given.scope != "once":
+            kept = rule if given.scope == "always" else ""
+            self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
         await self._emit(given)
         return given
+
+    async def _wait_for_person(self, asked: ApprovalAsked) -> ApprovalGiven:
+        assert self._ask_person is not None  # without a person nothing asks
+        return await self._ask_person(asked)
 
     async def _run_tool(self, message_id: str, part: ToolPart, tool: Tool, args: Any, brake: Brake) -> Ended:
         if brake.cause is not None:
@@ -241,7 +245,7 @@ async def _run_guarded(tool: Tool, args: Any, context: ToolContext) -> Result:
     except ToolError as error:
         return Result(text=error.message, is_error=True)
     except Interrupted as stopped:
-        return stopped.result
+        return dataclasses.replace(stopped.result, is_error=True, outcome="interrupted")
     except asyncio.CancelledError:
         return Result(text=INTERRUPTED, is_error=True, outcome="interrupted")
     except Exception as error:
@@ -255,5 +259,8 @@ def _denied(part: ToolPart, outcome: Outcome, reason: str, words: str) -> Ended:
 
 def _count_readers(planned: Sequence[Planned], at: int) -> int:
     """How many calls from here on only read and may do so unasked."""
-    readers = takewhile(lambda call: call.tool and call.tool.reads_only and call.verdict.decision == "allow", planned[at:])
-    return sum(1 for _ in readers)
+    return sum(1 for _ in takewhile(_only_reads, planned[at:]))
+
+
+def _only_reads(call: Planned) -> bool:
+    return call.tool is not None and call.tool.reads_only and call.verdict is not None and call.verdict.decision == "allow"

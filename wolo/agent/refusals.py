@@ -12,9 +12,8 @@ from wolo.messages.parts import Outcome, ToolPart
 
 NEVER_STARTED = "Never started: the turn was interrupted before this call began. It had no effect."
 INTERRUPTED = "Interrupted while it was running. It may have had effects; look before you repeat it."
-DENIED_BY_RULE = "Denied by a rule ({reason}). It was not run. Do not try to get the same effect another way."
-NOBODY_THERE = "Denied: it needs a person's approval and nobody is there to give it ({reason}). It was not run. Go on without it."
-DENIED_BY_PERSON = "Denied by the user ({reason}). It was not run. Do not try to get the same effect another way."
+DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
+DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
 BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
 GOING_IN_CIRCLES = "Not run: the same call was made {times} times in a row."
 

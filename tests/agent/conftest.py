@@ -1,0 +1,233 @@
+"""An agent with real tools, a real judge and a real model stream, asking the scripted provider."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from msgspec import Struct
+
+from tests.fakes.provider_server import KEY, MODEL, ProviderServer
+from wolo.agent.budget import Limits
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event
+from wolo.agent.loop import Agent, Turn
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, RunIntent
+from wolo.guard.judge import Judge
+from wolo.guard.modes import find_mode
+from wolo.guard.rules import Rule
+from wolo.messages.message import Message, user
+from wolo.models.catalog import find
+from wolo.models.http import HttpTransport
+from wolo.models.stream import ModelStream, Surroundings, make_format
+from wolo.tools.shell import Shell
+from wolo.tools.tool import Result, ShellState, Tool, ToolContext
+from wolo.tools.toolbox import BUILTIN, Toolbox
+from wolo.workspace.files import FileLedger
+from wolo.workspace.root import Workspace
+
+SECRET = "a-secret-nobody-may-see"
+
+
+class Note(Struct):
+    text: str = ""
+
+
+class TestTool:
+    """What the tools of these tests share: arguments, no intents, and a memory of what ran."""
+
+    __test__ = False
+    Args: ClassVar[type[Struct]] = Note
+    aliases: ClassVar[Mapping[str, str]] = {}
+    reads_only: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.begun = asyncio.Event()
+        self.running = 0
+        self.most_running = 0
+
+    def intents(self, args: Note, context: ToolContext) -> Sequence[Intent]:
+        return ()
+
+
+class Say(TestTool):
+    """Gives back the text."""
+
+    name: ClassVar[str] = "say"
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        self.ran.append(args.text)
+        return Result(text=f"said {args.text}")
+
+
+class Look(TestTool):
+    """Only reads; waits until enough others read beside it."""
+
+    name: ClassVar[str] = "look"
+    reads_only: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.together = 1
+        self._enough = asyncio.Event()
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        if self.running >= self.together:
+            self._enough.set()
+        async with asyncio.timeout(10):
+            await self._enough.wait()
+        self.running -= 1
+        self.ran.append(args.text)
+        return Result(text=f"saw {args.text}")
+
+
+class Hang(TestTool):
+    """Prints a little and never ends by itself."""
+
+    name: ClassVar[str] = "hang"
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        self.ran.append(args.text)
+        context.progress("half a line")
+        self.begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody wakes it")
+
+
+class Crash(TestTool):
+    """Has a bug."""
+
+    name: ClassVar[str] = "crash"
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        raise ZeroDivisionError("division by zero")
+
+
+class Fail(TestTool):
+    """Says no."""
+
+    name: ClassVar[str] = "fail"
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        raise ToolError(f"there is no {args.text}")
+
+
+class Finish(TestTool):
+    """Ends the turn with its result."""
+
+    name: ClassVar[str] = "finish"
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        return Result(text=args.text, terminate=True)
+
+
+class Leak(TestTool):
+    """Prints the key."""
+
+    name: ClassVar[str] = "leak"
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        return Result(text=f"the key is {SECRET}!")
+
+
+class Command(TestTool):
+    """Means to run a command; runs nothing."""
+
+    name: ClassVar[str] = "command"
+
+    def intents(self, args: Note, context: ToolContext) -> Sequence[Intent]:
+        return (RunIntent(args.text, context.shell.cwd),)
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        self.ran.append(args.text)
+        return Result(text="it ran")
+
+
+Person = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
+
+
+class Stage:
+    """One agent, its tools and everything it told."""
+
+    def __init__(self, provider: ProviderServer, directory: Path) -> None:
+        self.provider = provider
+        self.events: list[Event] = []
+        self.on_event: Callable[[Event], None] = lambda event: None
+        self.person: Person | None = None
+        self.rules: list[Rule] = []
+        self.mode = "edit"
+        self.limits = Limits()
+        self.longest_wait_s = 0.01
+        """Between two attempts."""
+        self.history: tuple[Message, ...] = ()
+        self.say, self.look, self.hang, self.command = Say(), Look(), Hang(), Command()
+        self._more: tuple[Tool, ...] = (Crash(), Fail(), Finish(), Leak())
+        self._directory = directory
+        self._stream: ModelStream | None = None
+        self._agent: Agent | None = None
+
+    @property
+    def agent(self) -> Agent:
+        if self._agent is None:
+            self._agent = self._build()
+        return self._agent
+
+    async def turn(self, prompt: str = "go") -> Turn:
+        async with asyncio.timeout(30):
+            turn = await self.agent.run(self.history, user(prompt))
+        self.history = turn.messages
+        return turn
+
+    async def emit(self, event: Event) -> None:
+        self.on_event(event)
+        self.events.append(event)
+
+    def told(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def results(self, request: int = -1) -> list[str]:
+        return self.provider.requests[request].results
+
+    async def close(self) -> None:
+        if self._stream is not None:
+            await self._stream.close()
+
+    def _build(self) -> Agent:
+        work = Path.cwd()
+        workspace = Workspace(work)
+        context = ToolContext(
+            workspace=workspace,
+            ledger=FileLedger(self._directory / "locks"),
+            keep=lambda name, data: self._directory / name,
+            shell=ShellState(work),
+            secrets=(SECRET,),
+        )
+        tools: tuple[Tool, ...] = (*BUILTIN, self.say, self.look, self.hang, self.command, *self._more)
+        shells = () if any(tool.name == "shell" for tool in BUILTIN) else (Shell(),)
+        choice = find(f"custom/{MODEL}", environ={}, base_url=self.provider.base_url, api_key=KEY)
+        around = Surroundings(sleep=lambda seconds: asyncio.sleep(min(seconds, self.longest_wait_s)))
+        self._stream = ModelStream(choice, make_format(choice), HttpTransport(), around)
+        return Agent(
+            self._stream,
+            Toolbox((*tools, *shells)),
+            context,
+            Judge(find_mode(self.mode), self.rules, work),
+            emit=self.emit,
+            ask_person=self.person,
+            system="You are Wolo, an AI coding agent.",
+            session_id="session_123",
+            limits=self.limits,
+        )
+
+
+@pytest.fixture
+async def stage(provider: ProviderServer, tmp_path: Path) -> AsyncIterator[Stage]:
+    stage = Stage(provider, tmp_path)
+    yield stage
+    await stage.close()

@@ -1,0 +1,358 @@
+"""One turn after another against a scripted provider: what is asked, what is told, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.agent.conftest import SECRET, Stage
+from tests.fakes.provider_server import Asked
+from tests.fakes.replies import Hold, Reply, call, calls, delta, error, finish, sse, text, usage
+from wolo.agent.budget import Limits
+from wolo.agent.events import (
+    AnswerEnded,
+    AttemptFailed,
+    CallEnded,
+    CallStarted,
+    Event,
+    MessageAdded,
+    Noticed,
+    RequestStarted,
+    TextStreamed,
+    TurnEnded,
+    TurnStarted,
+)
+from wolo.errors import SessionError
+from wolo.messages.message import Message
+
+PARAGRAPH = " ".join(f"word{number}" for number in range(50))
+
+
+async def test_a_plain_answer_is_one_request_and_one_stream_of_events(stage: Stage) -> None:
+    stage.provider.script(text("Hello there.", usage=usage(100, 7, cached=40)))
+    turn = await stage.turn("hi")
+    assert [type(event) for event in stage.events if not isinstance(event, TextStreamed)] == [
+        TurnStarted,
+        RequestStarted,
+        AnswerEnded,
+        TurnEnded,
+    ]
+    assert "".join(event.text for event in stage.told(TextStreamed)) == "Hello there."
+    assert (turn.ended.cause, turn.ended.answer, turn.ended.exit_code) == ("done", "Hello there.", 0)
+    assert (turn.ended.usage.input_tokens, turn.ended.usage.cache_read_tokens, turn.ended.usage.output_tokens) == (60, 40, 7)
+    assert turn.ended.usage.cost is None
+    assert [message.role for message in turn.new] == ["user", "assistant"]
+    assert len(stage.provider.requests) == 1
+
+
+async def test_a_call_is_run_and_its_result_goes_back(stage: Stage) -> None:
+    Path("a.txt").write_text("the first line\n")
+    stage.provider.script(call("read", {"path": "a.txt"}, content="Let me look."), text("It has one line."))
+    turn = await stage.turn()
+    assert "the first line" in stage.results()[0]
+    assert turn.ended.answer == "It has one line."
+    assert turn.ended.num_answers == 2
+    assert [part.status for part in turn.new[1].calls] == ["completed"]
+
+
+async def test_what_is_told_comes_before_what_it_allows(stage: Stage) -> None:
+    """A recorder that keeps each event before it returns has everything on disk in time."""
+    kinds_by_request: list[set[type[Event]]] = []
+
+    def remember(asked: Asked) -> Reply:
+        kinds_by_request.append({type(event) for event in stage.events})
+        return call("say", {"text": "x"}) if len(kinds_by_request) == 1 else text("done")
+
+    ran_before_answer_was_kept: list[bool] = []
+    stage.on_event = lambda event: (
+        ran_before_answer_was_kept.append(bool(stage.say.ran)) if isinstance(event, AnswerEnded | CallStarted) else None
+    )
+    stage.provider.script(remember, remember)
+    await stage.turn()
+    assert TurnStarted in kinds_by_request[0]
+    assert CallEnded in kinds_by_request[1]
+    assert ran_before_answer_was_kept == [False, False, True]
+
+
+async def test_the_verdict_goes_to_disk_with_the_answer(stage: Stage) -> None:
+    stage.provider.script(call("say", {"text": "x"}), text("done"))
+    await stage.turn()
+    (part,) = stage.told(AnswerEnded)[0].message.calls
+    assert part.status == "pending"
+    assert part.metadata["verdict"]["decision"] == "allow"
+
+
+async def test_a_second_turn_goes_on_from_the_first(stage: Stage) -> None:
+    stage.provider.script(call("say", {"text": "x"}), text("one"), text("two"))
+    await stage.turn("first")
+    turn = await stage.turn("second")
+    assert [message["role"] for message in stage.provider.requests[-1].messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert len(turn.new) == 2
+
+
+async def test_an_attempt_that_breaks_is_taken_back_and_nothing_of_it_runs(stage: Stage) -> None:
+    broken = call("say", {"text": "never"}).cut_at(400, "reset")
+    stage.provider.script(broken, text("The whole answer."))
+    turn = await stage.turn()
+    assert turn.ended.answer == "The whole answer."
+    assert len(stage.told(AttemptFailed)) == 1
+    assert stage.say.ran == []
+    assert len(turn.new) == 2
+
+
+async def test_a_refusing_provider_ends_the_turn_with_its_reason(stage: Stage) -> None:
+    stage.provider.script(error(401, {"error": {"message": "bad key"}}))
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
+    assert turn.ended.error is not None
+    assert (turn.ended.error.kind, turn.ended.error.status) == ("auth", 401)
+    assert [message.role for message in turn.new] == ["user"]
+
+
+async def test_a_provider_that_stays_away_is_unavailable(stage: Stage) -> None:
+    stage.provider.otherwise = error(503, "down", {"retry-after": "0.01"})
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.exit_code) == ("unavailable", 75)
+
+
+async def test_the_provider_saying_stop_beside_a_call_does_not_lose_the_call(stage: Stage) -> None:
+    stage.provider.script(call("say", {"text": "x"}, finish_reason="stop"), text("done"))
+    await stage.turn()
+    assert stage.say.ran == ["x"]
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        sse(finish("stop")),
+        sse(finish("tool_calls")),
+        sse(delta(reasoning_content="I think."), finish("stop")),
+        sse(delta(" \n"), finish("stop")),
+        sse(delta("I will read the file now:"), finish("tool_calls")),
+        sse(delta(reasoning_content="<tool_call>read</tool_call>"), finish("length")),
+    ],
+    ids=["nothing", "announced", "thinking", "blanks", "preamble", "thought too long"],
+)
+async def test_an_empty_answer_gets_one_nudge_and_then_fails(stage: Stage, empty: Reply) -> None:
+    stage.provider.script(*[empty] * 5)
+    turn = await stage.turn()
+    assert len(stage.provider.requests) == 2
+    assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
+    assert len(stage.told(MessageAdded)) == 1
+    assert stage.told(Noticed)
+    assert all(message.text.strip() for message in turn.new)
+
+
+async def test_a_nudge_can_help(stage: Stage) -> None:
+    stage.provider.script(sse(finish("stop")), text("Here I am."), text("And on."))
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.answer, turn.ended.num_answers) == ("done", "Here I am.", 2)
+    await stage.turn("more")
+
+
+async def test_a_call_cut_off_at_the_limit_is_not_run(stage: Stage) -> None:
+    Path("kept.txt").write_text("kept")
+    cut = call("write", '{"path": "kept.txt", "content": "half of', finish_reason="length", usage=usage(10, 4096))
+    stage.provider.script(*[cut] * 5)
+    turn = await stage.turn()
+    assert Path("kept.txt").read_text() == "kept"
+    assert len(stage.provider.requests) == 3
+    assert all("cut off" in result and "plit the work" in result for result in stage.results())
+    assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
+
+
+async def test_a_parsable_call_cut_off_at_the_limit_is_not_run_either(stage: Stage) -> None:
+    stage.provider.script(call("say", {"text": "x"}, finish_reason="length"), text("I will split it."))
+    turn = await stage.turn()
+    assert stage.say.ran == []
+    assert turn.ended.cause == "done"
+
+
+async def test_a_text_cut_off_at_the_limit_is_kept(stage: Stage) -> None:
+    stage.provider.script(text("Half of the sto", finish_reason="length"))
+    turn = await stage.turn()
+    assert (turn.ended.answer, turn.ended.exit_code, turn.ended.finish_reason) == ("Half of the sto", 1, "length")
+    assert turn.new[-1].text == "Half of the sto"
+
+
+async def test_a_content_filter_runs_nothing(stage: Stage) -> None:
+    stage.provider.script(call("say", {"text": "x"}, finish_reason="content_filter"))
+    turn = await stage.turn()
+    assert stage.say.ran == []
+    assert turn.ended.error is not None
+    assert (turn.ended.error.kind, turn.ended.exit_code) == ("content_refused", 1)
+    stage.provider.script(text("fine"))
+    await stage.turn("something else")
+
+
+async def test_the_same_call_over_and_over_is_told_and_stopped(stage: Stage) -> None:
+    shuffled = [{"path": "a", "limit": 1}, {"limit": 1, "path": "a"}]
+    stage.provider.script(*[call("read", shuffled[number % 2]) for number in range(8)])
+    turn = await stage.turn()
+    assert len(stage.provider.requests) == 5
+    assert "3. time" in stage.results()[2]
+    assert "time" not in stage.results()[1]
+    assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
+    assert turn.new[-1].calls[0].outcome == "never_started"
+
+
+async def test_going_back_and_forth_is_stopped_too(stage: Stage) -> None:
+    stage.provider.script(*[call("say", {"text": "ab"[number % 2]}) for number in range(20)])
+    turn = await stage.turn()
+    assert turn.ended.cause == "model_error"
+    assert len(stage.provider.requests) <= 10
+
+
+async def test_ten_different_calls_trip_nothing(stage: Stage) -> None:
+    stage.provider.script(*[call("say", {"text": str(number)}) for number in range(10)], text("done"))
+    turn = await stage.turn()
+    assert turn.ended.cause == "done"
+    assert not stage.told(Noticed)
+
+
+async def test_a_passage_that_repeats_in_every_answer_is_told_and_stopped(stage: Stage) -> None:
+    stage.provider.script(*[call("say", {"text": str(number)}, content=PARAGRAPH) for number in range(8)])
+    turn = await stage.turn()
+    assert len(stage.provider.requests) == 5
+    assert "same paragraph" in stage.results()[2]
+    assert turn.ended.cause == "model_error"
+
+
+async def test_a_stream_that_repeats_itself_is_cut(stage: Stage) -> None:
+    hold = Hold()
+    stage.provider.script(sse(*[delta(f"{PARAGRAPH}\n\n")] * 40, hold, done=False))
+    turn = await stage.turn()
+    assert turn.ended.cause == "model_error"
+    assert turn.ended.error is not None
+    assert turn.ended.error.kind == "bad_answer"
+    assert await asyncio.to_thread(stage.provider.requests[0].client_gone.wait, 10)
+
+
+async def test_answers_are_limited_by_number(stage: Stage) -> None:
+    stage.limits = Limits(max_turns=2)
+    stage.provider.script(*[call("say", {"text": str(number)}, content=f"Step {number}.") for number in range(3)])
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.exit_code, turn.ended.num_answers) == ("max_turns", 5, 2)
+    assert turn.ended.answer == "Step 1."
+    assert stage.say.ran == ["0", "1"]
+
+
+async def test_an_answer_that_ends_the_work_at_the_limit_is_a_success(stage: Stage) -> None:
+    stage.limits = Limits(max_turns=1)
+    stage.provider.script(text("done"))
+    assert (await stage.turn()).ended.cause == "done"
+
+
+async def test_tokens_are_limited_over_all_turns(stage: Stage) -> None:
+    stage.limits = Limits(max_tokens=250)
+    stage.provider.script(text("one", usage=usage(100, 30)), call("say", {}, usage=usage(100, 30)))
+    assert (await stage.turn()).ended.cause == "done"
+    turn = await stage.turn("again")
+    assert (turn.ended.cause, turn.ended.exit_code) == ("max_tokens", 5)
+    assert turn.ended.usage.context_tokens == 130
+
+
+async def test_time_is_limited_also_within_an_answer_and_within_a_call(stage: Stage) -> None:
+    stage.limits = Limits(max_seconds=0.3)
+    stage.provider.script(sse(delta("So far"), Hold()))
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.exit_code, turn.ended.answer) == ("max_seconds", 5, "So far")
+    stage.provider.script(call("hang", {"text": "x"}))
+    turn = await stage.turn("again")
+    assert turn.ended.cause == "max_seconds"
+    assert turn.new[-1].calls[0].outcome == "interrupted"
+
+
+async def test_a_result_may_end_the_turn(stage: Stage) -> None:
+    stage.provider.script(call("finish", {"text": "All done."}))
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.answer) == ("done", "All done.")
+    assert len(stage.provider.requests) == 1
+
+
+async def test_a_store_that_fails_ends_the_turn_before_anything_follows(stage: Stage) -> None:
+    def full(event: Event) -> None:
+        if isinstance(event, AnswerEnded):
+            raise SessionError("The disk is full.")
+
+    stage.on_event = full
+    stage.provider.script(call("say", {"text": "x"}))
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.exit_code) == ("session_error", 3)
+    assert stage.say.ran == []
+
+
+async def test_a_store_that_fails_in_a_round_keeps_the_results_in_memory(stage: Stage) -> None:
+    def full(event: Event) -> None:
+        if isinstance(event, CallEnded):
+            raise SessionError("The disk is full.")
+
+    stage.on_event = full
+    stage.provider.script(calls(("look", {"text": "1"}), ("look", {"text": "2"})))
+    turn = await stage.turn()
+    assert turn.ended.cause == "session_error"
+    assert "saw 1" in [part.output for part in turn.new[-1].calls]
+    stage.on_event = lambda event: None
+    stage.provider.script(text("fine"))
+    await stage.turn("again")
+
+
+async def test_known_secrets_do_not_reach_the_model(stage: Stage) -> None:
+    stage.provider.script(call("leak", {}), text("done"))
+    await stage.turn()
+    assert SECRET.encode() not in stage.provider.requests[-1].body
+    assert "[redacted]" in stage.results()[0]
+
+
+async def test_a_long_turn_never_rewrites_what_was_sent(stage: Stage) -> None:
+    """The provider checks that each request begins with the one before; here every kind of word from the loop is in between."""
+    Path("a.txt").write_text("x")
+    stage.provider.script(
+        sse(finish("stop")),
+        *[call("say", {"text": "same"}) for _ in range(4)],
+        call("read", '{"path": '),
+        call("nothing", {}),
+        call("say", {"text": "y"}, finish_reason="length"),
+        calls(("read", {"path": "a.txt"}), ("crash", {}), ("fail", {"text": "z"})),
+        text("done"),
+    )
+    turn = await stage.turn()
+    assert turn.ended.cause == "done"
+    assert len(stage.provider.requests) == 10
+    assert len({asked.json["tools"].__repr__() for asked in stage.provider.requests}) == 1
+
+
+async def test_the_turn_reports_its_times(stage: Stage) -> None:
+    stage.provider.script(sse(delta("a"), finish("stop")).slow(0.05))
+    turn = await stage.turn()
+    assert 0.05 <= turn.ended.provider_s <= turn.ended.duration_s < 5
+
+
+async def test_history_that_ends_in_open_calls_is_no_obstacle(stage: Stage) -> None:
+    stage.provider.script(call("say", {"text": "x"}), text("one"))
+    turn = await stage.turn()
+    open_calls = [part for message in turn.messages for part in message.calls]
+    torn = [
+        message if not message.calls else Message(role="assistant", parts=[_reopened(part) for part in open_calls])
+        for message in turn.messages
+    ]
+    stage.history = tuple(torn)
+    stage.provider.forget_prefix()
+    stage.provider.script(text("two"))
+    await stage.turn("again")
+    assert "interrupted" in stage.results()[0] or "never started" in stage.results()[0]
+
+
+def _reopened(part):  # type: ignore[no-untyped-def]  # a tool part as a crash would have left it
+    from msgspec.structs import replace
+
+    return replace(part, status="running", outcome=None, output="")
