@@ -134,7 +134,7 @@ def _notes(page: Page, size: int) -> list[str]:
         notes = [f"{page.total} line{'s' if page.total > 1 else ''}."]
     else:
         notes = [f"Lines {first} to {last} of {page.total}."]
-    if 0 < last != page.total:
+    if last not in (page.total, -1):
         notes.append(f"Continue with offset={last + 1}.")
     if page.encoding.label != "UTF-8":
         notes.append(f"Encoding: {page.encoding.label}.")

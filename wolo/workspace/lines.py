@@ -138,11 +138,13 @@ def _scan(handle: int, first: int, limits: Limits, encoding: Encoding) -> list[L
 
 
 def _tail(handle: int, size: int, count: int, limits: Limits, encoding: Encoding) -> list[Line]:
-    parts = os.pread(handle, _TAIL_BYTES, size - _TAIL_BYTES).removesuffix(b"\n").split(b"\n")
-    # The first part began before the block; it is dropped unless nothing else is there to show.
-    wanted = reversed((parts[1:] or parts)[-count:])
-    lines = (_decode(-place, part[: 4 * limits.width], len(part), limits, encoding) for place, part in enumerate(wanted, start=1))
-    return _fill(lines, limits)[::-1]
+    start = max(size - _TAIL_BYTES, 0)
+    parts = os.pread(handle, _TAIL_BYTES, start).removesuffix(b"\n").split(b"\n")
+    if start and len(parts) > 1:
+        del parts[0]  # it began before the block
+    wanted = parts[-count:] if size else []
+    numbered = enumerate(wanted, start=-len(wanted))
+    return _fill((_decode(number, part[: 4 * limits.width], len(part), limits, encoding) for number, part in numbered), limits)
 
 
 def _decode(number: int, kept: bytes, length: int, limits: Limits, encoding: Encoding) -> Line:

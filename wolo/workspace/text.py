@@ -22,13 +22,14 @@ _BOMS = (
 )
 _SAMPLE_BYTES = 64 * 1024
 _DECLARED = re.compile(rb"""(?:coding|charset|encoding)["']?\s*[=:]\s*["']?([A-Za-z0-9][-\w.]*)""")
-_UNSUITABLE = re.compile(r"utf|iso2022|idna|punycode|raw_unicode|unicode_escape|mbcs|oem|undefined|hz")
+_UNSUITABLE = re.compile(r"utf|iso2022|idna|punycode|(raw)?unicodeescape|mbcs|oem|undefined|hz|ascii")
 """Stateful codecs and those that are not about characters."""
+_ASCII = bytes(range(128))
 _MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _GBK_PAIR = re.compile(rb"[\x81-\xfe][\x40-\xfe]")
 _GBK_USUAL = re.compile(rb"[\xa1-\xa3\xb0-\xd7][\xa1-\xfe]")
 _JIS_PAIR = re.compile(rb"[\x81-\x9f\xe0-\xfc][\x40-\xfc]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 _JIS_USUAL = re.compile(rb"[\x81\x82\x88-\x97][\x80-\xfc]|\x83[\x40-\x96]")
 
 
@@ -121,8 +122,8 @@ def newline_name(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` as it may be sent: bytes that were no character become U+FFFD."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    """`text` as it may be sent: NUL, and bytes that were no character, become U+FFFD."""
+    return _UNSENDABLE.sub("\ufffd", text)
 
 
 def _unmarked_utf16(data: bytes) -> Encoding | None:
@@ -145,10 +146,9 @@ def _declared(data: bytes) -> Encoding | None:
         return None
     try:
         name = codecs.lookup(found[1].decode()).name
-        ascii_stays = bytes(range(128)).decode(name) == bytes(range(128)).decode("ascii")
-    except (LookupError, UnicodeError, TypeError):
-        return None
-    if not ascii_stays or _UNSUITABLE.match(name.replace("-", "")) or name == "ascii":
+        if _UNSUITABLE.match(re.sub("[-_]", "", name)) or _ASCII.decode(name) != _ASCII.decode("ascii"):
+            return None
+    except (LookupError, UnicodeError):
         return None
     encoding = Encoding(name, name)
     return encoding if encoding.fits(data) else None
