@@ -32,6 +32,7 @@ PROVIDERS: Final = (
     "llama-cpp",
     "lmstudio",
     "vllm",
+    "local",
     "custom",
 )
 """In the order in which a key found in the environment, or a bare model name, is given to one."""

@@ -210,7 +210,8 @@ def make_format(choice: Choice) -> Format:
     name = choice.provider.format
     if name != "openai-chat":
         raise ConfigError(f"The format `{name}` is not supported yet.", hint="`openai-chat` is.")
-    from wolo.formats.openai_chat import Dialect, OpenAIChat
+    from wolo.formats.dialect import Dialect
+    from wolo.formats.openai_chat import OpenAIChat
 
     flags = {**choice.provider.dialect, **choice.model.dialect}
     try:

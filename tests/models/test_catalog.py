@@ -1,0 +1,284 @@
+"""What a person means by `zai/glm-5.2:high`, and where a key may go."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from wolo.errors import ConfigError
+from wolo.formats.dialect import Dialect
+from wolo.models.catalog import ALIASES, PROVIDERS, default_choice, find, list_models, load, ollama_address
+from wolo.models.provider import Choice, Model, Price, ProviderSettings
+
+KEYS = {"ZAI_API_KEY": "key-of-zai", "OPENAI_API_KEY": "key-of-openai", "OPENROUTER_API_KEY": "key-of-openrouter"}
+ELSEWHERE = "http://127.0.0.1:9999/v1"
+
+
+def found(spec: str, **more: str) -> Choice:
+    return find(spec, environ=KEYS, **more)  # type: ignore[arg-type]  # only text is passed
+
+
+# Names
+
+
+def test_provider_and_model() -> None:
+    choice = found("zai/glm-5.2")
+    assert (choice.label, choice.base_url, choice.api_key) == ("zai/glm-5.2", "https://api.z.ai/api/paas/v4", "key-of-zai")
+    assert choice.thinking is None
+    assert choice.model.context == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("spec", "label", "level"),
+    [
+        ("zai/glm-5.2:high", "zai/glm-5.2", "high"),
+        ("ZAI/GLM-5.2:MAX", "zai/glm-5.2", "max"),
+        ("zai", "zai/glm-5.2", None),
+        ("zai/", "zai/glm-5.2", None),
+        ("zai:off", "zai/glm-5.2", "off"),
+        ("z.ai/glm-5.1", "zai/glm-5.1", None),
+        ("glm-5.2", "zai/glm-5.2", None),
+        ("gpt-5.4-mini:low", "openai/gpt-5.4-mini", "low"),
+        ("zai/glm-4.6v-", "zai/glm-4.6v-flashx", None),
+        ("openr/z-ai/glm-5.3", "openrouter/z-ai/glm-5.3", None),
+        ("openrouter/some-one/brand-new:free", "openrouter/some-one/brand-new:free", None),
+        ("ollama/qwen3:8b", "ollama/qwen3:8b", None),
+        ("ollama/qwen3:8b:low", "ollama/qwen3:8b", "low"),
+        ("llama.cpp/My-Model.gguf", "llama-cpp/My-Model.gguf", None),
+        ("  zai/glm-5.2  ", "zai/glm-5.2", None),
+    ],
+)
+def test_a_name_may_be_written_in_many_ways(spec: str, label: str, level: str | None) -> None:
+    choice = found(spec)
+    assert (choice.label, choice.thinking) == (label, level)
+
+
+@pytest.mark.parametrize(
+    ("spec", "near"),
+    [
+        ("zia/glm-5.2", "zai"),
+        ("zai/glm-52", "glm-5.2"),
+        ("glm5.2", "zai/glm-5.2"),
+        ("opnai/gpt-5.4", "openai"),
+        ("openai/gpt-5.4-mni", "gpt-5.4-mini"),
+    ],
+)
+def test_a_typing_mistake_is_answered_with_the_nearest_names(spec: str, near: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        found(spec)
+    assert near in refused.value.hint
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize("spec", ["", "   ", "/", "/glm-5.2", "custom/x", "xyzzy"])
+def test_a_name_that_leads_nowhere_is_an_error(spec: str) -> None:
+    with pytest.raises(ConfigError):
+        found(spec)
+
+
+def test_a_beginning_that_fits_several_models_names_them() -> None:
+    with pytest.raises(ConfigError, match=r"glm-4\.5-air or glm-4\.5-airx"):
+        found("zai/glm-4.5-ai")
+
+
+def test_without_a_key_the_variables_are_named() -> None:
+    with pytest.raises(ConfigError, match="DEEPSEEK_API_KEY"):
+        found("deepseek/deepseek-v4-pro")
+
+
+def test_model_servers_on_this_machine_need_no_key() -> None:
+    assert find("vllm/any", environ={}).api_key == ""
+
+
+# Addresses and keys
+
+
+@pytest.mark.parametrize(
+    ("spec", "provider", "wire"),
+    [
+        ("zai/glm-5.2", "zai", "glm-5.2"),
+        ("ZAI/GLM-5.2", "zai", "glm-5.2"),
+        ("zai/not-listed-yet", "zai", "not-listed-yet"),
+        ("custom/foo", "custom", "foo"),
+        ("custom/openai/foo", "custom", "openai/foo"),
+        ("foo", "custom", "foo"),
+        ("foo/bar", "custom", "foo/bar"),
+        ("Qwen/Qwen3-8B", "custom", "Qwen/Qwen3-8B"),
+        ("zai-org/GLM-5.2", "custom", "zai-org/GLM-5.2"),
+        ("llama.cpp/m.gguf", "llama-cpp", "m.gguf"),
+        ("qwen3:8b", "custom", "qwen3:8b"),
+    ],
+)
+def test_beside_a_base_url_only_a_providers_own_name_counts(spec: str, provider: str, wire: str) -> None:
+    choice = found(spec, base_url=ELSEWHERE + "/")
+    assert (choice.provider.name, choice.model.id, choice.base_url) == (provider, wire, ELSEWHERE)
+
+
+def test_a_known_provider_at_another_address_keeps_dialect_and_price_but_not_its_key() -> None:
+    choice = found("zai/glm-5.2:low", base_url=ELSEWHERE)
+    assert choice.provider.dialect["tool_stream"] is True
+    assert choice.model.price is not None
+    assert choice.thinking == "low"
+    assert choice.api_key == ""
+    assert found("zai/glm-5.2", base_url=ELSEWHERE, api_key="given").api_key == "given"
+
+
+@pytest.mark.parametrize(
+    "address", ["https://api.z.ai.example.com/v4", "http://api.z.ai/api/paas/v4", "https://api.z.ai:8443/v4"]
+)
+def test_a_lookalike_address_gets_no_key(address: str) -> None:
+    assert found("zai/glm-5.2", base_url=address).api_key == ""
+
+
+def test_the_providers_own_address_gets_its_key_also_when_spelled_out() -> None:
+    assert found("zai/glm-5.2", base_url="https://API.z.ai/api/paas/v4/").api_key == "key-of-zai"
+
+
+def test_a_given_key_wins() -> None:
+    assert found("zai/glm-5.2", api_key="given").api_key == "given"
+
+
+def test_an_address_without_a_model_says_so() -> None:
+    for spec in ("", "custom", "custom/"):
+        with pytest.raises(ConfigError, match="name of a model"):
+            found(spec, base_url=ELSEWHERE)
+
+
+@pytest.mark.parametrize("key", ["with space", "zeilen\numbruch", "schlüssel"])
+def test_a_key_that_cannot_be_one_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        found("x", base_url=ELSEWHERE, api_key=key)
+    assert key not in refused.value.message + refused.value.hint
+
+
+def test_a_key_from_a_file_loses_its_line_end() -> None:
+    assert found("x", base_url=ELSEWHERE, api_key=" key\n").api_key == "key"
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0:11500", "http://127.0.0.1:11500/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        (":1234", "http://127.0.0.1:1234/v1"),
+        ("box.local:1", "http://box.local:1/v1"),
+        ("http://box.local", "http://box.local:80/v1"),
+        ("https://box.local/ollama/", "https://box.local:443/ollama/v1"),
+        ("[::1]:9", "http://[::1]:9/v1"),
+        ("[::1]", "http://[::1]:11434/v1"),
+    ],
+)
+def test_ollama_host_is_read_as_ollama_reads_it(host: str, address: str) -> None:
+    assert ollama_address(host) == address
+    assert find("ollama/qwen3", environ={"OLLAMA_HOST": host}).base_url == address
+
+
+# The default, and what the settings change
+
+
+def test_the_first_key_in_the_environment_decides() -> None:
+    choice = default_choice({"MISTRAL_API_KEY": "m", "OPENAI_API_KEY": "o"})
+    assert choice is not None
+    assert choice.provider.name == "openai"
+    assert default_choice({}) is None
+    assert default_choice({"ZAI_API_KEY": "  "}) is None
+    assert default_choice({"GITHUB_KEY": "x"}) is None
+
+
+def test_settings_add_a_provider_of_ones_own() -> None:
+    mine = {
+        "mine": ProviderSettings(
+            base_url="https://llm.example.com/v1", key_env=("MINE_KEY",), models=(Model(id="big", context=9),)
+        )
+    }
+    choice = find("mine/big:low", environ={"MINE_KEY": "k"}, overrides=mine)
+    assert (choice.label, choice.base_url, choice.api_key, choice.model.context) == (
+        "mine/big",
+        "https://llm.example.com/v1",
+        "k",
+        9,
+    )
+    assert find("mine/other", environ={"MINE_KEY": "k"}, overrides=mine).model.id == "other"
+    with pytest.raises(ConfigError, match="MINE_KEY"):
+        find("mine/big", environ={}, overrides=mine)
+
+
+def test_settings_change_a_known_provider() -> None:
+    priced = Model(id="glm-5.2", price=Price(input=1.0, output=1.0))
+    changed = {"zai": ProviderSettings(models=(priced,), dialect={"tool_stream": False}, headers={"X-Team": "blue"})}
+    choice = find("zai/glm-5.2", environ=KEYS, overrides=changed)
+    assert choice.model is not load("zai").models[3]
+    assert choice.model.price == priced.price
+    assert choice.provider.dialect["tool_stream"] is False
+    assert choice.provider.dialect["thinking_param_style"] == "glm"
+    assert choice.provider.headers == {"X-Team": "blue"}
+    assert choice.api_key == "key-of-zai"
+
+
+def test_a_provider_that_the_settings_moved_gets_no_key_unless_they_name_one() -> None:
+    moved = {"zai": ProviderSettings(base_url="https://gateway.example.com/v1")}
+    with pytest.raises(ConfigError, match="needs an API key"):
+        find("zai/glm-5.2", environ=KEYS, overrides=moved)
+    named = {"zai": ProviderSettings(base_url="https://gateway.example.com/v1", key_env=("ZAI_API_KEY",))}
+    assert find("zai/glm-5.2", environ=KEYS, overrides=named).api_key == "key-of-zai"
+    written = {"zai": ProviderSettings(base_url="https://gateway.example.com/v1", api_key="written")}
+    assert find("zai/glm-5.2", environ=KEYS, overrides=written).api_key == "written"
+
+
+# The files
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_every_provider_file_is_whole(name: str) -> None:
+    provider = load(name)
+    assert provider.name == name
+    ids = [model.id for model in provider.models]
+    assert len(ids) == len(set(ids))
+    assert not provider.default_model or provider.default_model in ids
+    for model in provider.models:
+        msgspec.convert({**provider.dialect, **model.dialect}, Dialect)
+        price = model.price
+        if price is not None:
+            assert price.source
+            assert price.date
+            assert price.input is not None
+            assert price.output is not None
+            assert price.input > 0 or name == "local" or model.id.endswith("-flash"), "a price of zero is a claim that it is free"
+
+
+def test_every_file_is_in_the_list_and_every_alias_leads_to_one() -> None:
+    files = Path(str(sys.modules["wolo.models.catalog"].__file__)).with_name("providers").glob("*.toml")
+    assert {file.stem for file in files} == set(PROVIDERS)
+    assert set(ALIASES.values()) <= set(PROVIDERS)
+    assert not set(ALIASES) & set(PROVIDERS)
+
+
+def test_the_plan_with_a_flat_fee_has_no_prices() -> None:
+    assert all(model.price is None for model in load("zai-coding").models)
+
+
+def test_listing_shows_all_and_says_where_a_key_is() -> None:
+    rows = list_models(KEYS)
+    by_label = {row.label: row for row in rows}
+    assert by_label["zai/glm-5.2"].has_key
+    assert not by_label["deepseek/deepseek-v4-pro"].has_key
+    assert by_label["ollama/…"].model is None
+    assert "custom/…" not in by_label
+
+
+def test_looking_up_one_model_neither_compares_names_nor_reads_other_files() -> None:
+    code = (
+        "import sys, tomllib\n"
+        "read, loads = [], tomllib.loads\n"
+        "tomllib.loads = lambda text: read.append(text) or loads(text)\n"
+        "from wolo.models.catalog import find\n"
+        "find('zai/glm-5.2', environ={'ZAI_API_KEY': 'k'})\n"
+        "print(len(read), 'difflib' in sys.modules, 'httpx2' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "False", "False"]

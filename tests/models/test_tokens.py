@@ -1,0 +1,75 @@
+"""The token estimate."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from msgspec.structs import replace
+
+from wolo.formats.format import ToolSpec
+from wolo.messages.message import Message, user
+from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.models.tokens import TokenEstimate, estimate_message, estimate_text, estimate_tools
+
+
+def test_hello_is_five() -> None:
+    assert estimate_message(user("Hello")) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("Hello", 1), ("a" * 100, 25), ("漢" * 100, 75), ("привет" * 10, 30), ("🙂" * 10, 10), ("\ud800abc", 1)],
+)
+def test_a_token_is_four_bytes(text: str, tokens: int) -> None:
+    assert estimate_text(text) == tokens
+
+
+def test_a_call_spelled_in_the_text_has_a_frame() -> None:
+    text = '<tool>\n{\n  "server_name": "local",\n  "tool_name": "calculator",\n  "arguments": {"a": 5, "b": 3}\n}\n</tool>'
+    assert estimate_message(Message(role="assistant", parts=[TextPart(text=text)])) == len(text) // 4 + 4 + 10
+
+
+def test_calls_results_and_thinking_count() -> None:
+    call = ToolPart(tool="read", input={"path": "a" * 36}, output="b" * 400, status="completed")
+    message = Message(role="assistant", parts=[ThinkingPart(text="c" * 40), call])
+    assert estimate_message(message) == 4 + 10 + (10 + (4 + 47) // 4 + 100)
+
+
+def test_media_are_not_counted_by_their_bytes() -> None:
+    media = (ImagePart(data=b"x" * 1_000_000), AudioPart(data=b"x" * 5_000), FilePart(data=b"x" * 4_000))
+    assert estimate_message(Message(role="user", parts=media)) == 4 + 1_000 + 10 + 100
+
+
+def test_a_request_is_its_prompt_its_tools_and_its_messages() -> None:
+    tools = (ToolSpec(name="read", description="d" * 200, parameters={"type": "object"}),)
+    estimate = TokenEstimate()
+    assert estimate.request([user("Hello")], system="s" * 400, tools=tools) == 104 + estimate_tools(tools) + 5
+    assert estimate.request([user("Hello")]) == 5
+
+
+def test_a_changed_message_is_measured_again() -> None:
+    estimate, message = TokenEstimate(), user("Hello")
+    assert estimate.message(message) == 5
+    assert estimate.message(replace(message, parts=(TextPart(text="Hello" * 10),))) == 16
+
+
+def test_a_long_session_costs_no_more_per_turn() -> None:
+    estimate = TokenEstimate()
+    messages: list[Message] = []
+
+    def grow(turns: int) -> float:
+        started = time.process_time()
+        for _ in range(turns):
+            messages.append(user("word " * 2_000))
+            estimate.request(messages)
+        return time.process_time() - started
+
+    first = grow(100)
+    for _ in range(2):
+        last = grow(100)
+    unmeasured = TokenEstimate()
+    started = time.process_time()
+    unmeasured.request(messages)
+    whole = time.process_time() - started
+    assert last < max(first * 10, whole * 20, 0.1)
