@@ -1,0 +1,61 @@
+"""Changing the user's settings files: comments and order stay, nothing is written that could not be read back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wolo.config.files import locked, parse_toml, read_toml, replace_file
+from wolo.config.keyed import Place, dotted, leaf, leaves
+from wolo.errors import ConfigError
+from wolo.guard.rules import parse_rule
+from wolo.places import Places
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+
+def set_value(places: Places, key: str, value: str) -> None:
+    """Writes one setting to the user's config.toml. Raises ConfigError, and leaves the file, when it makes no sense."""
+    one = leaf(key, value, Place("config.toml"))
+    if one.key == ("mode",) and one.value == "yolo":
+        raise ConfigError("Mode yolo is never taken from a file.", hint="Give --yolo on the command line.")
+    path = places.config / "config.toml"
+    with locked(places.config):
+        document = _open(path)
+        table: Any = document
+        for name in one.key[:-1]:
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"{path}: {dotted(one.key)} does not fit what the file says.")
+        table[one.key[-1]] = list(one.value) if isinstance(one.value, tuple) else one.value
+        _save(path, document)
+
+
+def remember_rule(places: Places, workspace: Path, rule: str) -> None:
+    """Keeps a person's "always" for this workspace. `rule` is what `Judge.suggest_rule` offered."""
+    parse_rule(rule, "allow")
+    path = places.config / "permissions.toml"
+    with locked(places.config):
+        document = _open(path)
+        table: Any = document.setdefault(os.path.realpath(workspace), {})
+        rules = table.setdefault("allow", [])
+        if rule not in rules:
+            rules.append(rule)
+            replace_file(path, document.as_string())
+
+
+def _open(path: Path) -> TOMLDocument:
+    import tomlkit  # noqa: PLC0415  # 30 ms, for writing only
+
+    text, _ = read_toml(path, [])
+    return tomlkit.parse(text)
+
+
+def _save(path: Path, document: TOMLDocument) -> None:
+    text = document.as_string()
+    _, data = parse_toml(text.encode(), path)
+    for _ in leaves(data, Place(str(path), text)):
+        pass
+    replace_file(path, text)

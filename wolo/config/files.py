@@ -1,0 +1,138 @@
+"""The files settings live in: read only when nobody else could have written them, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wolo.errors import ConfigError
+
+OTHERS_WRITE = 0o002
+GROUP_WRITES = 0o020
+OTHERS_READ = 0o077
+
+
+def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tuple[str, dict[str, Any]]:
+    """The text and what it says; empty when there is no such file.
+
+    Raises ConfigError for a file others may have written, and for one that is no TOML, with the line.
+    """
+    try:
+        check_owner(path.parent, path.parent.stat(), notices)
+        check_owner(path, path.stat(), notices, is_secret=is_secret)
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return "", {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    return parse_toml(data, path)
+
+
+def parse_toml(data: bytes, path: Path | str) -> tuple[str, dict[str, Any]]:
+    import tomllib  # noqa: PLC0415  # only where a settings file exists
+
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: this is not UTF-8.", hint="Save the file as UTF-8.") from error
+    try:
+        return text, tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _syntax_error(path, text, str(error)) from error
+
+
+def check_owner(path: Path, found: os.stat_result, notices: list[str], *, is_secret: bool = False) -> None:
+    """Root may own it: packaged settings are. Too wide a mode of our own file is narrowed, with a warning."""
+    if found.st_uid not in (os.geteuid(), 0):
+        raise ConfigError(
+            f"{path} belongs to another user, so it is not read.", hint=f"Take it over: chown {os.geteuid()} '{path}'"
+        )
+    is_shared_folder = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+    if found.st_mode & OTHERS_WRITE and not is_shared_folder:
+        raise ConfigError(
+            f"{path} can be written by every user of this machine, so it is not read.",
+            hint=f"If nobody has tampered with it: chmod go-w '{path}'",
+        )
+    excess = found.st_mode & (OTHERS_READ if is_secret else GROUP_WRITES)
+    if not excess or is_shared_folder:
+        return
+    try:
+        path.chmod(stat.S_IMODE(found.st_mode) & ~excess)
+    except OSError as error:
+        raise ConfigError(f"{path} is open to its group and that cannot be changed: {error.strerror}.") from error
+    said = "could be read by other users" if is_secret else "could be written by its group"
+    notices.append(f"{path} {said}; it is yours alone again.")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One writer at a time in a directory of settings; it is made, for its owner alone, when missing."""
+    try:
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be used: {error.strerror}.") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Call it inside `locked`. A link keeps being one: what it points at is replaced. The file is 0600 afterwards."""
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(text.encode("utf-8"))
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="The file is as it was.") from error
+
+
+def find_line(text: str, key: tuple[str, ...]) -> int | None:
+    """The line that sets `key`, or its section's when it cannot be told apart; None when neither is found."""
+    section: tuple[str, ...] = ()
+    nearest: tuple[int, int] | None = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        stripped = line.strip()
+        if stripped.startswith("["):
+            section = _names(stripped.lstrip("[").partition("]")[0])
+            found = section
+        else:
+            name, equals, _ = stripped.partition("=")
+            if not equals or stripped.startswith("#"):
+                continue
+            found = (*section, *_names(name))
+        if found == key[: len(found)] and (nearest is None or len(found) > nearest[0]):
+            nearest = len(found), number
+    return nearest[1] if nearest else None
+
+
+def _names(dotted: str) -> tuple[str, ...]:
+    return tuple(name.strip().strip("\"'") for name in dotted.split("."))
+
+
+def _syntax_error(path: Path | str, text: str, said: str) -> ConfigError:
+    """tomllib ends its message with `(at line 3, column 7)` or `(at end of document)`."""
+    what, _, where = said.rpartition(" (at ")
+    numbers = [word.strip(",)") for word in where.split() if word.strip(",)").isdigit()]
+    line = int(numbers[0]) if numbers else text.count("\n") + 1
+    shown = text.split("\n")[line - 1].strip() if numbers else ""
+    hint = f"The line is: {shown}" if shown else "The file ends too early."
+    return ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:] or 'this is not TOML'}.", hint=hint)

@@ -1,0 +1,206 @@
+"""Settings in layers: defaults < the user's config.toml < environment < command line; and who said what.
+
+A project's own `.wolo/config.toml` is not read yet: what comes with a checkout must not configure the agent unasked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from wolo.config.files import read_toml
+from wolo.config.keyed import Key, Leaf, Place, build, dotted, leaf, leaves, values
+from wolo.config.schema import Config, Endpoint
+from wolo.errors import ConfigError
+from wolo.guard.modes import SPELLINGS, find_mode
+from wolo.guard.rules import Decision, Rule, parse_rule
+from wolo.places import Places
+from wolo.workspace.root import find_root
+
+ENVIRONMENT = {"WOLO_MODEL": "model", "WOLO_MODE": "mode"}
+ENDPOINT_ENVIRONMENT = {"WOLO_BASE_URL": "base_url", "WOLO_API_KEY": "api_key", "WOLO_API": "api"}
+FLAGS = {
+    "model": "model",
+    "fallback_model": "fallback_model",
+    "mode": "mode",
+    "thinking": "thinking",
+    "sandbox": "sandbox.backend",
+    "max_turns": "limits.max_turns",
+    "max_cost": "limits.max_cost",
+    "max_tokens": "limits.max_tokens",
+    "max_seconds": "limits.max_seconds",
+    "tools": "tools.offer",
+    "disallow_tools": "tools.hide",
+}
+"""Options of the command line that are settings of another name or depth."""
+ENDPOINT_FLAGS = ("base_url", "api_key", "api")
+NOT_USED_YET = ("mcp_servers", "hooks")
+EVERYWHERE = "*"
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+
+Given = Mapping[str, "str | bool | list[str]"]
+"""Options of the command line by name, as `cli.options` reads them; those that are no settings are passed over."""
+
+
+def load(
+    places: Places,
+    environ: Mapping[str, str] | None = None,
+    flags: Given | None = None,
+    sets: Iterable[str] = (),
+    cwd: Path | None = None,
+) -> Config:
+    """Raises ConfigError: a setting that cannot be used is never passed over."""
+    environ = os.environ if environ is None else environ
+    flags = {} if flags is None else flags
+    found = _Found()
+    folder = Path.cwd() if cwd is None else cwd
+    root = find_root(folder)
+    _add_user_file(found, places.config / "config.toml")
+    _add_kept_rules(found, places.config / "permissions.toml", root)
+    found.notices += _project_notices(folder, root)
+    _add_environment(found, environ)
+    _add_flags(found, flags)
+    for text in sets:
+        _add_set(found, text)
+    return found.config(_endpoint(found, environ, flags))
+
+
+class _Found:
+    """What the layers have said so far, lowest first."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.rules: list[Rule] = []
+        self.sources: dict[str, str] = {}
+        self._values: dict[Key, Any] = {}
+
+    def add(self, one: Leaf, source: str, place: Place) -> None:
+        key, value = one
+        _check(one, place)
+        if key[0] == "permissions":
+            self._add_rules(key, value, source, place)
+            value = (*self._values.get(key, ()), *value)
+            source = ", ".join(dict.fromkeys([*filter(None, [self.sources.get(dotted(key))]), source]))
+        if key[0] in NOT_USED_YET and key[0] not in {each[0] for each in self._values}:
+            self.notices.append(f"{place.at(key)}: {key[0]} is not used by this version.")
+        self._values[key] = value
+        self.sources[dotted(key)] = source
+
+    def config(self, endpoint: Endpoint) -> Config:
+        settings = build(Leaf(key, value) for key, value in self._values.items())
+        return Config(
+            settings=settings,
+            endpoint=endpoint,
+            rules=tuple(self.rules),
+            sources=self.sources,
+            notices=tuple(self.notices),
+        )
+
+    def _add_rules(self, key: Key, texts: Sequence[str], source: str, place: Place) -> None:
+        for text in texts:
+            parse_rule(text, _decision(key[-1]), place.at_words(text))
+            self.rules.append(parse_rule(text, _decision(key[-1]), source))
+
+
+def _decision(name: str) -> Decision:
+    return next(each for each in DECISIONS if each == name)
+
+
+def _check(one: Leaf, place: Place) -> None:
+    key, value = one
+    if key == ("mode",) and value == "yolo" and not place.is_command_line:
+        raise ConfigError(
+            f"{place.at(key)}: mode yolo is never taken from a file or the environment.", hint="Give --yolo on the command line."
+        )
+    if key[0] == "limits" and value is not None and value <= 0:
+        raise ConfigError(f"{place.at(key)}: {dotted(key)} cannot be {value:g}: it must be above 0.")
+
+
+def _add_user_file(found: _Found, path: Path) -> None:
+    text, data = read_toml(path, found.notices)
+    place = Place(str(path), text)
+    for one in leaves(data, place):
+        found.add(one, str(path), place)
+
+
+def _add_kept_rules(found: _Found, path: Path, root: Path) -> None:
+    """What was answered with "always": a table for each workspace, and `*` for all."""
+    text, data = read_toml(path, found.notices)
+    place = Place(str(path), text)
+    for workspace, table in data.items():
+        if not isinstance(table, dict) or not set(table) <= set(DECISIONS):
+            raise ConfigError(f'{place.at((workspace,))}: "{workspace}" must be a table with allow, ask or deny.')
+        if workspace in (EVERYWHERE, str(root)):
+            for name, rules in table.items():
+                if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
+                    raise ConfigError(f"{place.at((workspace, name))}: {name} must be a list of rules.")
+                found.rules += [parse_rule(rule, _decision(name), place.at_words(rule)) for rule in rules]
+
+
+def _project_notices(cwd: Path, root: Path) -> list[str]:
+    folders = [folder for folder in (cwd, *cwd.parents) if folder == root or folder.is_relative_to(root)]
+    ignored = [folder / ".wolo" / "config.toml" for folder in folders]
+    return [f"{path} is ignored: settings that come with a project are not read." for path in ignored if os.path.lexists(path)]
+
+
+def _add_environment(found: _Found, environ: Mapping[str, str]) -> None:
+    for name, key in ENVIRONMENT.items():
+        if value := environ.get(name, "").strip():
+            found.add(leaf(key, value, Place(name)), name, Place(name))
+
+
+def _add_flags(found: _Found, flags: Given) -> None:
+    for name, key in FLAGS.items():
+        value = flags.get(name)
+        if isinstance(value, str):
+            place = Place(f"--{name.replace('_', '-')}", is_command_line=True)
+            found.add(leaf(key, _spelled(key, value), place), place.name, place)
+    for name in ("allow", "deny"):
+        rules = flags.get(name)
+        place = Place(f"--{name}", is_command_line=True)
+        if isinstance(rules, list):
+            found.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
+
+
+def _spelled(key: str, value: str) -> str:
+    """As the settings write it: other agents' names of modes, a list of tools with commas."""
+    if key == "mode":
+        return find_mode(SPELLINGS.get(value, value)).name
+    if key.startswith("tools."):
+        names = [name.strip() for name in value.split(",")]
+        return str([name for name in names if name]) if names else value
+    return value
+
+
+def _add_set(found: _Found, text: str) -> None:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f'--set "{text}" is not KEY=VALUE.', hint="--set limits.max_turns=20")
+    place = Place("--set", is_command_line=True)
+    found.add(leaf(key.strip(), value.strip(), place), "--set", place)
+
+
+def _endpoint(found: _Found, environ: Mapping[str, str], flags: Given) -> Endpoint:
+    given: dict[str, str] = {}
+    for variable, name in ENDPOINT_ENVIRONMENT.items():
+        if value := environ.get(variable, "").strip():
+            given[name] = value
+            found.sources[name] = variable
+    for name in ENDPOINT_FLAGS:
+        said = flags.get(name)
+        if isinstance(said, str) and said:
+            given[name] = said
+            found.sources[name] = f"--{name.replace('_', '-')}"
+    return Endpoint(**given)
+
+
+def show(config: Config) -> Iterator[tuple[str, Any, str]]:
+    """Every setting for people: its key, its value and who set it. Keys of providers are not shown."""
+    found = [*values(config.settings), *values(config.endpoint)]
+    for key, value in found:
+        source = config.sources.get(dotted(key), "")
+        for known, said in config.sources.items():
+            source = source or (said if known.startswith(f"{dotted(key)}.") else "")
+        yield dotted(key), "(hidden)" if key[-1] == "api_key" and value else value, source or "default"

@@ -1,0 +1,101 @@
+"""All settings under one roof: each room's own type where it has one, every value with its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from wolo.agent.budget import Limits
+from wolo.formats.format import ThinkingLevel
+from wolo.guard.rules import Rule
+from wolo.models import headers, retry
+from wolo.models.provider import ProviderSettings
+
+Positive = Annotated[int, Meta(ge=1)]
+ModeName = Literal["plan", "ask", "edit", "auto", "yolo"]
+
+
+class Context(Struct, frozen=True, forbid_unknown_fields=True):
+    window: Positive | None = None
+    """Tokens; none: what the catalogue knows of the model."""
+    reserve: Positive | None = None
+    """Tokens kept free for the answer; none: a share of the window."""
+
+
+class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
+    auto: bool = True
+    keep_turns: Positive = 2
+    """The latest turns, which are never summarised."""
+
+
+class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules of all sources, as written; `Config.rules` has them with their sources."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
+    backend: Literal["auto", "required", "off"] = "auto"
+
+
+class Shell(Struct, frozen=True, forbid_unknown_fields=True):
+    timeout_s: Annotated[float, Meta(gt=0)] = 120.0
+
+
+class Tools(Struct, frozen=True, forbid_unknown_fields=True):
+    offer: tuple[str, ...] = ()
+    """Only these tools; empty: all."""
+    hide: tuple[str, ...] = ()
+
+
+class Ui(Struct, frozen=True, forbid_unknown_fields=True):
+    theme: str = "auto"
+    keys: Literal["emacs", "vi"] = "emacs"
+    plain: bool = False
+    """No colours, no boxes, no animation."""
+    notify: bool = False
+    """Ring when a long turn ends or something asks."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    model: str = ""
+    """`PROVIDER/MODEL[:LEVEL]`; empty: a key found in the environment decides."""
+    fallback_model: str = ""
+    mode: ModeName = "auto"
+    thinking: ThinkingLevel | None = None
+    context: Context = Context()
+    compaction: Compaction = Compaction()
+    limits: Limits = Limits()
+    retry: retry.Settings = retry.Settings()
+    headers: headers.Settings = headers.Settings()
+    permissions: Permissions = Permissions()
+    sandbox: Sandbox = Sandbox()
+    shell: Shell = Shell()
+    tools: Tools = Tools()
+    ui: Ui = Ui()
+    providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
+    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hooks: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):
+    """An address given for this run, by the command line or the environment."""
+
+    base_url: str = ""
+    api_key: str = ""
+    api: str = ""
+    """The wire format; empty: openai-chat."""
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    settings: Settings = Settings()
+    endpoint: Endpoint = Endpoint()
+    rules: tuple[Rule, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Who set a value, by its dotted key (`limits.max_turns`); what is not in it is the default."""
+    notices: tuple[str, ...] = ()
+    """For a person, once."""

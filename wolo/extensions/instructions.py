@@ -1,0 +1,104 @@
+"""The user's standing instructions: AGENTS.md files, from the general to the near, as one text for the system prompt.
+
+They are data: read without asking, never obeyed about permissions. The same files give the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+NAMES = ("AGENTS.md", "CLAUDE.md")
+"""The first that can be used counts; one a directory."""
+MAX_BYTES = 32 * 1024
+
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Control, zero-width, bidirectional and tag characters: a person would not see what the model reads."""
+_JOINERS = "\u200c\u200d"
+
+
+class Instructions(NamedTuple):
+    text: str
+    """Empty when there are none."""
+    files: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
+    """For a person: what was left out or changed."""
+
+
+def read_instructions(root: Path, cwd: Path, config: Path) -> Instructions:
+    """The user's own file in `config` first, then each directory from `root` down to `cwd`. Both are real paths."""
+    texts: list[str] = []
+    files: list[Path] = []
+    notices: list[str] = []
+    for folder in (config, *_folders(root, cwd)):
+        found = _read_first(folder, notices, follow=folder == config)
+        if found is None:
+            continue
+        path, text = found
+        shown = f"your own {path.name}" if folder == config else path.relative_to(root).as_posix()
+        texts.append(f"# Instructions from {shown}\n\n{text}")
+        files.append(path)
+    return Instructions("\n\n".join(texts), tuple(files), tuple(notices))
+
+
+def _folders(root: Path, cwd: Path) -> list[Path]:
+    """Root first; only the cwd where it lies elsewhere."""
+    if not cwd.is_relative_to(root):
+        return [cwd]
+    return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(root)]
+
+
+def _read_first(folder: Path, notices: list[str], *, follow: bool) -> tuple[Path, str] | None:
+    complaints: list[str] = []
+    for name in NAMES:
+        path = folder / name
+        data = _read_regular(path, complaints, follow=follow)
+        if data is None:
+            continue
+        text = _clean(data, path, notices)
+        if text:
+            return path, text
+    notices += complaints
+    return None
+
+
+def _read_regular(path: Path, complaints: list[str], *, follow: bool) -> bytes | None:
+    """A link may lead to a key file, a pipe may never end: what comes with a checkout must be a plain file."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    try:
+        handle = os.open(path, flags)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        why = "it is a link" if path.is_symlink() else error.strerror
+        complaints.append(f"{path} is not read: {why}.")
+        return None
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            complaints.append(f"{path} is not read: it is no regular file.")
+            return None
+        return file.read(MAX_BYTES + 1)
+
+
+def _clean(data: bytes, path: Path, notices: list[str]) -> str:
+    if len(data) > MAX_BYTES:
+        data = data[: data.rfind(b"\n", 0, MAX_BYTES) + 1] or data[:MAX_BYTES]
+        notices.append(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
+    text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    shown = _HIDDEN.sub(_show, text)
+    if shown != text:
+        notices.append(f"{path} holds invisible characters; the model gets them spelled out.")
+    return shown.strip()
+
+
+def _show(hidden: re.Match[str]) -> str:
+    letter, text, at = hidden[0], hidden.string, hidden.start()
+    if letter in _JOINERS and 0 < at < len(text) - 1 and not (text[at - 1] + text[at + 1]).isascii():
+        return letter  # part of an emoji or of a script that needs it
+    return f"\\u{{{ord(letter):x}}}"
