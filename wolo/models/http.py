@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin
 
 from wolo.errors import BadAnswer, ConfigError, ProviderError, Unavailable
+from wolo.formats.page_text import page_text
 from wolo.models.address import host_of, origin, proxy_for, shown
 from wolo.models.network_errors import PROXY_HINT, explain
-from wolo.models.page import summarise
 from wolo.models.sse import BYTE_ORDER_MARK, MEBIBYTE, SseSplitter
 from wolo.models.transport import Batch, Call, Refused
 
@@ -37,6 +37,7 @@ PATIENCE = 4
 """Keep-alive comments count as received bytes; after so many idle limits without an event the stream is dead all the same."""
 SNIFFED_BYTES = 8
 """So many bytes tell a stream from a document."""
+SHOWN_LETTERS = 200
 STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 Shape = Literal["stream", "document", "page", "nothing"]
@@ -203,7 +204,7 @@ async def _batches(response: httpx2.Response, call: Call) -> AsyncIterator[Batch
         case "document":
             yield Batch(whole=await body.all(head))
         case "page":
-            words = summarise(await body.some(head))
+            words = _words(await body.some(head))
             raise BadAnswer(
                 f"{shown(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
                 hint="Check the base URL: it ends where the API's own path begins, mostly in /v1.",
@@ -268,6 +269,13 @@ async def _refusal(response: httpx2.Response, call: Call, body: _Body) -> Except
             f"The proxy on the way to {host_of(call.url)} wants a name and a password.", hint=PROXY_HINT, status=status
         )
     return Refused(status, headers, await body.some(), call.url)
+
+
+def _words(body: bytes) -> str:
+    """The beginning of what a person would read there."""
+    text = body.decode("utf-8", "replace")
+    words = " ".join((page_text(text) or text).split())
+    return "".join(letter for letter in words if letter.isprintable())[:SHOWN_LETTERS] or "nothing readable"
 
 
 def _head(response: httpx2.Response) -> bytes:

@@ -21,7 +21,6 @@ from wolo.models.address import shown
 from wolo.models.ask import Listener, Question
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.headers import encode_value, introduce
-from wolo.models.page import is_page, summarise
 from wolo.models.price import cost_of
 from wolo.models.provider import Choice
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
@@ -29,6 +28,8 @@ from wolo.models.transport import Call, Refused, Transport
 from wolo.models.wire_log import Exchange, WireLog
 
 IDLE_S = 300.0
+WRONG_PLACE = frozenset({404, 405})
+"""Statuses that a wrong base URL gives: then the address belongs into the message."""
 CUT_OFF_SHARE = 0.5
 """A server that counted less than this share of the tokens we sent has not read them all."""
 CUT_OFF_TOKENS = 3_000
@@ -82,7 +83,6 @@ class ModelStream:
                 first_failure = now if first_failure is None else first_failure
                 wait_s = retry.next_wait_s(error, attempt, now - first_failure, self._around.retries, self._around.random)
                 if wait_s is None:
-                    _say_when(error)
                     raise
                 await listener.on_attempt_failed(error, attempt, retry.tries_for(error, self._around.retries), wait_s)
             await self._around.sleep(wait_s)
@@ -158,9 +158,8 @@ class ModelStream:
 
     def _meaning_of(self, refused: Refused) -> Exception:
         error = self._format.read_error(refused.status, refused.headers, refused.body)
-        if isinstance(error, ProviderError) and is_page(refused.body):
-            error.message = f"{shown(refused.url)} answered with HTTP {refused.status} and a page: {summarise(refused.body)}."
-            error.hint = error.hint or "Check the base URL: it ends where the API's own path begins, mostly in /v1."
+        if isinstance(error, ProviderError) and (refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<")):
+            error.message = f"{shown(refused.url)}: {error.message}"
         return error
 
     async def _drop_field(self, error: ProviderError, listener: Listener) -> bool:
@@ -228,13 +227,6 @@ def _decode(decoder: Decoder, payloads: tuple[bytes, ...]) -> list[Delta]:
     for payload in payloads:
         deltas += decoder.feed(payload)
     return deltas
-
-
-def _say_when(error: ProviderError) -> None:
-    """A wait that is too long for us becomes a time that a person can read."""
-    if error.delay_s and error.delay_s > retry.LONGEST_ASKED_S and not error.resets_at:
-        error.resets_at = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() + error.delay_s))
-        error.hint = error.hint or f"Try again after {error.resets_at}."
 
 
 def _lower(given: Mapping[str, Any]) -> dict[str, str]:
