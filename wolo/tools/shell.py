@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
@@ -33,24 +33,26 @@ _PROGRESS_EVERY_S = 0.1
 _PROGRESS_BYTES = 4096
 
 
-class Shell:
-    """Runs a command line in bash and returns its output and exit code. The working directory lasts to the next call (`cd`
-    moves it), variables do not. There is no keyboard: editors and prompts fail at once. Long output is cut in the middle
-    and kept whole in a file. Use read, edit, grep and glob for files instead of cat, sed, grep and find."""
+class ShellArgs(Struct, frozen=True):
+    command: str
+    timeout_s: Annotated[float | None, Meta(description=f"seconds, {_MAX_TIMEOUT_S:g} at most")] = None
 
-    class Args(Struct):
-        command: str
-        timeout_s: float | None = None
+
+class Shell:
+    """Run a command line in bash. The working directory lasts from call to call (`cd` moves it), variables do not. There is
+    no keyboard: editors and prompts fail. Long output is cut in the middle and kept in a file. Processes started with `&`
+    run on. For files prefer read, edit, grep and glob to cat, sed, grep and find."""
 
     name: ClassVar[str] = "shell"
+    Args: ClassVar[type[Struct]] = ShellArgs
     aliases: ClassVar[Mapping[str, str]] = {"cmd": "command", "script": "command", "timeout": "timeout_s"}
     reads_only: ClassVar[bool] = False
 
-    def intents(self, args: Args, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: ShellArgs, context: ToolContext) -> Sequence[Intent]:
         _refuse_unusable(args)
         return (RunIntent(args.command, _place(context).cwd),)
 
-    async def run(self, args: Args, context: ToolContext) -> Result:
+    async def run(self, args: ShellArgs, context: ToolContext) -> Result:
         _refuse_unusable(args)
         root = context.workspace.root
         run = _Run(args, context)
@@ -65,7 +67,7 @@ class Shell:
 class _Run:
     """One command, from its start to the words that say how it ended."""
 
-    def __init__(self, args: Shell.Args, context: ToolContext) -> None:
+    def __init__(self, args: ShellArgs, context: ToolContext) -> None:
         self._command = args.command
         self._timeout_s = args.timeout_s or context.shell_timeout_s
         self._context = context
@@ -128,7 +130,7 @@ class _Run:
         """Remembers where the command ended up, and says so unless it is where everyone expects it."""
         state = self._context.shell
         before, state.cwd = state.cwd, self._moved_to or self._place.cwd
-        if state.cwd == before == self._context.workspace.root and self._moved_to:
+        if state.cwd == before == self._context.workspace.start and self._moved_to:
             return []
         return [f"the next command runs in {state.cwd}"] if state.cwd.is_dir() else []
 
@@ -145,13 +147,13 @@ def _place(context: ToolContext) -> _Place:
     cwd = context.shell.cwd
     if cwd.is_dir():
         return _Place(cwd)
-    root = context.workspace.root
-    if not root.is_dir():
-        raise ToolError(f"The directory {root} no longer exists, so no command can run.")
-    return _Place(root, vanished=cwd)
+    start = context.workspace.start
+    if not start.is_dir():
+        raise ToolError(f"The directory {start} no longer exists, so no command can run.")
+    return _Place(start, vanished=cwd)
 
 
-def _refuse_unusable(args: Shell.Args) -> None:
+def _refuse_unusable(args: ShellArgs) -> None:
     if not args.command.strip():
         raise ToolError("The command is empty.")
     if "\0" in args.command:

@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wolo.workspace.patterns import ignore_line
+from wolo.workspace.globs import ignore_line
 
 _MAX_IGNORE_BYTES = 1_000_000
 _CHECK_EVERY = 256

@@ -1,0 +1,195 @@
+"""The tool that searches file contents: ripgrep where there is one, the same search in Python where there is not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, ReadIntent
+from wolo.tools.ripgrep import Hit, Mode, Query, find_hits, find_program
+from wolo.tools.search import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
+from wolo.tools.tool import Listing, Result, ToolContext
+from wolo.workspace.walk import Bounds
+
+_DEFAULT_LIMIT = 200
+_MAX_LIMIT = 2000
+_MAX_CONTEXT = 20
+_MAX_WIDTH = 300
+"""Characters shown of a line."""
+_LEAD = 80
+"""Characters shown before a match that lies far to the right."""
+_SNIFF_BYTES = 8000
+_FIRST_BATCH = 64
+"""Files in the first run; later ones take four times as many: a common word is found soon, a rare one fast."""
+_MAX_BATCH = 4096
+_MAX_BATCH_BYTES = 200_000
+"""Of file names; systems allow one to two megabytes."""
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class GrepArgs(Struct, frozen=True):
+    pattern: Annotated[str, Meta(description="regular expression")]
+    path: Annotated[str, Meta(description="file or folder to search")] = "."
+    glob: Annotated[str | None, Meta(description="only files such as `*.py` or `src/**/*.ts`")] = None
+    output_mode: Annotated[Mode, Meta(description="lines, names of files, or matching lines per file")] = "content"
+    context: Annotated[int, Meta(description="lines around each match")] = 0
+    ignore_case: bool = False
+    multiline: Annotated[bool, Meta(description="`.` matches line ends too")] = False
+    head_limit: Annotated[int, Meta(description="lines to return")] = _DEFAULT_LIMIT
+
+
+class Grep:
+    """Search file contents; lines come as `path:12:text`, sorted by path. Files that git ignores, binaries and links are
+    left out."""
+
+    name: ClassVar[str] = "grep"
+    Args: ClassVar[type[Struct]] = GrepArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        "query": "pattern",
+        "regex": "pattern",
+        "include": "glob",
+        "include_pattern": "glob",
+        "dir": "path",
+        "directory": "path",
+        "dir_path": "path",
+        "file_path": "path",
+        "-C": "context",
+        "-i": "ignore_case",
+        "case_insensitive": "ignore_case",
+        "limit": "head_limit",
+        "max_results": "head_limit",
+    }
+    reads_only: ClassVar[bool] = True
+
+    def intents(self, args: GrepArgs, context: ToolContext) -> Sequence[Intent]:
+        resolved = context.workspace.resolve(args.path)
+        return (ReadIntent(resolved.path, args.path, resolved.inside),)
+
+    async def run(self, args: GrepArgs, context: ToolContext) -> Result:
+        _refuse_unusable(args)
+        bounds = Bounds(max_s=MAX_S)
+        found = await find_files(context.workspace.resolve(args.path), args.glob, context, bounds)
+        lines = _Lines(args, context, found.start)
+        notes = [*await _search(args, context, found, bounds, lines), *found.notes]
+        if not lines.shown:
+            notes.insert(0, "No matches in what was searched." if notes else "No matches.")
+        text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
+        return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown)))
+
+
+async def _search(args: GrepArgs, context: ToolContext, found: Found, bounds: Bounds, lines: _Lines) -> list[str]:
+    """Batch by batch until the limit, the time or the files are used up; returns what must be said about that."""
+    query = Query(args.pattern, args.output_mode, args.context, args.ignore_case, args.multiline, args.head_limit + 1)
+    program = find_program(context.workspace)
+    for batch in _batches(found.files):
+        texts = await asyncio.to_thread(_text_files, found.start, batch)
+        if not texts:
+            continue
+        hits, has_more = await find_hits(
+            program, query, texts, start=found.start, processes=context.shell.processes, timeout_s=bounds.seconds_left()
+        )
+        if not lines.add_all(hits) or has_more:
+            return [f"Only the first {len(lines.shown)}: narrow `pattern`, `path` or `glob`."]
+        if not bounds.seconds_left():
+            return [f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."]
+    return []
+
+
+class _Lines:
+    """The lines of the answer, up to the limit."""
+
+    def __init__(self, args: GrepArgs, context: ToolContext, start: Path) -> None:
+        self.shown: list[str] = []
+        self._args = args
+        self._workspace = context.workspace
+        self._start = start
+        self._room_bytes = MAX_TEXT_BYTES
+        self._last: Hit | None = None
+
+    def add_all(self, hits: Sequence[Hit]) -> bool:
+        """False when not all of them had room."""
+        return all(self._add(hit) for hit in hits)
+
+    def _add(self, hit: Hit) -> bool:
+        more = [*self._separator(hit), self._line(hit)]
+        size = sum(len(line.encode(errors="replace")) + 1 for line in more)
+        if len(self.shown) + len(more) > self._args.head_limit or size > self._room_bytes:
+            return False
+        self.shown += more
+        self._room_bytes -= size
+        self._last = hit
+        return True
+
+    def _separator(self, hit: Hit) -> list[str]:
+        follows = self._last is None or (self._last.path == hit.path and self._last.line == hit.line - 1)
+        return [] if follows or not self._args.context or not hit.line else ["--"]
+
+    def _line(self, hit: Hit) -> str:
+        name = shown(self._workspace.relative(self._start / hit.path))
+        if hit.line:
+            mark = ":" if hit.column else "-"
+            return f"{name}{mark}{hit.line}{mark}{_around(hit.text, hit.column)}"
+        return f"{name}:{hit.count}" if hit.count else name
+
+
+def _around(text: str, column: int) -> str:
+    """As much of a line as is shown, with the match in it where that is known."""
+    if len(text) <= _MAX_WIDTH:
+        return text
+    first = len(text.encode()[: max(0, column - 1)].decode(errors="ignore"))
+    begin = max(0, min(first - _LEAD, len(text) - _MAX_WIDTH)) if first > _MAX_WIDTH - _LEAD else 0
+    end = begin + _MAX_WIDTH
+    return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
+
+
+def _batches(files: Sequence[str]) -> Iterator[list[str]]:
+    size = _FIRST_BATCH
+    batch: list[str] = []
+    batch_bytes = 0
+    for path in files:
+        batch_bytes += len(os.fsencode(path)) + 3
+        if batch and (len(batch) == size or batch_bytes > _MAX_BATCH_BYTES):
+            yield batch
+            batch, batch_bytes, size = [], len(os.fsencode(path)) + 3, min(size * 4, _MAX_BATCH)
+        batch.append(path)
+    if batch:
+        yield batch
+
+
+def _text_files(start: Path, files: Sequence[str]) -> list[str]:
+    return [path for path in files if _is_text(f"{start}/{path}")]
+
+
+def _is_text(path: str) -> bool:
+    """Not binary in git's sense: no NUL near the beginning. False for what cannot be read or is no file any more."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return False
+        head = os.read(handle, _SNIFF_BYTES)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return b"\0" not in head or head.startswith(_UTF16_MARKS)
+
+
+def _refuse_unusable(args: GrepArgs) -> None:
+    if not args.pattern:
+        raise ToolError("The pattern is empty.")
+    if "\0" in args.pattern:
+        raise ToolError("The pattern contains a NUL character.")
+    if not 0 <= args.context <= _MAX_CONTEXT:
+        raise ToolError(f"`context` must be 0 to {_MAX_CONTEXT}.")
+    if not 1 <= args.head_limit <= _MAX_LIMIT:
+        raise ToolError(f"`head_limit` must be 1 to {_MAX_LIMIT}.")

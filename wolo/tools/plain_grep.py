@@ -1,0 +1,137 @@
+"""A small stand-in for ripgrep: a program of its own, so that a regular expression that runs away can be killed.
+
+Run as a script with the arguments `grep` gives to `rg`; it prints what `rg` would print for them. It imports nothing of
+wolo: it is started without any search path, which makes it quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+
+_BAD_PATTERN = 2
+_MAX_COLUMNS = 2000
+_CLASSES = {
+    "alpha": r"^\W\d_",
+    "digit": "0-9",
+    "alnum": "a-zA-Z0-9",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": r"\s",
+    "blank": r" \t",
+    "punct": r"!-/:-@\[-`{-~",
+    "xdigit": "0-9a-fA-F",
+    "word": r"\w",
+}
+
+
+def main(argv: list[str]) -> int:
+    options = _read_options(argv)
+    try:
+        pattern = compile_pattern(options.regexp, ignore_case=options.ignore_case, multiline=options.multiline)
+    except (re.error, OverflowError, RecursionError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return _BAD_PATTERN
+    show = _show_name if options.files_with_matches else _show_count if options.count else _show_lines
+    for path in options.files:
+        try:
+            text = _read_text(path)
+        except OSError:
+            continue
+        show(path, text, pattern, options)
+        sys.stdout.buffer.flush()  # what is found is not lost when the next file takes too long
+    return 0
+
+
+def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.Pattern[str]:
+    """ripgrep's dialect where it differs in everyday use: POSIX classes and `(?<name>…)`."""
+    translated = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), pattern)
+    translated = re.sub(r"\(\?<(?![=!])", "(?P<", translated)
+    flags = (re.IGNORECASE if ignore_case else 0) | (re.MULTILINE | re.DOTALL if multiline else 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.compile(translated, flags)
+
+
+def _read_options(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--regexp", required=True)
+    for name in ("--files-with-matches", "--count", "--ignore-case", "--multiline"):
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("--context", type=int, default=0)
+    parser.add_argument("--max-count", type=int, default=sys.maxsize)
+    parser.add_argument("files", nargs="*")
+    return parser.parse_args(argv)
+
+
+def _read_text(path: str) -> str:
+    with open(path, "rb") as file:
+        data = file.read()
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", errors="replace")
+    return data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+
+
+def _show_name(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
+    if next(_matches(text, pattern, options.multiline), None) is not None:
+        sys.stdout.buffer.write(os.fsencode(path) + b"\0")
+
+
+def _show_count(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
+    count = sum(1 for _ in _matches(text, pattern, options.multiline))
+    if count:
+        sys.stdout.buffer.write(os.fsencode(path) + b"\0%d\n" % count)
+
+
+def _show_lines(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    columns: dict[int, int] = {}
+    for matched, (first, last, column) in enumerate(_matches(text, pattern, options.multiline)):
+        if matched == options.max_count:
+            break
+        for number in range(first, last + 1):
+            columns.setdefault(number, column if number == first else 0)
+    near = {other for number in columns for other in range(number - options.context, number + options.context + 1)}
+    for number in sorted(near.intersection(range(len(lines)))):
+        place = f"{number + 1}-"
+        if number in columns:
+            place = f"{number + 1}:{len(_encode(lines[number][: columns[number]])) + 1}:"
+        sys.stdout.buffer.write(os.fsencode(path) + b"\0" + place.encode() + _encode(lines[number][:_MAX_COLUMNS]) + b"\n")
+
+
+def _matches(text: str, pattern: re.Pattern[str], multiline: bool) -> Iterator[tuple[int, int, int]]:
+    """First and last line (from 0) of each match, and where in its first line it begins; one match a line unless multiline."""
+    if multiline:
+        yield from _matches_across_lines(text, pattern)
+        return
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    for number, line in enumerate(lines):
+        if match := pattern.search(line.removesuffix("\r")):
+            yield number, number, match.start()
+
+
+def _matches_across_lines(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
+    number = position = 0
+    for match in pattern.finditer(text):
+        number += text.count("\n", position, match.start())
+        position = match.start()
+        if position == len(text) and (not text or text.endswith("\n")):
+            return  # after the last line there is no line
+        spanned = text.count("\n", match.start(), max(match.start(), match.end() - 1))
+        yield number, number + spanned, position - (text.rfind("\n", 0, position) + 1)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

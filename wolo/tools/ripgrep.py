@@ -1,0 +1,143 @@
+"""Drive ripgrep, or its small stand-in where there is none, and read what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from wolo.errors import ToolError
+from wolo.workspace.processes import Printed, Processes
+from wolo.workspace.root import Workspace
+
+Mode = Literal["content", "files", "count"]
+
+_OUTPUT_BYTES = 4 * 1024 * 1024
+_MAX_COLUMNS = 2000
+"""Longer lines are printed only so far."""
+_BAD_PATTERN = 2
+_PLAIN = Path(__file__).with_name("plain_grep.py")
+
+# The same results everywhere: no settings of the user, no guess what is binary (that is settled before), one thread so
+# that the order stays, and `$` matches before a Windows line end.
+_RIPGREP_ONLY = (
+    *("--no-config", "--no-messages", "--text", "--threads=1", "--crlf", "--engine=auto", "--multiline-dotall"),
+    *("--with-filename", "--no-heading", "--line-number", "--column", "--null", "--color=never", "--no-context-separator"),
+    *("--max-columns-preview", f"--max-columns={_MAX_COLUMNS}"),
+)
+
+_LINE_BREAK = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n")
+_LINE = re.compile(rb"\./([^\0]*)\0(\d+)(?::(\d+):|-)([^\n]*)\n")
+_COUNT = re.compile(rb"\./([^\0]*)\0(\d+)\r?\n")
+_NAME = re.compile(rb"\./([^\0]*)\0")
+_CUT_MARK = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    pattern: str
+    mode: Mode = "content"
+    context: int = 0
+    ignore_case: bool = False
+    multiline: bool = False
+    max_count: int = 1000
+    """Matching lines of one file after which nobody looks any further."""
+
+    @property
+    def crosses_lines(self) -> bool:
+        return self.multiline or _LINE_BREAK.search(self.pattern) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A matching line or one of its neighbours; or a file that matches, with the number of matching lines if asked."""
+
+    path: str
+    line: int = 0
+    text: str = ""
+    column: int = 0
+    """Where the match begins, in bytes from 1; 0 for a neighbour."""
+    count: int = 0
+
+
+def find_program(workspace: Workspace) -> list[str]:
+    """`rg` beside the Python that runs wolo (from its wheel) or on the PATH, but never one that the workspace brings along."""
+    beside = Path(sys.executable).with_name("rg")
+    if os.access(beside, os.X_OK):
+        return [str(beside), *_RIPGREP_ONLY]
+    found = shutil.which("rg")
+    if found and not workspace.holds(Path(found).resolve()):
+        return [found, *_RIPGREP_ONLY]
+    return [sys.executable, "-I", "-S", str(_PLAIN)]
+
+
+async def find_hits(
+    program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
+) -> tuple[list[Hit], bool]:
+    """Hits in the order of `files`, and whether there were more than could be read. Raises ToolError for a bad pattern."""
+    printed = Printed(_OUTPUT_BYTES)
+    try:
+        finished = await processes.run(
+            [*program, *_options(query), "--", *(f"./{path}" for path in files)],
+            cwd=start,
+            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+            timeout_s=timeout_s,
+            printed=printed,
+        )
+    except OSError as error:
+        raise ToolError(f"The search could not be started: {error.strerror}.") from error
+    output, tail = printed.take()
+    if finished.exit_code == _BAD_PATTERN and output and not output.startswith(b"./"):
+        raise ToolError(f"The pattern cannot be used: {_reason(output)}. Put \\ before characters that mean themselves.")
+    return list(_read(query, output)), bool(tail)
+
+
+def _options(query: Query) -> list[str]:
+    options = [f"--regexp={query.pattern}"]
+    if query.ignore_case:
+        options.append("--ignore-case")
+    if query.crosses_lines:
+        options.append("--multiline")
+    elif query.mode == "content":
+        options.append(f"--max-count={query.max_count}")
+    if query.mode == "files":
+        options.append("--files-with-matches")
+    elif query.mode == "content":
+        options.append(f"--context={query.context}")
+    elif not query.crosses_lines:
+        options.append("--count")
+    return options
+
+
+def _read(query: Query, output: bytes) -> Iterator[Hit]:
+    """A piece that was cut off at the end is left out."""
+    if query.mode == "files":
+        return (Hit(os.fsdecode(match[1])) for match in _NAME.finditer(output))
+    if query.mode == "content":
+        return _read_lines(output)
+    if not query.crosses_lines:
+        return (Hit(os.fsdecode(match[1]), count=int(match[2])) for match in _COUNT.finditer(output))
+    counts: dict[str, int] = {}
+    for hit in _read_lines(output):
+        counts[hit.path] = counts.get(hit.path, 0) + 1
+    return (Hit(path, count=count) for path, count in counts.items())
+
+
+def _read_lines(output: bytes) -> Iterator[Hit]:
+    for match in _LINE.finditer(output):
+        path, line, column, text = match.groups()
+        shown = text.removesuffix(b"\r").decode(errors="replace")
+        if len(text) > _MAX_COLUMNS:
+            shown = _CUT_MARK.sub("", shown)[:_MAX_COLUMNS]
+        yield Hit(os.fsdecode(path), int(line), shown, int(column or 0))
+
+
+def _reason(output: bytes) -> str:
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith("error:")), lines[-1])
+    return told.removeprefix("error:").removeprefix("rg:").strip().rstrip(".")

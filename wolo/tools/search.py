@@ -1,0 +1,98 @@
+"""What `grep` and `glob` share: which files a search looks at, and how their names are shown."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.tools.missing import missing
+from wolo.tools.tool import ToolContext
+from wolo.workspace.globs import BadPattern, compile_glob
+from wolo.workspace.opening import explain
+from wolo.workspace.root import Resolved
+from wolo.workspace.walk import Bounds, Stopped, walk
+
+MAX_S = 10.0
+MAX_TEXT_BYTES = 25_000
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(slots=True)
+class Found:
+    start: Path
+    """The folder that was searched."""
+    files: list[str] = field(default_factory=list)
+    """Relative to it, sorted."""
+    protected: int = 0
+    """Left out because they may not be read."""
+    notes: list[str] = field(default_factory=list)
+    """What the model must know about how complete this is."""
+
+
+def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
+    """Raises ToolError. A full path below `start` and a leading `./` are understood."""
+    relative = glob.removeprefix(f"{start}/").removeprefix("./")
+    try:
+        return compile_glob(f"{relative}**" if relative.endswith("/") else relative)
+    except BadPattern as error:
+        raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
+
+
+async def find_files(resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds) -> Found:
+    """Files at or below a path as git sees them, those that may not be read left out. Raises ToolError."""
+    try:
+        return await asyncio.to_thread(_find_files, resolved, glob, context, bounds)
+    finally:
+        bounds.cancel()  # a thread does not end with the task that waits for it
+
+
+def shown(path: str) -> str:
+    """A file's name is data: a line break in it must not look like another name."""
+    readable = os.fsencode(path).decode(errors="replace")
+    return _UNPRINTABLE.sub(lambda match: f"\\x{ord(match[0]):02x}", readable)
+
+
+def _find_files(resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds) -> Found:
+    mode = _mode(resolved, context)
+    if stat.S_ISREG(mode):
+        found = Found(resolved.path.parent)
+        _add(resolved.path.name, found, context)
+        return found
+    if not stat.S_ISDIR(mode):
+        raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
+    found = Found(resolved.path)
+    wanted = compile_filter(glob, resolved.path) if glob else None
+    top = context.workspace.root if resolved.inside else None
+    try:
+        for path in walk(resolved.path, bounds, top=top):
+            if wanted is None or wanted.fullmatch(path):
+                _add(path, found, context)
+    except Stopped as stopped:
+        found.notes.append(f"The search stopped {stopped}: narrow `path`.")
+    if bounds.unreadable_folders:
+        found.notes.append(f"{bounds.unreadable_folders} folders could not be opened.")
+    if found.protected:
+        found.notes.append(f"{found.protected} protected files were left out.")
+    return found
+
+
+def _mode(resolved: Resolved, context: ToolContext) -> int:
+    try:
+        return resolved.path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(resolved, context) from None
+    except OSError as error:
+        raise explain(error, context.workspace.relative(resolved.path)) from error
+
+
+def _add(path: str, found: Found, context: ToolContext) -> None:
+    if context.readable(found.start / path):
+        found.files.append(path)
+    else:
+        found.protected += 1
