@@ -51,5 +51,3 @@ def show_error(error: WoloError) -> None:
 def _silence_stdout() -> None:
     """The reader has gone; keep the interpreter from complaining when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-

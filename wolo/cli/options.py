@@ -41,9 +41,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("base_url", ("--base-url",), "value", "Ad-hoc endpoint.", "URL"),
     Option("api_key", ("--api-key",), "value", "Key for the ad-hoc endpoint.", "KEY"),
     Option("api", ("--api",), "value", "Wire format of the ad-hoc endpoint (openai-chat).", "FORMAT"),
-    Option(
-        "thinking", ("--thinking",), "value", "off, minimal, low, medium, high, xhigh or max.", "LEVEL", also=("--effort",)
-    ),
+    Option("thinking", ("--thinking",), "value", "off, minimal, low, medium, high, xhigh or max.", "LEVEL", also=("--effort",)),
     Option("mode", ("--mode",), "value", "plan, ask, edit, auto or yolo.", "MODE", also=("--permission-mode",)),
     Option(
         "yolo",
@@ -53,7 +51,7 @@ OPTIONS: tuple[Option, ...] = (
         means="yolo",
         target="mode",
     ),
-    Option("allow", ("--allow",), "many", "Allow calls that match, for this run.", "RULE", also=("--allowed-tools",)),
+    Option("allow", ("--allow",), "many", "Allow calls that match, for this run.", "RULE"),
     Option("deny", ("--deny",), "many", "Deny calls that match, for this run.", "RULE"),
     Option("add_dir", ("--add-dir", "-P"), "many", "One more directory of the workspace.", "DIR"),
     Option("cd", ("-C", "--cd"), "value", "Work there.", "DIR", also=("--workdir", "--cwd")),
@@ -70,7 +68,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("append_system_prompt", ("--append-system-prompt",), "value", "Extend the system prompt.", "TEXT|@FILE"),
     Option("name", ("--name",), "value", 'The display name instead of "Wolo".', "NAME"),
     Option("file", ("-f", "--file"), "many", "Attach a text, image or audio file.", "PATH"),
-    Option("tools", ("--tools",), "value", "Offer only these tools.", "LIST"),
+    Option("tools", ("--tools",), "value", "Offer only these tools.", "LIST", also=("--allowed-tools",)),
     Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
     Option("no_session", ("--no-session",), "flag", "Keep nothing."),

@@ -19,7 +19,6 @@ from wolo.frontends.headless import Headless, OutputFormat, OutputLost, check_fo
 if TYPE_CHECKING:
     from wolo.conversation.build import Opening
     from wolo.conversation.conversation import Conversation
-    from wolo.messages.message import Message
 
 EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -51,21 +50,23 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
         raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
     from wolo.conversation.build import Opening
 
-    opening = Opening.from_values(line.values, headless=headless)
+    opening = Opening(given=line.values, attended=not headless)
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, line.values, format, prompt, piped))
         from wolo.frontends.terminal.start import start
 
-        return runner.run(start(opening, prompt, piped, stay="interactive" in line.values or not prompt.strip()))
+        stay = "interactive" in line.values or not (prompt.strip() or piped.strip())
+        return runner.run(start(opening, _files(line.values), prompt, piped, stay=stay))
 
 
 async def _headless(opening: Opening, values: Values, format: OutputFormat, prompt: str, piped: str) -> int:
+    from wolo.conversation.attachments import compose
     from wolo.conversation.build import open_conversation
 
     conversation = await open_conversation(opening)
     try:
-        message = _compose(conversation, values, prompt, piped)
+        message = compose(prompt, piped=piped, files=_files(values), cwd=conversation.cwd)
         stopped = _stop_on_signals(conversation)
         gc.enable()
         gc.freeze()
@@ -80,12 +81,9 @@ async def _headless(opening: Opening, values: Values, format: OutputFormat, prom
         await conversation.close()
 
 
-def _compose(conversation: Conversation, values: Values, prompt: str, piped: str) -> Message:
-    from wolo.conversation.attachments import compose
-
-    files = values.get("file", [])
-    assert isinstance(files, list)
-    return compose(prompt, piped=piped, files=tuple(map(Path, files)), cwd=conversation.cwd)
+def _files(values: Values) -> tuple[Path, ...]:
+    named = values.get("file", [])
+    return tuple(map(Path, named)) if isinstance(named, list) else ()
 
 
 def _stop_on_signals(conversation: Conversation) -> list[signal.Signals]:
@@ -138,5 +136,3 @@ def _is_terminal(stream: object) -> bool:
         return bool(stream is not None and stream.isatty())  # type: ignore[attr-defined]  # None when the descriptor is closed
     except ValueError:
         return False
-
-

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Opened, Outcome, Shown
-from wolo.conversation.build import reopen
+from wolo.conversation.conversation import Change
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
     if not rest:
         return Shown(f"{desk.conversation.model}\n/model PROVIDER/MODEL changes it; `wolo models list` shows what there is.")
-    return Opened(await reopen(desk.conversation, model=rest))
+    return Opened(await desk.conversation.reopen(Change(model=rest)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Opened, Outcome
-from wolo.conversation.build import reopen
+from wolo.conversation.conversation import Change
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
-    return Opened(await reopen(desk.conversation, resume=None))
+    return Opened(await desk.conversation.reopen(Change(session=None)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from wolo.commands import sessions
 from wolo.commands.command import Desk, Opened, Outcome
-from wolo.conversation.build import reopen
+from wolo.conversation.conversation import Change
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
     if not rest:
         return await sessions.run(desk, rest)
-    return Opened(await reopen(desk.conversation, resume=rest))
+    return Opened(await desk.conversation.reopen(Change(session=rest)))

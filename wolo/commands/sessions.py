@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.build import list_sessions
 
 MOST = 20
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
-    found = await list_sessions(desk.conversation.cwd)
+    found = desk.conversation.sessions()
     if not found:
         return Shown("No session of this directory is kept.")
     lines = [f"{info.id}  {info.name or info.title or '-'}" for info in found[:MOST]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -16,50 +17,61 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event, Noticed
 from wolo.agent.loop import Agent
 from wolo.conversation.recorder import Recorder
 from wolo.messages.message import Message
+from wolo.sessions.listing import SessionInfo
 
 Scope = Literal["once", "session", "always"]
-
-MakeAgent = Callable[[Emit, AskPerson | None], Agent]
 
 
 class Facts(Struct, frozen=True, kw_only=True):
     """What a front end may show about a conversation; none of it changes while the conversation lives."""
 
     session_id: str
-    name: str
     model: str
     """`provider/model`."""
     cwd: Path
+    root: Path
+    """The directory that counts as inside; the repository's, when there is one."""
     mode: str
     tool_names: tuple[str, ...]
-    context_window: int | None
+    keeps_session: bool = True
     notices: tuple[str, ...] = ()
-    """Said once, before the first prompt."""
+    """Said once, with the first prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joints:
+    """What ties a conversation to the rooms it does not know."""
+
+    make_agent: Callable[[Emit, AskPerson | None], Agent]
+    decided: Callable[[ApprovalAsked, ApprovalGiven], None]
+    """Hears every answer of a person."""
+    close: Callable[[], Awaitable[None]]
+    kill: Callable[[], None]
+    """Ends all processes at once."""
+    reopen: Callable[[Change], Awaitable[Conversation]]
+    sessions: Callable[[], list[SessionInfo]]
+    """Of this directory, newest first."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """How the next conversation differs from this one."""
+
+    model: str = ""
+    """Empty: the same."""
+    session: str | None = ""
+    """Another one by id, name or title; empty: the same one; None: a new one."""
 
 
 class Conversation:
     """Every event of a turn is on disk, as far as it must be, before a front end sees it."""
 
-    def __init__(
-        self,
-        facts: Facts,
-        make_agent: MakeAgent,
-        recorder: Recorder,
-        history: tuple[Message, ...],
-        *,
-        attended: bool,
-        on_decision: Callable[[ApprovalAsked, ApprovalGiven], None],
-        on_close: Callable[[], Awaitable[None]],
-        on_kill: Callable[[], None],
-    ) -> None:
-        """`attended`: a person can be asked. `on_decision` hears every answer; `on_close` and `on_kill` free what was opened."""
+    def __init__(self, facts: Facts, joints: Joints, recorder: Recorder, history: tuple[Message, ...], *, attended: bool) -> None:
+        """`attended`: a person can be asked."""
         self.facts = facts
         self.history = history
-        self._agent = make_agent(self.emit, self.ask_person if attended else None)
+        self._joints = joints
+        self._agent = joints.make_agent(self.emit, self.ask_person if attended else None)
         self._recorder = recorder
-        self._on_decision = on_decision
-        self._on_close = on_close
-        self._on_kill = on_kill
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._waiting: dict[str, asyncio.Future[ApprovalGiven]] = {}
         self._turn: asyncio.Task[None] | None = None
@@ -112,13 +124,21 @@ class Conversation:
 
     def kill(self) -> None:
         """Ends every process this conversation started, at once; for a process that is about to exit."""
-        self._on_kill()
+        self._joints.kill()
+
+    def sessions(self) -> list[SessionInfo]:
+        """Of this directory, newest first."""
+        return self._joints.sessions()
+
+    async def reopen(self, change: Change) -> Conversation:
+        """Closes this conversation and opens the one that follows it. Raises WoloError, and then this one goes on."""
+        return await self._joints.reopen(change)
 
     async def close(self) -> None:
         self.interrupt()
         if self._turn is not None:
             await asyncio.wait({self._turn})
-        await self._on_close()
+        await self._joints.close()
 
     async def ask_person(self, asked: ApprovalAsked) -> ApprovalGiven:
         """What the agent awaits when a call needs a person."""
@@ -129,7 +149,7 @@ class Conversation:
             given = await future
         finally:
             del self._waiting[asked.id]
-        self._on_decision(asked, given)
+        self._joints.decided(asked, given)
         return given
 
     async def emit(self, event: Event) -> None:

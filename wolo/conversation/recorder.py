@@ -19,9 +19,8 @@ from wolo.agent.events import (
     TextStreamed,
     TurnStarted,
 )
-from wolo.messages.message import Message
-from wolo.messages.parts import new_id
-from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
+from wolo.messages.parts import ToolPart, new_id
+from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry
 
 PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192
@@ -48,32 +47,27 @@ class Recorder:
         self._unkept: list[str] = []
         self._unkept_chars = 0
         self._kept_at = 0.0
+        self._kept_piece = False
 
     async def record(self, event: Event) -> None:
         if isinstance(event, TextStreamed):
             await self._stream(event.text)
         elif isinstance(event, TurnStarted):
             await self.keep(MessageEntry(message=event.prompt))
-        elif isinstance(event, RequestStarted | AttemptFailed):
+        elif isinstance(event, RequestStarted):
             self._begin_attempt()
+        elif isinstance(event, AttemptFailed):
+            await self._take_back()
         elif isinstance(event, AnswerEnded):
             self._begin_attempt()
             await self.keep(MessageEntry(message=event.message))
         elif isinstance(event, MessageAdded):
             await self.keep(MessageEntry(message=event.message))
-        elif isinstance(event, CallEnded):
-            await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
-        elif isinstance(event, CallStarted) and event.part.metadata.get("decided_by") == "person":
+        elif isinstance(event, CallEnded) or (isinstance(event, CallStarted) and not _was_allowed_at_once(event.part)):
             await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
 
     async def keep(self, *entries: AnyEntry) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.append, self._session_id, entries)
-
-    async def keep_setting(self, name: str, value: str) -> None:
-        await self.keep(SettingEntry(name=name, value=value))
-
-    async def keep_message(self, message: Message) -> None:
-        await self.keep(MessageEntry(message=message))
 
     def close(self) -> None:
         self._writer.shutdown(wait=True)
@@ -83,6 +77,13 @@ class Recorder:
         self._unkept.clear()
         self._unkept_chars = 0
         self._kept_at = self._clock()
+        self._kept_piece = False
+
+    async def _take_back(self) -> None:
+        """An empty piece says that those before it are void."""
+        if self._kept_piece:
+            await self.keep(PartialEntry(message_id=self._attempt_id, text=""))
+        self._begin_attempt()
 
     async def _stream(self, text: str) -> None:
         self._unkept.append(text)
@@ -93,4 +94,11 @@ class Recorder:
         self._unkept.clear()
         self._unkept_chars = 0
         self._kept_at = self._clock()
+        self._kept_piece = True
         await self.keep(PartialEntry(message_id=self._attempt_id, text=piece))
+
+
+def _was_allowed_at_once(part: ToolPart) -> bool:
+    """Then the answer's own entry already says that the call was free to run."""
+    verdict = part.metadata.get("verdict")
+    return isinstance(verdict, dict) and verdict.get("decision") == "allow"

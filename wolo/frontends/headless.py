@@ -54,9 +54,7 @@ class OutputLost(Exception):
 class Headless:
     """Drives one conversation through one prompt and prints what CONTRACT promises for `format`."""
 
-    def __init__(
-        self, conversation: Conversation, *, format: OutputFormat, partial: bool = False, verbose: bool = False
-    ) -> None:
+    def __init__(self, conversation: Conversation, *, format: OutputFormat, partial: bool = False, verbose: bool = False) -> None:
         self._conversation = conversation
         self._format = format
         self._partial = partial and format == "stream-json"
@@ -76,7 +74,7 @@ class Headless:
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
         exit_code = ended.exit_code or (4 if self._denials else 0)
         if last_message_file is not None:
-            last_message_file.write_text(ended.answer, encoding="utf-8", errors="replace")
+            _save(last_message_file, ended.answer)
         self._finish(ended, exit_code)
         return exit_code
 
@@ -154,7 +152,7 @@ class Headless:
                 "model": talk.model,
                 "stop_reason": ended.finish_reason or None,
                 "permission_denials": self._denials,
-                "files_changed": sorted(_relative(self._changed, talk.cwd)),
+                "files_changed": sorted(_relative(self._changed, talk.facts.root)),
             }
         )
 
@@ -228,6 +226,14 @@ def _cost(usage: Usage) -> float | None:
 
 def _relative(paths: Iterable[str], root: Path) -> list[str]:
     return [os.path.relpath(path, root) if Path(path).is_relative_to(root) else path for path in paths]
+
+
+def _save(path: Path, answer: str) -> None:
+    """The final answer as a file; a failure is said and changes nothing else."""
+    try:
+        path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as error:
+        say(f"{path} could not be written: {error}.")
 
 
 def print_json(value: Mapping[str, Any]) -> None:

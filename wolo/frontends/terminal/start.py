@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+from pathlib import Path
 
 from wolo.agent.events import ApprovalAsked, CallDenied, TurnEnded
 from wolo.conversation.attachments import compose
@@ -17,7 +18,7 @@ from wolo.messages.message import Message
 EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
-async def start(opening: Opening, prompt: str, piped: str, *, stay: bool) -> int:
+async def start(opening: Opening, files: tuple[Path, ...], prompt: str, piped: str, *, stay: bool) -> int:
     """The exit status. `stay`: after the prompt, if there is one, the REPL goes on."""
     conversation = await open_conversation(opening)
     screen = Screen()
@@ -26,7 +27,7 @@ async def start(opening: Opening, prompt: str, piped: str, *, stay: bool) -> int
     exit_code = 0
     try:
         if prompt.strip() or piped.strip():
-            message = compose(prompt, piped=piped, files=opening.files, cwd=conversation.cwd)
+            message = compose(prompt, piped=piped, files=files, cwd=conversation.cwd)
             exit_code = await run_turn(conversation, message, screen)
         if stay and exit_code not in (129, 143):
             from wolo.frontends.terminal.repl import Repl  # noqa: PLC0415  # prompt_toolkit's composer is for the REPL only
@@ -38,7 +39,7 @@ async def start(opening: Opening, prompt: str, piped: str, *, stay: bool) -> int
     finally:
         await conversation.close()
         screen.status.stop()
-        if opening.keeps_session and not opening.headless:
+        if conversation.facts.keeps_session and conversation.history:
             screen.print(f"wolo --resume {conversation.session_id}")
 
 
@@ -75,5 +76,3 @@ async def _show_turn(conversation: Conversation, message: Message, screen: Scree
         elif isinstance(event, TurnEnded):
             exit_code = event.exit_code or (4 if denied else 0)
     return exit_code
-
-

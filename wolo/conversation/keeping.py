@@ -1,0 +1,102 @@
+"""Where a conversation is kept: a session of the store, made with its first entry, or nowhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from wolo.messages.message import Message
+from wolo.sessions import tree
+from wolo.sessions.entries import AnyEntry
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.locks import SessionLock
+from wolo.sessions.names import new_session_id
+from wolo.sessions.store import Store
+
+
+class Kept(Protocol):
+    session_id: str
+    history: tuple[Message, ...]
+    notices: tuple[str, ...]
+
+    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
+
+    def keep(self, name: str, data: bytes) -> Path:
+        """A large output as a file the model can page."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """What a new session is made with."""
+
+    cwd: Path
+    model: str
+    mode: str
+    name: str | None = None
+
+
+class KeptInStore:
+    """Holds the session for this process. A new session leaves no trace until something was said."""
+
+    def __init__(self, store: Store, session: SessionInfo | None, origin: Origin, now: float) -> None:
+        """Raises SessionError when another process has the session open."""
+        self.session_id = session.id if session else new_session_id(now)
+        self.history: tuple[Message, ...] = ()
+        self.notices: tuple[str, ...] = store.warnings
+        self._store = store
+        self._origin = origin
+        self._lock: SessionLock | None = None
+        if session:
+            self._lock = store.lock(session.id)
+            loaded = store.load(session.id)
+            self.history = tree.messages(loaded.entries)
+            self.notices += (loaded.warning,) if loaded.warning else ()
+
+    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+        self._begin()
+        self._store.append(session_id, entries)
+
+    def keep(self, name: str, data: bytes) -> Path:
+        self._begin()
+        return self._store.kept_blob(self.session_id, name, data)
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+        self._store.close()
+
+    def _begin(self) -> None:
+        if self._lock is None:
+            self._lock = self._store.lock(self.session_id)
+            origin = self._origin
+            self._store.create(origin.cwd, model=origin.model, mode=origin.mode, name=origin.name, id=self.session_id)
+
+
+class KeptNowhere:
+    """`--no-session`: large outputs lie in a private directory until the end."""
+
+    def __init__(self, state: Path, now: float) -> None:
+        self.session_id = new_session_id(now)
+        self.history: tuple[Message, ...] = ()
+        self.notices: tuple[str, ...] = ()
+        self._folder = state / f"unkept-{os.urandom(6).hex()}"
+
+    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+        """Nothing is kept."""
+
+    def keep(self, name: str, data: bytes) -> Path:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._folder / f"{os.urandom(6).hex()}-{Path(name).name}"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+        return path
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
