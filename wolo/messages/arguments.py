@@ -73,8 +73,12 @@ def _check(root: Any, text: str) -> None:
             waiting.extend((each, depth + 1) for each in value)
         elif isinstance(value, str):
             _check_characters(value)
-        elif isinstance(value, int | float) and (not math.isfinite(value) or abs(value) >= 1 << 64 and isinstance(value, int)):
+        elif isinstance(value, int | float) and _is_boundless(value):
             raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}")
+
+
+def _is_boundless(number: float) -> bool:
+    return abs(number) >= 1 << 64 if isinstance(number, int) else not math.isfinite(number)
 
 
 def _check_characters(text: str) -> None:

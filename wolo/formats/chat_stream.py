@@ -1,0 +1,250 @@
+"""The stream of a Chat Completions answer as deltas, whatever its server makes of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from wolo.errors import BadAnswer, ContextOverflow, ProviderError, Unavailable
+from wolo.formats.chat_calls import OpenCalls
+from wolo.formats.chat_chunks import ABSENT, Choice, Chunk, ChunkReader, Fragment, Said
+from wolo.formats.chat_messages import REASONING_DETAILS, REASONING_FIELDS
+from wolo.formats.chat_usage import read_usage
+from wolo.formats.dialect import Dialect
+from wolo.formats.failures import classify, is_error
+from wolo.formats.finish import neutral_finish
+from wolo.formats.leaked_calls import Leaked, LeakedCalls
+from wolo.formats.loose_json import read_object
+from wolo.formats.reasoning_details import merged
+from wolo.formats.think_tags import ThinkTags
+from wolo.formats.tool_names import from_wire
+from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
+from wolo.messages.message import FinishReason
+from wolo.messages.parts import Blob
+
+
+class ChatDecoder:
+    """Reads one answer; the finish and the token counts are told by `close`, once it is sure that nothing follows."""
+
+    def __init__(self, dialect: Dialect, offered: Sequence[str]) -> None:
+        self._chunks = ChunkReader()
+        self._calls = OpenCalls(from_wire(offered, dialect.reserved_tool_names))
+        self._tags = ThinkTags() if dialect.think_tags else None
+        self._scanner = LeakedCalls(frozenset(offered)) if dialect.leaked_calls and offered else None
+        self._behind_leak: list[str | Leaked] = []
+        """From the first call written as text on: held until it is sure that no real call comes."""
+        named = dialect.reasoning_field
+        self._reasoning_fields = REASONING_FIELDS if named not in REASONING_FIELDS else (named, *REASONING_FIELDS)
+        self._details: list[object] = []
+        self._choice: int | None = None
+        self._finish = ""
+        self._done = False
+        self._has_spoken = False
+        self._usage: bytes | None = None
+
+    def feed(self, payload: bytes) -> Sequence[Delta]:
+        """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
+        if payload[:6] == b"[DONE]":
+            self._done = True
+            return ()
+        chunk = self._chunks.read(payload)
+        return () if chunk is None else self._take(chunk, payload)
+
+    def close(self) -> Sequence[Delta]:
+        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        deltas = [*self._flush_text(), *self._settle_leaks()]
+        if self._details:
+            blob = Blob(REASONING_DETAILS, msgspec.json.encode(merged(self._details)).decode())
+            deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
+        if self._usage is not None and (usage := read_usage(self._usage)) is not None:
+            deltas.append(UsageDelta(usage))
+        deltas.append(FinishDelta(self._judge_finish(), self._finish))
+        return deltas
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        """An answer in one document needs no terminal marker: its closing brace is one."""
+        chunk = self._chunks.read(body) if read_object(body) is not None else None
+        if chunk is None:
+            raise classify(200, {}, body)
+        deltas = [*self._take(chunk, body)]
+        if not chunk.choices:
+            raise BadAnswer("The server's answer holds no message.", hint="Check the base URL and the model name.", status=200)
+        self._done = True
+        return [*deltas, *self.close()]
+
+    def _take(self, chunk: Chunk, payload: bytes) -> list[Delta]:
+        if chunk.error and bytes(chunk.error) not in ABSENT:
+            raise classify(200, {}, payload)
+        if not chunk.choices:
+            self._check_for_error(chunk, payload)
+        if chunk.usage:
+            self._note_usage(chunk.usage)
+        elif chunk.x_groq is not None:
+            self._note_usage(chunk.x_groq.usage)
+        deltas: list[Delta] = []
+        for choice in chunk.choices or ():
+            if self._choice is None:
+                self._choice = choice.index
+            if choice.index == self._choice or choice.index is None:
+                self._take_choice(choice, deltas)
+        return deltas
+
+    def _check_for_error(self, chunk: Chunk, payload: bytes) -> None:
+        """Some servers answer with a refusal of another shape, and status 200."""
+        if not chunk.usage and is_error(read_object(payload) or {}):
+            raise classify(200, {}, payload)
+
+    def _note_usage(self, usage: msgspec.Raw) -> None:
+        if (raw := bytes(usage)) not in ABSENT:
+            self._usage = raw
+
+    def _take_choice(self, choice: Choice, deltas: list[Delta]) -> None:
+        if choice.usage:
+            self._note_usage(choice.usage)
+        if choice.finish_reason and not self._finish:
+            self._finish = choice.finish_reason
+        said = choice.delta if choice.delta is not None else choice.message
+        if said is not None:
+            self._hear(said, deltas)
+
+    # What is said
+
+    def _hear(self, said: Said, deltas: list[Delta]) -> None:
+        self._hear_reasoning(said, deltas)
+        if said.content:
+            self._hear_text(said.content, deltas)
+        for field, text in said.pieces or ():
+            if field:
+                self._think(text, field, deltas)
+            else:
+                self._hear_text(text, deltas)
+        if said.refusal:
+            self._hear_text(said.refusal, deltas)
+        if said.tool_calls:
+            self._hear_calls(said.tool_calls, deltas)
+        if said.function_call is not None:
+            self._hear_calls([Fragment(index=0, function=said.function_call)], deltas)
+
+    def _hear_reasoning(self, said: Said, deltas: list[Delta]) -> None:
+        """Some servers say the same under two names: the first that holds anything counts."""
+        for field in self._reasoning_fields:
+            if text := getattr(said, field):
+                self._think(text, field, deltas)
+                break
+        else:
+            text = ""
+        if said.reasoning_details:
+            details = msgspec.json.decode(said.reasoning_details)
+            if isinstance(details, list):
+                self._details += details
+                if not text and (shown := "".join(map(_shown, details))):
+                    self._think(shown, "reasoning", deltas)
+
+    def _think(self, text: str, field: str, deltas: list[Delta]) -> None:
+        if not text:
+            return
+        if self._tags is not None:
+            deltas += self._flush_text()
+            self._tags = None
+        deltas.append(ThinkingDelta(text, field))
+
+    def _hear_text(self, text: str, deltas: list[Delta]) -> None:
+        if not self._has_spoken and text.strip():
+            self._has_spoken = True
+        if self._tags is None:
+            self._speak(text, deltas)
+            return
+        for piece in self._tags.feed(text):
+            if isinstance(piece, TextDelta):
+                self._speak(piece.text, deltas)
+            else:
+                deltas += self._unleaked() if piece.takes_text else ()
+                deltas.append(piece)
+
+    def _speak(self, text: str, deltas: list[Delta]) -> None:
+        if self._scanner is None:
+            deltas.append(TextDelta(text))
+            return
+        for piece in self._scanner.feed(text):
+            self._pass_on(piece, deltas)
+
+    def _pass_on(self, piece: str | Leaked, deltas: list[Delta]) -> None:
+        if self._behind_leak or isinstance(piece, Leaked):
+            self._behind_leak.append(piece)
+        else:
+            deltas.append(TextDelta(piece))
+
+    def _hear_calls(self, fragments: list[Fragment], deltas: list[Delta]) -> None:
+        if self._tags is not None or self._scanner is not None:
+            deltas += self._flush_text()
+            self._tags = self._scanner = None
+        deltas += self._calls.add(fragments)
+
+    # What was held back
+
+    def _flush_text(self) -> list[Delta]:
+        """What may have been the beginning of a tag or of a call was just text."""
+        deltas: list[Delta] = []
+        for piece in self._tags.expect_no_more() if self._tags is not None else ():
+            if isinstance(piece, TextDelta):
+                self._speak(piece.text, deltas)
+            else:
+                deltas.append(piece)
+        for rest in self._scanner.expect_no_more() if self._scanner is not None else ():
+            self._pass_on(rest, deltas)
+        return deltas
+
+    def _unleaked(self) -> list[Delta]:
+        """Calls written in what turned out to be reasoning are no calls."""
+        deltas: list[Delta] = []
+        for rest in self._scanner.expect_no_more() if self._scanner is not None else ():
+            self._pass_on(rest, deltas)
+        held, self._behind_leak = self._behind_leak, []
+        texts = [piece.raw if isinstance(piece, Leaked) else piece for piece in held]
+        return [*deltas, *(TextDelta(text) for text in texts)]
+
+    def _settle_leaks(self) -> list[Delta]:
+        """Beside a real call what looks like one is text, or the same call twice."""
+        held, self._behind_leak = self._behind_leak, []
+        native = len(self._calls)
+        deltas: list[Delta] = []
+        for piece in held:
+            if isinstance(piece, str):
+                deltas.append(TextDelta(piece))
+            elif not native:
+                self._calls.add_written(piece.tool, piece.arguments, deltas)
+            elif not self._calls.has(piece.tool, piece.arguments):
+                deltas.append(TextDelta(piece.raw))
+        return deltas
+
+    # How it ended
+
+    def _judge_finish(self) -> FinishReason:
+        if not self._finish:
+            return self._judge_silence()
+        reason = neutral_finish(self._finish)
+        if reason == "error":
+            raise Unavailable(f'The provider broke the answer off: "{self._finish}".', code=self._finish, status=200)
+        if reason == "overflow":
+            raise ContextOverflow("The conversation no longer fits the model's window.", code=self._finish, status=200)
+        return "tool_calls" if reason == "stop" and self._calls else reason
+
+    def _judge_silence(self) -> FinishReason:
+        """Without a finish reason only `[DONE]` behind something complete ends an answer."""
+        if self._done and self._calls and self._calls.are_whole():
+            return "tool_calls"
+        if self._done and self._has_spoken and not self._calls:
+            return "stop"
+        raise self._ended_early()
+
+    def _ended_early(self) -> ProviderError:
+        skipped = f"; {self._chunks.skipped} events were no JSON" if self._chunks.skipped else ""
+        return Unavailable(f"The stream ended early: the provider closed it before the answer was complete{skipped}.")
+
+
+def _shown(detail: object) -> str:
+    if not isinstance(detail, dict):
+        return ""
+    text = detail.get("text") or detail.get("summary")
+    return text if isinstance(text, str) else ""

@@ -1,0 +1,308 @@
+"""What a provider's refusal means: one classifier for every status, body and error event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from wolo.errors import (
+    AuthError,
+    BadAnswer,
+    BadRequest,
+    ContentRefused,
+    ContextOverflow,
+    ProviderError,
+    QuotaExhausted,
+    RateLimited,
+    Unavailable,
+)
+from wolo.formats.glm_codes import GLM_CODES, TEMPORARY_QUOTAS
+from wolo.formats.loose_json import read_object
+from wolo.formats.page_text import page_text
+from wolo.formats.waits import LONGEST_WAIT_S, read_delay_s, read_reset, until
+
+Kind = type[ProviderError]
+
+OVERFLOW = (
+    r"context_length_exceeded|prompt is too long|exceeds? the (?:model'?s )?context (?:window|length)|maximum context length|"
+    r"input token count .*exceeds the maximum|maximum prompt length is|reduce the length of the (?:messages|prompt|input)|"
+    r"exceeds the available context size|greater than the context length|exceeded model token limit|"
+    r"too large for model with \d+ maximum context|context window exceeds limit|exceeds the limit of \d+|"
+    r"context (?:window|length|size|limit)\D{0,30}(?:exceed|overflow|too (?:long|large|small))|"
+    r"(?:input|prompt|conversation|messages?) (?:is|are) too (?:long|large)|too many (?:input )?tokens|"
+    r"(?:input|prompt) (?:length )?exceeds|no user query found in messages"
+)
+QUOTA = (
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing|credit balance|out of credits|no balance|quota[_ ]exceeded|"
+    r"exceeded your (?:current )?quota|payment required|余额|arrears"
+)
+REFUSED = (
+    r"content[_ ]?(?:filter|policy|management)|responsibleaipolicy|sensitive (?:content|word)|safety (?:system|filter)|"
+    r"flagged|moderation|data_inspection_failed|不安全|敏感"
+)
+AUTH = r"authentication|unauthorized|(?:invalid|incorrect|missing|expired|no) (?:api[ _-]?)?(?:key|token)"
+CROWDED = r"rate[_ -]?limit|too many requests|throttl|concurrency|resource_exhausted"
+BROKEN = r"overloaded|server_error|internal|unavailable|timed? ?out|temporar|try again|upstream|bad gateway|capacity"
+INVALID = r"invalid_request|invalid_parameter|bad_request|validation|unsupported|not[_ ]supported|not_found|does not exist"
+UNKNOWN_MODEL = r"model\S* .{0,80}(?:not found|not exist|does not exist|unknown)|model_not_found|no such model"
+REASONING_WITH_TOOLS = r"function tools with reasoning_effort are not supported"
+
+OPTIONAL_FIELDS = (
+    *("stream_options", "parallel_tool_calls", "tool_stream", "tool_choice", "chat_template_kwargs", "enable_thinking"),
+    *(
+        "thinking_budget",
+        "reasoning_effort",
+        "reasoning_content",
+        "reasoning_details",
+        "response_format",
+        "max_completion_tokens",
+    ),
+    *("max_tokens", "do_sample", "temperature", "top_p", "thinking", "reasoning", "stop", "developer"),
+)
+"""What we may add to a request and can leave out again; longer names first."""
+
+SECRETS = r"(?i:bearer)\s+\S+|\bsk-[\w*-]{6,}|\b[0-9a-f]{32}\.\w{16}\b"
+MAX_MESSAGE_CHARACTERS = 600
+
+
+class Refusal(NamedTuple):
+    """What the server said, taken out of whatever it wrapped it in."""
+
+    status: int
+    message: str
+    code: str
+    words: str
+    """Everything in which a known wording may stand: message, code, type and the rest of the error object."""
+    param: str
+    body: Mapping[str, Any]
+    is_page: bool = False
+
+
+def classify(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes | str | Mapping[str, Any],
+    *,
+    provider_hint: str = "",
+    secret: str = "",
+    now_s: float | None = None,
+) -> ProviderError:
+    """Never raises. `headers` have lower-case names; `now_s` replaces the clock; `secret` is taken out of the message."""
+    refusal = _understand(status, body)
+    kind, retryable = _judge(refusal)
+    delay_s = read_delay_s(headers, refusal.body, refusal.message, now_s)
+    is_glm = refusal.code in GLM_CODES
+    reset = read_reset(refusal.message, beijing=is_glm, now_s=now_s)
+    if reset is not None and delay_s is None and retryable:
+        delay_s = reset.seconds if reset.seconds > 0 else None
+    details: dict[str, Any] = {
+        "hint": _hint(kind, refusal, provider_hint),
+        "status": status or None,
+        "code": refusal.code or None,
+        "delay_s": delay_s,
+        "resets_at": reset.instant if reset is not None else None,
+    }
+    message = _without_secrets(_message(refusal), secret)
+    if retryable and delay_s is not None and delay_s > LONGEST_WAIT_S:
+        details["resets_at"] = details["resets_at"] or until(delay_s, now_s)
+        return QuotaExhausted(message, temporary=True, **details)
+    if kind is QuotaExhausted:
+        has_end = details["resets_at"] is not None or refusal.code in TEMPORARY_QUOTAS
+        return QuotaExhausted(message, temporary=has_end, **details)
+    if kind is BadRequest:
+        details["field"] = _named_field(refusal)
+    error = kind(message, **details)
+    return _obeying(error, headers, retryable)
+
+
+def is_error(body: Mapping[str, Any]) -> bool:
+    """Whether an object that is no part of an answer is a refusal."""
+    if (
+        body.get("error")
+        or body.get("errors")
+        or body.get("detail")
+        or body.get("object") == "error"
+        or body.get("type") == "error"
+    ):
+        return True
+    return body.get("success") is False or ("code" in body and bool(body.get("message") or body.get("msg")))
+
+
+# Understanding
+
+
+def _understand(status: int, body: bytes | str | Mapping[str, Any]) -> Refusal:
+    if isinstance(body, Mapping):
+        document: Mapping[str, Any] | None = body
+        text = ""
+    else:
+        data = body.encode("utf-8", "replace") if isinstance(body, str) else body
+        document = read_object(data)
+        text = data.decode("utf-8", "replace").strip()
+    if document is None:
+        page = page_text(text)
+        return Refusal(status, page or text, "", text[:2000], "", {}, is_page=page is not None)
+    error = _innermost(document)
+    message = _first_text(error, "message", "msg", "detail", "error", "error_msg", "error_message", "title")
+    raw = error.get("metadata", {}).get("raw") if isinstance(error.get("metadata"), Mapping) else None
+    if isinstance(raw, str) and raw not in message:
+        message = f"{message}: {raw}" if message else raw
+    code, message = _code(error, message)
+    words = " ".join([message, code, *(str(error[name]) for name in ("type", "status", "param") if error.get(name))])
+    return Refusal(_status(status, code), message, code, words, str(error.get("param") or ""), document)
+
+
+def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The error object itself, however deep it is wrapped; a bare text becomes one."""
+    error: Mapping[str, Any] = document
+    for _ in range(5):
+        inner = next((error[name] for name in ("error", "errors", "detail") if error.get(name)), None)
+        if isinstance(inner, list):
+            inner = inner[0] if inner else None
+        if isinstance(inner, Mapping):
+            error = {**{name: value for name, value in error.items() if name not in ("error", "errors", "detail")}, **inner}
+        elif isinstance(inner, str):
+            return {**error, "message": error.get("message") or inner}
+        else:
+            break
+    return error
+
+
+def _first_text(error: Mapping[str, Any], *names: str) -> str:
+    return next((value for name in names if isinstance(value := error.get(name), str) and value), "")
+
+
+def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
+    """The provider's own code as text. GLM's Anthropic endpoint writes it into the message: `[1313][message][request id]`."""
+    wrapped = re.match(r"\[(\d{3,4})\]\[(.*?)\](?:\[|$)", message, re.DOTALL)
+    if wrapped:
+        return wrapped[1], wrapped[2]
+    code = next((error[name] for name in ("code", "error_code", "type") if error.get(name) not in (None, "", 0)), "")
+    if isinstance(code, float) and code.is_integer():
+        code = int(code)
+    return (str(code).strip() if isinstance(code, str | int) and not isinstance(code, bool) else ""), message
+
+
+def _status(status: int, code: str) -> int:
+    """Behind status 200 the code may be the status that was meant."""
+    return int(code) if status in (0, 200) and re.fullmatch(r"[45]\d\d", code) else status
+
+
+# Judging
+
+
+def _judge(refusal: Refusal) -> tuple[Kind, bool]:
+    """The kind, and whether another try can help."""
+    if refusal.code in GLM_CODES:
+        return GLM_CODES[refusal.code]
+    kind = _by_words(refusal) or _by_status(refusal)
+    return kind, kind.retryable
+
+
+def _by_words(refusal: Refusal) -> Kind | None:
+    status, words = refusal.status, refusal.words
+    may_overflow = status in (0, 200, 400, 413, 422, 500)
+    if may_overflow and not refusal.is_page and _says(OVERFLOW, words):
+        return ContextOverflow
+    if status in (400, 413) and not words.strip():
+        return ContextOverflow
+    if status == 402 or (status in (0, 200, 400, 403, 429) and _says(QUOTA, words)):
+        return RateLimited if _says_when(refusal) else QuotaExhausted
+    if not refusal.is_page and _says(REFUSED, words):
+        return ContentRefused
+    return None
+
+
+def _says_when(refusal: Refusal) -> bool:
+    """A quota that is free again in a moment is a rate limit in other words (Gemini)."""
+    return refusal.status == 429 and read_delay_s({}, refusal.body, refusal.message, None) is not None
+
+
+def _says(pattern: str, words: str) -> bool:
+    """Compiled on first use: most runs never meet a refusal."""
+    return re.search(pattern, words, re.IGNORECASE) is not None
+
+
+def _by_status(refusal: Refusal) -> Kind:
+    status = refusal.status
+    if status in (401, 403, 407, 434):
+        return AuthError
+    if status == 413:
+        return ContextOverflow
+    if status == 429:
+        return RateLimited
+    if status in (408, 409, 425) or status >= 500:
+        return Unavailable
+    if status >= 300:
+        return BadRequest
+    if refusal.is_page or not refusal.body:
+        return BadAnswer
+    return _by_words_alone(refusal.words)
+
+
+def _by_words_alone(words: str) -> Kind:
+    """An error inside an answer with status 200; what cannot be told is taken for the server's trouble, not ours."""
+    table: tuple[tuple[str, Kind], ...] = (
+        (AUTH, AuthError),
+        (CROWDED, RateLimited),
+        (BROKEN, Unavailable),
+        (INVALID, BadRequest),
+    )
+    return next((kind for pattern, kind in table if _says(pattern, words)), Unavailable)
+
+
+def _named_field(refusal: Refusal) -> str | None:
+    """The optional field that the refusal is about, if it names one."""
+    if refusal.status not in (0, 200, 400, 422) or _says(REASONING_WITH_TOOLS, refusal.message):
+        return None
+    named = refusal.param.rpartition(".")[2] or refusal.param
+    if named in OPTIONAL_FIELDS:
+        return named
+    return next((field for field in OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", refusal.message)), None)
+
+
+def _obeying(error: ProviderError, headers: Mapping[str, str], retryable: bool) -> ProviderError:
+    """The server's own word on whether to try again counts more than ours."""
+    said = headers.get("x-should-retry", "").strip().lower()
+    error.retryable = {"true": True, "false": False}.get(said, retryable)
+    return error
+
+
+# Words for people
+
+
+def _message(refusal: Refusal) -> str:
+    printable = "".join(char if char.isprintable() else " " for char in refusal.message)
+    text = " ".join(printable.split())
+    if len(text) > MAX_MESSAGE_CHARACTERS:
+        text = text[:MAX_MESSAGE_CHARACTERS] + "…"
+    if refusal.is_page:
+        return f"The server answered with a web page (HTTP {refusal.status}): {text[:200] or 'an empty one'}"
+    if text:
+        return text
+    return f"The provider refused the request without a reason (HTTP {refusal.status})."
+
+
+def _without_secrets(text: str, secret: str) -> str:
+    if secret:
+        text = text.replace(secret, "[key]")
+    return re.sub(SECRETS, "[key]", text)
+
+
+def _hint(kind: Kind, refusal: Refusal, provider_hint: str) -> str:
+    if refusal.code == "1113":
+        return "Charge the account; a Coding Plan key works on the coding endpoint only (provider zai-coding)."
+    if refusal.code == "1311":
+        return "Choose a model that the plan includes."
+    if _says(REASONING_WITH_TOOLS, refusal.message):
+        return "Turn thinking off for this model; here it does not go together with tools."
+    if kind is AuthError:
+        return provider_hint or "Check the API key and whether it belongs to this provider."
+    if _says(UNKNOWN_MODEL, refusal.words) or refusal.code in ("1211", "model_not_found"):
+        return "`wolo models list` shows the models; the name must be the server's own."
+    if refusal.status in (404, 405) or refusal.is_page:
+        return "Check the base URL: it ends where the API's own path begins, mostly in /v1."
+    if "does not support tools" in refusal.message:
+        return "Choose a model that can call tools."
+    return ""

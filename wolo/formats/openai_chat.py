@@ -1,0 +1,180 @@
+"""Chat Completions: what OpenAI began and nearly every other server speaks, each with quirks that a dialect names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from wolo.formats.chat_messages import Laid, Layout, split_system
+from wolo.formats.chat_stream import ChatDecoder
+from wolo.formats.dialect import Dialect
+from wolo.formats.failures import classify
+from wolo.formats.format import Request, ToolSpec
+from wolo.formats.schema import bend
+from wolo.formats.thinking import thinking_fields
+from wolo.formats.tool_names import to_wire
+from wolo.messages.deltas import Delta
+from wolo.messages.message import Message, Producer
+
+__all__ = ["Dialect", "OpenAIChat", "to_llm_messages"]
+
+_encode = msgspec.json.Encoder().encode
+
+MESSAGE_FIELDS = frozenset(
+    {"reasoning_content", "reasoning", "reasoning_text", "reasoning_details", "thinking", "developer", "role"}
+)
+"""Refused fields that concern the messages and not the body."""
+
+
+def to_llm_messages(
+    messages: Sequence[Message], *, system: str | None = None, display_name: str = "Wolo"
+) -> list[dict[str, Any]]:
+    """The whole way from our messages to theirs: what must not be sent is left out, calls and results are paired.
+
+    A conversation without a system message of its own opens with `system`; the prompt's text is handed in from above, so
+    without it nothing is put there. The word "Wolo" in it becomes `display_name`.
+    """
+    layout = Layout(Dialect(), None)
+    prompt, rest = split_system(tuple(messages), system or "")
+    renamed = re.sub(r"\bWolo\b", lambda _: display_name, prompt)
+    return [*layout.open_with(renamed), *(item for message in rest for item in layout.add(message).items)]
+
+
+class OpenAIChat:
+    """Remembers the bytes of what it has encoded: a conversation that grew by one message costs one message."""
+
+    name = "openai-chat"
+
+    def __init__(self, dialect: Dialect, *, provider_hint: str = "") -> None:
+        """`provider_hint` is what a person may do when the key is refused."""
+        self._dialect = dialect
+        self._hint = provider_hint
+        self._messages = _EncodedMessages(dialect)
+        self._tools: tuple[ToolSpec, ...] = ()
+        self._encoded_tools = b""
+
+    def path(self, model: str) -> str:
+        return "/chat/completions"
+
+    def encode(self, request: Request) -> bytes:
+        """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
+        head = {"model": request.model}
+        body = [_encode(head)[:-1], b',"messages":', self._messages.encode(request)]
+        if request.tools:
+            body += [b',"tools":', self._tools_of(request)]
+        return b"".join([*body, b",", _encode(self._options(request))[1:]])
+
+    def decoder(self, request: Request) -> ChatDecoder:
+        return ChatDecoder(self._dialect, [tool.name for tool in request.tools])
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        """Calls in it are those of the tools that were encoded last."""
+        return ChatDecoder(self._dialect, [tool.name for tool in self._tools]).read_whole(body)
+
+    def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
+        return classify(status, headers, body, provider_hint=self._hint)
+
+    def _tools_of(self, request: Request) -> bytes:
+        if not _are_same(request.tools, self._tools):
+            self._tools = request.tools
+            self._encoded_tools = _encode(list(self._offered(request.tools)))
+        return self._encoded_tools
+
+    def _offered(self, tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+        by_name = {tool.name: tool for tool in reversed(tools)}
+        return [self._function(tool) for tool in tools if by_name[tool.name] is tool]
+
+    def _function(self, tool: ToolSpec) -> dict[str, Any]:
+        function = {
+            "name": to_wire(tool.name, self._dialect.reserved_tool_names),
+            "description": tool.description,
+            "parameters": bend(tool.parameters, null_types=self._dialect.schema_null_types),
+        }
+        return {"type": "function", "function": {**function, "strict": False} if self._dialect.strict_field else function}
+
+    def _options(self, request: Request) -> dict[str, Any]:
+        dialect = self._dialect
+        options: dict[str, Any] = {"stream": True}
+        if dialect.usage_option:
+            options["stream_options"] = {"include_usage": True}
+        if request.tools:
+            options |= {"tool_choice": "auto"} if "auto" in dialect.tool_choice_levels else {}
+            options |= {"parallel_tool_calls": True} if dialect.parallel_flag else {}
+            options |= {"tool_stream": True} if dialect.tool_stream else {}
+        options |= thinking_fields(dialect, request.model, request.thinking)
+        options |= self._sampling(request)
+        if request.stop:
+            options["stop"] = list(request.stop)
+        if request.json_schema is not None and dialect.response_format != "none":
+            options["response_format"] = self._response_format(request.json_schema)
+        kept = {name: value for name, value in options.items() if name not in request.dropped_fields or name == "stream"}
+        return kept | self._limit(request)
+
+    def _sampling(self, request: Request) -> dict[str, Any]:
+        set_by_user = {"temperature": request.temperature, "top_p": request.top_p}
+        sampling: dict[str, Any] = {k: v for k, v in set_by_user.items() if v is not None and math.isfinite(v)}
+        match self._dialect.sampling:
+            case "fixed":
+                return {}
+            case "glm":
+                clamped: dict[str, Any] = {name: min(max(value, 0.01), 1.0) for name, value in sampling.items()}
+                return clamped | ({"do_sample": False} if sampling.get("temperature", 1.0) <= 0 else {})
+            case _:
+                return sampling
+
+    def _limit(self, request: Request) -> dict[str, int]:
+        """A server that refuses one name for the limit knows the other."""
+        first = self._dialect.max_tokens_field
+        other = "max_completion_tokens" if first == "max_tokens" else "max_tokens"
+        name = next((field for field in (first, other) if field not in request.dropped_fields), None)
+        return {name: request.max_tokens} if name and request.max_tokens is not None else {}
+
+    def _response_format(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        if self._dialect.response_format == "json_object":
+            return {"type": "json_object"}
+        return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+class _EncodedMessages:
+    """The bytes of each message of one conversation, kept as long as the history only grows at its end."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._for: tuple[Producer, frozenset[str], str] | None = None
+        self._layout = Layout(dialect, None)
+        self._opening = b""
+        self._kept: list[tuple[Message, Laid, bytes]] = []
+
+    def encode(self, request: Request) -> bytes:
+        system, messages = split_system(request.messages, request.system)
+        self._begin_anew_if_changed(request, system)
+        same = next((at for at, (kept, now) in enumerate(zip(self._kept, messages, strict=False)) if kept[0] is not now), None)
+        keep = min(len(self._kept), len(messages)) if same is None else same
+        while len(self._kept) > keep:
+            self._layout.take_back(self._kept.pop()[1])
+        for message in messages[keep:]:
+            laid = self._layout.add(message)
+            self._kept.append((message, laid, _joined(laid.items)))
+        fragments = [self._opening, *(each[2] for each in self._kept), _joined(self._layout.close())]
+        return b"[" + b",".join(filter(None, fragments)) + b"]"
+
+    def _begin_anew_if_changed(self, request: Request, system: str) -> None:
+        withheld = request.dropped_fields & MESSAGE_FIELDS
+        wanted = (request.producer, withheld, system)
+        if wanted != self._for:
+            self._for = wanted
+            self._layout = Layout(self._dialect, request.producer, withheld)
+            self._opening = _joined(self._layout.open_with(system))
+            self._kept = []
+
+
+def _joined(items: Sequence[Mapping[str, Any]]) -> bytes:
+    return _encode(items)[1:-1]
+
+
+def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

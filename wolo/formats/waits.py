@@ -1,0 +1,104 @@
+"""How long a provider asks us to wait, in the many ways it may say so."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+LONGEST_WAIT_S = 120.0
+"""Nobody waits longer in front of a terminal: a person is told when to come back."""
+LONGEST_BELIEVED_S = 366 * 86400.0
+
+_RESET = r"reset(?:s|ting)?\s+(?:at|on|after)\s+(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?)\s*(Z|UTC|[+-]\d\d:?\d\d)?"
+_AGAIN_IN = r"(?:try again|retry|wait)\D{0,20}?\b(?:in|after|for)\s+((?:\d+(?:\.\d+)?\s*(?:ms|[hms])[a-z]*\s*)+)"
+_SPAN = r"(\d+(?:\.\d+)?)\s*(ms|[hms])"
+_HTTP_DATE = r"(\d{1,2})[ -]([A-Z][a-z]{2})[ -](\d{2,4}) (\d\d):(\d\d):(\d\d)"
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+class Reset(NamedTuple):
+    instant: str
+    """ISO 8601 with offset."""
+    seconds: float
+    """From now on."""
+
+
+def read_delay_s(headers: Mapping[str, str], body: Mapping[str, Any], message: str, now_s: float | None) -> float | None:
+    """The first of these that is a positive number of seconds; what is negative, zero or no number was not said."""
+    for found in _delays_s(headers, body, message, time.time() if now_s is None else now_s):
+        if found is not None and math.isfinite(found) and found > 0:
+            return min(found, LONGEST_BELIEVED_S)
+    return None
+
+
+def read_reset(message: str, *, beijing: bool, now_s: float | None) -> Reset | None:
+    """When a limit ends, if the message states it. GLM's clock stands in Beijing and does not say so."""
+    found = re.search(_RESET, message, re.IGNORECASE)
+    if found is None:
+        return None
+    try:
+        stated = datetime.fromisoformat(found[1].replace(" ", "T"))
+    except ValueError:
+        return None
+    zone = _zone(found[2]) if found[2] else timezone(timedelta(hours=8)) if beijing else UTC
+    instant = stated.replace(tzinfo=zone)
+    seconds = instant.timestamp() - (time.time() if now_s is None else now_s)
+    return Reset(instant.isoformat(timespec="seconds"), seconds)
+
+
+def until(delay_s: float, now_s: float | None) -> str:
+    instant = (time.time() if now_s is None else now_s) + delay_s
+    return datetime.fromtimestamp(instant, UTC).isoformat(timespec="seconds")
+
+
+def _delays_s(headers: Mapping[str, str], body: Mapping[str, Any], message: str, now_s: float) -> Iterator[float | None]:
+    after = headers.get("retry-after", "").strip()
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    yield None if milliseconds is None else milliseconds / 1000
+    yield _number(after)
+    yield _seconds_to(after, now_s)
+    yield _google_delay_s(body)
+    if again := re.search(_AGAIN_IN, message, re.IGNORECASE):
+        yield sum(float(number) * _UNITS_S[unit.lower()] for number, unit in re.findall(_SPAN, again[1], re.IGNORECASE))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _seconds_to(http_date: str, now_s: float) -> float | None:
+    found = re.search(_HTTP_DATE, http_date)
+    if found is None or found[2] not in _MONTHS:
+        return None
+    day, year, hour, minute, second = (int(found[at]) for at in (1, 3, 4, 5, 6))
+    try:
+        instant = datetime(year if year > 99 else 2000 + year, _MONTHS.index(found[2]) + 1, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None
+    return instant.timestamp() - now_s
+
+
+def _google_delay_s(body: Mapping[str, Any]) -> float | None:
+    """`error.details[].retryDelay`, such as "34.4s"."""
+    error = body.get("error")
+    details = error.get("details") if isinstance(error, Mapping) else None
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, Mapping) else None
+        if isinstance(delay, str):
+            return _number(delay.removesuffix("s"))
+    return None
+
+
+def _zone(written: str) -> timezone:
+    if written.upper() in ("Z", "UTC"):
+        return UTC
+    sign = -1 if written[0] == "-" else 1
+    return timezone(sign * timedelta(hours=int(written[1:3]), minutes=int(written[-2:])))
