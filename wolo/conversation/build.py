@@ -67,7 +67,13 @@ async def open_conversation(opening: Opening) -> Conversation:
             store.close()
         raise
     return _tie(
-        opening, config, choice, kept, workspace, mode, (*config.notices, mode_notice, *kept.notices, *_moved(session, cwd))
+        opening,
+        config,
+        choice,
+        kept,
+        workspace,
+        mode,
+        (*config.notices, *_said_once(places, mode_notice), *kept.notices, *_moved(session, cwd)),
     )
 
 
@@ -303,6 +309,19 @@ def _check_following(config: Config, following: Opening) -> None:
 
 
 # The command line
+
+
+def _said_once(places: Places, notice: str) -> tuple[str, ...]:
+    """A notice that a person needs to read once, not every day."""
+    told = places.state / "told-no-sandbox"
+    if not notice or told.exists():
+        return ()
+    try:
+        places.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        told.touch(mode=0o600)
+    except OSError:
+        pass  # then it is said again
+    return (notice,)
 
 
 def _check_sandbox(config: Config) -> None:

@@ -185,6 +185,12 @@ class Store:
             _require(connection, session_id)
             return blobs.keep(self._blobs, connection, session_id, data, blobs.suffix(name))
 
+    def check(self) -> str:
+        """"ok", or the first thing that SQLite finds wrong with the database."""
+        with self._database.reading() as connection:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            return str(verdict)
+
     def checkpoint(self) -> None:
         """Housekeeping for the end of a turn; nothing is lost without it."""
         self._database.checkpoint()

@@ -1,0 +1,46 @@
+"""`wolo config`: every setting with where it comes from, and where the files are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from wolo.cli.sessions import AsJson, print_json
+
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
+
+
+@app.command("show")
+def show(as_json: AsJson = False) -> None:
+    """Every setting, its value and who set it."""
+    from wolo.config import layers
+    from wolo.places import find_places
+
+    rows: list[tuple[str, Any, str]] = list(layers.rows(layers.load(find_places())))
+    if as_json:
+        print_json([{"key": key, "value": value, "source": source} for key, value, source in rows])
+        return
+    for key, value, source in rows:
+        print(f"{key:<28} {value!s:<32} {source}")
+
+
+@app.command("path")
+def path(as_json: AsJson = False) -> None:
+    """Where settings, sessions, cache and state lie."""
+    from wolo.places import find_places
+
+    places = find_places()
+    found = {
+        "settings": places.config / "config.toml",
+        "rules": places.config / "permissions.toml",
+        "instructions": places.config / "AGENTS.md",
+        "sessions": places.data / "wolo.db",
+        "cache": places.cache,
+        "state": places.state,
+    }
+    if as_json:
+        print_json({name: str(where) for name, where in found.items()})
+        return
+    for name, where in found.items():
+        print(f"{name:<13} {where}")
