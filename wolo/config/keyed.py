@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
@@ -79,8 +80,8 @@ def dotted(key: Key) -> str:
 
 def values(settings: Struct, start: Key = ()) -> Iterator[tuple[Key, Any]]:
     """Every single setting and its value, in the order of the schema."""
-    for each in fields(settings):
-        key, value = (*start, each.encode_name), getattr(settings, each.name)
+    for name in _types(type(settings)):
+        key, value = (*start, name), getattr(settings, name)
         if isinstance(value, Struct):
             yield from values(value, key)
         elif isinstance(value, Mapping) and any(isinstance(inner, Struct) for inner in value.values()):
@@ -98,7 +99,18 @@ def build(found: Iterable[Leaf]) -> Settings:
         for name in key[:-1]:
             table = table.setdefault(name, {})
         table[key[-1]] = value
-    return msgspec.convert(data, Settings)
+    settings = _built(data, Settings)
+    assert isinstance(settings, Settings)
+    return settings
+
+
+def _built(data: Mapping[str, Any], kind: Any) -> Any:
+    """The leaves are of the right type: constructing takes a third of the time that converting all would."""
+    made = {}
+    for name, value in data.items():
+        child = _child(kind, name)
+        made[name] = _built(value, child) if _is_group(child) else value
+    return kind(**made) if isinstance(kind, type) and issubclass(kind, Struct) else made
 
 
 def _walk(data: Mapping[str, Any], kind: Any, key: Key, place: Place, *, is_text: bool) -> Iterator[Leaf]:
@@ -119,8 +131,13 @@ def _walk(data: Mapping[str, Any], kind: Any, key: Key, place: Place, *, is_text
 def _child(kind: Any, name: str) -> Any:
     """The type of what stands under `name`; None when nothing may."""
     if isinstance(kind, type) and issubclass(kind, Struct):
-        return next((each.type for each in fields(kind) if each.encode_name == name), None)
+        return _types(kind).get(name)
     return get_args(kind)[1]
+
+
+@cache
+def _types(kind: type[Struct]) -> dict[str, Any]:
+    return {each.encode_name: each.type for each in fields(kind)}
 
 
 def _is_group(kind: Any) -> bool:
@@ -128,7 +145,7 @@ def _is_group(kind: Any) -> bool:
 
 
 def _names(kind: Any) -> list[str]:
-    return [each.encode_name for each in fields(kind)] if isinstance(kind, type) and issubclass(kind, Struct) else ["NAME"]
+    return list(_types(kind)) if isinstance(kind, type) and issubclass(kind, Struct) else ["NAME"]
 
 
 def _convert(value: Any, kind: Any, key: Key, place: Place, *, is_text: bool) -> Any:
@@ -192,8 +209,8 @@ def _nearest(key: Key, kind: Any) -> str:
 
 
 def _all_keys(kind: type[Struct], start: Key) -> Iterator[Key]:
-    for each in fields(kind):
-        key = (*start, each.encode_name)
+    for name, child in _types(kind).items():
+        key = (*start, name)
         yield key
-        if isinstance(each.type, type) and issubclass(each.type, Struct):
-            yield from _all_keys(each.type, key)
+        if isinstance(child, type) and issubclass(child, Struct):
+            yield from _all_keys(child, key)

@@ -9,7 +9,6 @@ Every part of a call is judged on its own and the strictest verdict wins. For on
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from wolo.guard import protected
 from wolo.guard.grants import Grants, fingerprint
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.modes import Mode
+from wolo.guard.naming import TooManyFiles, named_paths, spelled
 from wolo.guard.patterns import Ground, read_host
 from wolo.guard.rulebook import Paths, Rulebook, Subject, Target
 from wolo.guard.rules import Decision, Rule, RuleTool, Verdict, parse_rule
@@ -52,7 +52,7 @@ class Judge:
         self._start = os.path.realpath(cwd or workspace_root)
         self._home = str(home or Path.home())
         self._own = [os.path.realpath(path) for path in own_places]
-        self._own_texts = _textual(own_places, self._home)
+        self._own_spelled = spelled(own_places, self._home)
         self._free_reads = [os.path.realpath(path) for path in free_reads]
         self._ground = Ground(self._roots[0], os.path.realpath(self._home), fold_case=sys.platform == "darwin")
         self._book = Rulebook(rules, self._ground)
@@ -60,12 +60,9 @@ class Judge:
 
     def judge(self, tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any] | None = None) -> Verdict:
         """Without intents a call has no effects and is allowed."""
-        verdict = Verdict("allow", "It changes nothing.")
-        for intent in intents:
-            one = self._judge_one(intent)
-            if _RANK[one.decision] > _RANK[verdict.decision] or verdict.source == "built-in":
-                verdict = one
-        if not self.grants or verdict.decision == "deny":
+        verdicts = [self._judge_one(intent) for intent in intents] or [Verdict("allow", "It changes nothing.")]
+        verdict = max(verdicts, key=lambda each: _RANK[each.decision])
+        if not self.grants or verdict.decision != "ask":
             return verdict
         return self._as_answered(fingerprint(tool_name, intents, arguments or {}), verdict)
 
@@ -103,12 +100,12 @@ class Judge:
         if refusal is not None:
             said = f": {refusal}" if refusal else "."
             return Verdict("deny", f"A person has already said no to this exact call{said}", source="session")
-        if verdict.decision == "ask" and self.grants.allows(call):
+        if self.grants.allows(call):
             return Verdict("allow", "A person allowed this exact call for the session.", source="session")
         return verdict
 
     def _judge_one(self, intent: Intent, extra: Rulebook | None = None) -> Verdict:
-        """`extra` holds rules to be tried out as if a person had granted them."""
+        """`extra` holds allow rules to be tried out."""
         if self._granted.rules != self.grants.rules:
             self._granted = Rulebook(self.grants.rules, self._ground)
         match intent:
@@ -124,35 +121,40 @@ class Judge:
                 return self._judge_call(intent, extra)
 
     def _judge_read(self, intent: ReadIntent, extra: Rulebook | None) -> Verdict:
-        real = str(intent.path)
-        is_free = self._is_below(real, self._free_reads)
+        paths = self._paths(intent)
+        is_free = self._is_below(paths.real, self._free_reads)
         default = "allow" if is_free or self._is_inside(intent) else self.mode.read_outside
-        verdict = self._weigh("read", self._paths(intent), default, self._about("Reading", intent), extra)
+        verdict = self._weigh("read", paths, default, self._about("Reading", intent), extra)
         if verdict.decision != "allow" or _names_secret(verdict):
             return verdict
-        if self._is_below(real, self._own) and not is_free:
-            return Verdict("ask", f"{self._shown(intent)} belongs to wolo itself.")
-        if protected.is_secret(real):
-            return Verdict("ask", f"{self._shown(intent)} may hold secrets.")
+        if self._is_below(paths.real, self._own) and not is_free:
+            return Verdict("ask", f"{self._shown(intent)} belongs to wolo itself, so this needs an approval.")
+        if any(map(protected.is_secret, {*paths})):
+            return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
         return verdict
 
     def _judge_write(self, intent: WriteIntent, extra: Rulebook | None) -> Verdict:
-        real = str(intent.path)
-        if self._is_below(real, self._own):
+        paths = self._paths(intent)
+        if self._is_below(paths.real, self._own):
             return Verdict("deny", f"{self._shown(intent)} belongs to wolo itself and is not written in any mode.")
         default = self.mode.write if self._is_inside(intent) else self.mode.write_outside
-        verdict = self._weigh("write", self._paths(intent), default, self._about("Writing", intent), extra)
+        verdict = self._weigh("write", paths, default, self._about("Writing", intent), extra)
         if verdict.decision != "allow":
             return verdict
-        if protected.runs_code(real):
-            return Verdict("ask", f"{self._shown(intent)} is a protected name: what is written there may run.")
-        if protected.is_secret(real) and not self.mode.trusts_commands and not _names_secret(verdict):
-            return Verdict("ask", f"{self._shown(intent)} may hold secrets.")
+        if any(map(protected.runs_code, {*paths})):
+            return Verdict(
+                "ask", f"{self._shown(intent)} is a protected name, what is written there may run, so this needs an approval."
+            )
+        if any(map(protected.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
+            return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
         return verdict
 
     def _judge_run(self, intent: RunIntent, extra: Rulebook | None) -> Verdict:
         command = read_command(intent.command, intent.cwd)
-        named = _named_paths(command)
+        try:
+            named, unknown = named_paths(command), ""
+        except TooManyFiles:
+            named, unknown = [], "The command's wildcards may name any file."
         if self._names_own(command, named):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
         verdict = self._weigh("shell", command, self.mode.shell, "This command", extra)
@@ -161,7 +163,7 @@ class Judge:
                 return Verdict("deny", "The command is too long or holds invisible characters, and some commands are denied.")
             if self.mode.trusts_commands:
                 return Verdict("deny", "Some commands are denied, so this one must be plain words: write it plainly.")
-        if verdict.decision == "allow" and (concern := self._concern(command, named)):
+        if verdict.decision == "allow" and (concern := self._concern(command, named, unknown)):
             return Verdict("ask", concern)
         return verdict
 
@@ -171,7 +173,7 @@ class Judge:
             return Verdict("deny", "Only http and https addresses without a user name can be fetched.")
         verdict = self._weigh("fetch", host, self.mode.fetch, f"Fetching from {host.name}", extra)
         if verdict.decision == "allow" and len(host.query) > LONG_QUERY:
-            return Verdict("ask", f"The address carries {len(host.query)} characters of query to {host.name}.")
+            return Verdict("ask", f"The address carries {len(host.query)} characters to {host.name}, so this needs an approval.")
         return verdict
 
     def _judge_call(self, intent: CallIntent, extra: Rulebook | None) -> Verdict:
@@ -186,30 +188,30 @@ class Judge:
         mode = f"mode {self.mode.name}"
         if default == "deny":
             return Verdict("deny", f"{about} is not possible in {mode}.", source=mode)
-        granted = self._granted.find("allow", tool, subject) or (extra and extra.find("allow", tool, subject))
-        if granted:
-            return Verdict("allow", f"{about} is allowed by the rule {granted}.", str(granted), granted.source)
+        if rule := self._granted.find("allow", tool, subject):
+            return Verdict("allow", f"{about} is allowed by the rule {rule}.", str(rule), rule.source)
         if rule := self._book.find("ask", tool, subject):
             return Verdict("ask", f"{about} needs an approval by the rule {rule}.", str(rule), rule.source)
-        if rule := self._book.find("allow", tool, subject):
+        tried = extra.find("allow", tool, subject) if extra else None
+        if rule := self._book.find("allow", tool, subject) or tried:
             return Verdict("allow", f"{about} is allowed by the rule {rule}.", str(rule), rule.source)
         says = "is allowed" if default == "allow" else "needs an approval"
         return Verdict(default, f"{about} {says} in {mode}.", source=mode)
 
-    def _concern(self, command: Command, named: Sequence[str]) -> str:
+    def _concern(self, command: Command, named: Sequence[str], unknown: str) -> str:
         """Why a command asks although a rule or the mode allows it; empty when it need not."""
         for path in named:
             for tool in ("read", "write"):
                 if rule := self._book.find("deny", tool, Paths(path, path)):
                     return f"The command names {path}, denied by the rule {rule}."
-        if self.mode.trusts_commands:
-            return ""
+        if self.mode.trusts_commands or unknown:
+            return "" if self.mode.trusts_commands else unknown
         cwd = os.path.realpath(command.cwd)
         if not self._is_below(cwd, self._roots):
             return "The command would run outside the workspace."
         if command.words and command.words[0].text in ("cd", "pushd", "popd"):
-            named = [os.path.realpath(Path(cwd, word.text)) for word in command.words[1:]] or ["/"]
-            if not all(self._is_below(path, self._roots) for path in named):
+            goals = [os.path.realpath(Path(cwd, word.text)) for word in command.words[1:]] or [self._home]
+            if not all(self._is_below(path, self._roots) for path in goals):
                 return "The command would leave the workspace."
         for path in (cwd, *named):
             if protected.is_secret(path) or protected.runs_code(path):
@@ -220,7 +222,7 @@ class Judge:
         text = command.text
         for free in self._free_reads:
             text = text.replace(free, "")
-        if any(own in text for own in self._own_texts):
+        if self._own_spelled and self._own_spelled.search(text):
             return True
         return any(self._is_below(path, self._own) and not self._is_below(path, self._free_reads) for path in named)
 
@@ -248,29 +250,3 @@ class Judge:
 def _names_secret(verdict: Verdict) -> bool:
     """A person's rule opens a secret only when its pattern names one: `read:.env` does, `read:**` does not."""
     return bool(verdict.rule) and protected.is_secret("/" + verdict.rule.partition(":")[2])
-
-
-def _textual(places: Iterable[Path], home: str) -> tuple[str, ...]:
-    """How a command line may spell these directories."""
-    texts: list[str] = []
-    for place in places:
-        for path in {str(place), os.path.realpath(place)}:
-            texts.append(path)
-            if path.startswith(home + "/"):
-                texts += [f"{way}{path[len(home) :]}" for way in ("~", "$HOME", "${HOME}", '"$HOME"')]
-    return tuple(texts)
-
-
-def _named_paths(command: Command) -> list[str]:
-    """Real paths that the words of a plain command may mean: also behind `--file=`, `HEAD:` or `@`, and inside quoted code."""
-    named: list[str] = []
-    for word in command.words or ():
-        for piece in {word.text, *_AROUND_PATHS.split(word.text)}:
-            piece = piece[2:] if piece[:1] == "-" and piece[:2] != "--" else piece
-            path = command.cwd / piece
-            if piece and ("/" in piece or piece[0] == "." or os.path.lexists(path)):
-                named.append(os.path.realpath(path))
-    return named
-
-
-_AROUND_PATHS = re.compile(r"[=:@,\s;|&<>()]+")

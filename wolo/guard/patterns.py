@@ -86,17 +86,21 @@ class ShellPattern:
 
     def forbids(self, command: Command) -> bool:
         """Wider than `allows`: behind any wrapper, by any path, inside quoted code; without a last `*` as with one."""
-        if not self._program:
-            return not self._heads or command.words is None or self._begins([word.text for word in command.words])
         if command.words is None:
-            return self._is_named_in(command.text)
+            return not self._program or self._is_named_in(command.text)
         texts = [word.text for word in command.words]
         if self._is_among(texts):
             return True
         return any(self._is_among(_PIECES.findall(_unquoted(text))) for text in texts if not _BARE.fullmatch(text))
 
     def _is_among(self, texts: Sequence[str]) -> bool:
-        return any(name_of(text) == self._program and self._begins(texts[index:]) for index, text in enumerate(texts))
+        return any(self._is_head(text) and self._begins(texts[index:]) for index, text in enumerate(texts))
+
+    def _is_head(self, text: str) -> bool:
+        if self._program:
+            return name_of(text) == self._program
+        regex = self._regexes[0] if self._regexes else None
+        return regex is None or bool(regex.fullmatch(text) or regex.fullmatch(name_of(text)))
 
     def _begins(self, texts: Sequence[str]) -> bool:
         """Whether the rule's words come in order; options may stand between, and an option of the rule anywhere."""
@@ -173,6 +177,8 @@ class Host(NamedTuple):
 
 
 def read_host(url: str) -> Host:
+    if not url.isprintable() or " " in url or "\\" in url:
+        return Host("", "", None, False, "")  # programs differ in what they make of such an address
     try:
         parts = urlsplit(url)
         port = parts.port

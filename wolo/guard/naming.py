@@ -1,0 +1,59 @@
+"""Which files the words of a plain command may mean, as far as words can tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from glob import iglob
+from pathlib import Path
+
+from wolo.guard.shell import Command, Word
+
+_AROUND = re.compile(r"[=:@,\s;|&<>()]+")
+_BRACKET_CLASS = re.compile(r"\[[:.=]")
+MAX_WILD_PARTS = 2
+"""A word with wildcards in more directories than this could make the guard itself search the disk."""
+
+
+class TooManyFiles(Exception):
+    """What the wildcards of a command stand for cannot be looked at."""
+
+
+def named_paths(command: Command) -> list[str]:
+    """Real paths: also those behind `--file=`, `HEAD:` or `@`, in quoted code and under wildcards. Raises TooManyFiles."""
+    cwd = str(command.cwd)
+    named: list[str] = []
+    for word in command.words or ():
+        for piece in _pieces(word.text):
+            path = piece if piece.startswith("/") else f"{cwd}/{piece}"
+            if "/" in piece or piece.startswith(".") or os.path.lexists(path):
+                named.append(os.path.realpath(path))
+        if word.has_glob:
+            named += map(os.path.realpath, _expand(word, cwd))
+    return named
+
+
+def spelled(places: Iterable[Path], home: str) -> re.Pattern[str] | None:
+    """Finds these directories in the text of any command, however it spells the home directory."""
+    texts: list[str] = []
+    for place in places:
+        for path in {str(place), os.path.realpath(place)}:
+            texts.append(re.escape(path))
+            if path.startswith(f"{home}/"):
+                texts.append(r'(?:~|"?\$HOME"?|"?\$\{HOME\}"?)' + re.escape(path[len(home) :]))
+    return re.compile(rf"(?:{'|'.join(texts)})(?![\w.-])") if texts else None
+
+
+def _pieces(text: str) -> list[str]:
+    """`-f.env` names `.env`, `--file=.env` and `HEAD:.env` too."""
+    pieces = [text] if _AROUND.search(text) is None else [text, *_AROUND.split(text)]
+    return [piece[2:] if piece[:1] == "-" and piece[:2] != "--" else piece for piece in pieces if piece]
+
+
+def _expand(word: Word, cwd: str) -> list[str]:
+    wild_parts = sum(any(each in part for each in "*?[") for part in word.text.split("/"))
+    if wild_parts > MAX_WILD_PARTS or _BRACKET_CLASS.search(word.text):
+        raise TooManyFiles
+    names = iglob(word.text.replace("[^", "[!"), root_dir=cwd)  # noqa: PTH207  # leaves out dot files, as bash does
+    return [name if name.startswith("/") else f"{cwd}/{name}" for name in names]
