@@ -89,7 +89,7 @@ def test_more_directories_can_count_as_inside(tmp_path: Path, outside: Path) -> 
     assert workspace.relative(outside / "secret") == str(outside / "secret")
 
 
-@pytest.mark.parametrize("given", ["", " ", "\t\n", "a\0b", "x\ud800y"])
+@pytest.mark.parametrize("given", ["", " ", "\t\n", "a\0b", "x\ud800y", "d" * 5000, "d/" * 2500])
 def test_what_cannot_be_a_path_is_refused(workspace: Workspace, given: str) -> None:
     with pytest.raises(ToolError):
         workspace.resolve(given)
@@ -120,8 +120,8 @@ def test_a_link_to_itself_is_refused(workspace: Workspace) -> None:
         workspace.resolve("a")
 
 
-@pytest.mark.parametrize("given", ["n" * 300, "/".join("d" * 20 for _ in range(250)), "a/" * 200 + "x"])
-def test_very_long_paths_get_a_verdict(workspace: Workspace, given: str) -> None:
+@pytest.mark.parametrize("given", ["n" * 300, "a/" * 200 + "x"])
+def test_long_paths_get_a_verdict(workspace: Workspace, given: str) -> None:
     assert workspace.resolve(given).inside
     assert not workspace.resolve(f"../{given}").inside
 

@@ -15,7 +15,8 @@ _ENDING = re.compile(r"\r\n|\r|\n")
 _WRITTEN_ENDING = re.compile(r"\r\n|\n")
 """In the model's text; a lone CR there is meant."""
 _ONE_ENDING = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"
-_NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|] ?)")
+_NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
+_NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
 
 
 class Passage(NamedTuple):
@@ -183,17 +184,16 @@ def _without_numbers(text: str, old: str, new: str) -> list[Passage]:
 
 
 def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
-    numbers, out = [], []
-    for line in copied.splitlines(keepends=True):
-        match = _NUMBERED.match(line)
-        if match:
-            numbers.append(int(match[1]))
-        elif line.strip():
-            return None
-        out.append(line[match.end() :] if match else line)
-    if not numbers or (consecutive and numbers != list(range(numbers[0], numbers[0] + len(numbers)))):
+    """None: not every line that says something begins with a number, or the numbers are not those of one page."""
+    lines = split_lines(copied)
+    said = [line.rstrip("\r\n") for line in lines if line.strip()]
+    pattern = _NUMBERED_WIDE if all(map(_NUMBERED_WIDE.match, said)) else _NUMBERED
+    numbers = [int(match[1]) for match in map(pattern.match, said) if match]
+    if not numbers or len(numbers) < len(said):
         return None
-    return "".join(out)
+    if consecutive and len(lines) == len(said) and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return None
+    return "".join(pattern.sub("", line, count=1) for line in lines)
 
 
 _LADDER: tuple[tuple[str, Callable[[str, str, str], list[Passage]]], ...] = (

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from wolo.errors import ToolError, UsageError
 
+_MAX_PATH_BYTES = 4096
+"""PATH_MAX: beyond it links could not be judged, and other programs could not reach the file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
@@ -42,6 +45,8 @@ class Workspace:
         _refuse_unusable(given)
         self._refuse_home(given)
         path = _real(self.start / given)
+        if len(os.fsencode(path)) >= _MAX_PATH_BYTES:
+            raise ToolError(f"The path is too long: the system allows {_MAX_PATH_BYTES - 1} bytes.")
         _refuse_link_loop(path, given)
         return Resolved(path, given, self.holds(path))
 

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+from msgspec import Struct
+
+from wolo.errors import ToolError, UsageError
+from wolo.guard.intents import Intent
+from wolo.tools.edit import EditArgs, Replacement
+from wolo.tools.read import ReadArgs
+from wolo.tools.schemas import shipped_text
+from wolo.tools.tool import Result, ToolContext
+from wolo.tools.toolbox import BUILTIN, SHIPPED, Toolbox
+from wolo.tools.write import WriteArgs
+
+
+def decode(name: str, arguments: dict[str, Any]) -> Struct:
+    return Toolbox().decode(name, arguments)[1]
+
+
+def test_the_shipped_schemas_are_those_of_the_code() -> None:
+    """When this fails: python -m wolo.tools.toolbox"""
+    assert SHIPPED.read_text(encoding="utf-8") == shipped_text(BUILTIN)
+
+
+def test_tools_are_offered_in_the_same_order_with_the_same_bytes() -> None:
+    first, second = (json.dumps([[spec.name, spec.description, spec.parameters] for spec in Toolbox().specs()]) for _ in range(2))
+    assert first == second
+    assert tuple(spec.name for spec in Toolbox().specs()) == Toolbox().names == tuple(tool.name for tool in BUILTIN)
+
+
+def test_what_the_model_reads_is_short() -> None:
+    for spec in Toolbox().specs():
+        size = len(json.dumps({"description": spec.description, "parameters": spec.parameters}, ensure_ascii=False).encode())
+        assert size <= 1000, spec.name
+
+
+def test_schemas_hold_no_references_titles_or_defaults() -> None:
+    text = json.dumps([spec.parameters for spec in Toolbox().specs()])
+    assert not [word for word in ('"$ref"', '"$defs"', '"title"', '"default"', '"anyOf"') if word in text]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "args"),
+    [
+        ("read", {"path": "a"}, ReadArgs(path="a")),
+        ("read", {"file_path": "a", "offset": "3", "limit": 2.0}, ReadArgs(path="a", offset=3, limit=2)),
+        ("read", {"filename": "a", "offset": None, "description": "look at a"}, ReadArgs(path="a")),
+        ("Read", {"path": "a", "encoding": None}, ReadArgs(path="a")),
+        ("write", {"file_path": "a", "contents": "{}"}, WriteArgs(path="a", content="{}")),
+        ("write", {"path": "a", "file_path": "a", "content": "[1]"}, WriteArgs(path="a", content="[1]")),
+        (
+            "edit",
+            {"file_path": "a", "old_string": "x", "new_string": "y", "replace_all": "true"},
+            EditArgs(path="a", old="x", new="y", replace_all=True),
+        ),
+        ("edit", {"path": "a", "edits": [{"old_str": "x", "new_str": "y"}]}, EditArgs(path="a", edits=(Replacement("x", "y"),))),
+        (
+            "edit",
+            {"path": "a", "edits": '[{"oldText": "x", "newText": "y"}]'},
+            EditArgs(path="a", edits=(Replacement("x", "y"),)),
+        ),
+    ],
+)
+def test_arguments_are_taken_in_the_spellings_that_models_use(name: str, arguments: dict[str, Any], args: Struct) -> None:
+    assert decode(name, arguments) == args
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("read", {}, "read: `path` is missing. The arguments are: path, offset (optional), limit (optional)."),
+        ("read", {"path": None}, "read: `path` is missing."),
+        ("read", {"path": 3}, "read: `path` must be text, not a whole number."),
+        ("read", {"path": "a", "offset": "three"}, "read: `offset` must be a whole number, not text."),
+        ("read", {"path": "a", "colour": "red"}, "read: there is no argument `colour`."),
+        ("read", {"path": "a", "file_path": "b"}, "read: `path` is given twice, with different values."),
+        ("write", {"path": "a", "content": {"a": 1}}, "write: `content` must be text, not an object."),
+        ("edit", {"path": "a", "edits": [{"old": "x"}]}, "edit: `edits[0].new` is missing."),
+        ("edit", {"path": "a", "edits": "[not json"}, "edit: `edits` must be a list, not text."),
+        ("edit", {"path": "a", "edits": {"old": "x", "new": "y"}}, "edit: `edits` must be a list, not an object."),
+        ("bash", {"command": "ls"}, "There is no tool `bash`. The tools are: read, write, edit"),
+        ("", {}, "There is no tool ``."),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(name: str, arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ToolError) as error:
+        decode(name, arguments)
+    assert error.value.message.startswith(said)
+
+
+def test_a_selection_of_tools_can_be_offered() -> None:
+    box = Toolbox()
+    assert box.offer(only=["edit", "read"]).names == ("read", "edit")
+    assert "shell" not in box.offer(hide=["shell"]).names
+    assert box.offer().names == box.names
+    with pytest.raises(UsageError, match="There is no tool `rm`"):
+        box.offer(hide=["rm"])
+    with pytest.raises(ToolError):
+        box.offer(only=["read"]).decode("write", {"path": "a", "content": "b"})
+
+
+class Wish:
+    """Wishes for something.
+
+    In vain.
+    """
+
+    class Args(Struct, frozen=True):
+        what: str
+        hard: bool = False
+
+    name: ClassVar[str] = "wish"
+    aliases: ClassVar[dict[str, str]] = {}
+    reads_only: ClassVar[bool] = True
+
+    def intents(self, args: Args, context: ToolContext) -> Sequence[Intent]:
+        return ()
+
+    async def run(self, args: Args, context: ToolContext) -> Result:
+        return Result(args.what)
+
+
+def test_a_tool_of_somebody_else_is_described_from_its_code() -> None:
+    (spec,) = Toolbox((Wish(),)).specs()
+    assert spec.description == "Wishes for something. In vain."
+    assert spec.parameters == {
+        "type": "object",
+        "properties": {"what": {"type": "string"}, "hard": {"type": "boolean"}},
+        "required": ["what"],
+    }
