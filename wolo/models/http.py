@@ -20,6 +20,8 @@ from wolo.models.sse import BYTE_ORDER_MARK, MEBIBYTE, SseSplitter
 from wolo.models.transport import Batch, Call, Refused
 
 if TYPE_CHECKING:
+    import zlib
+
     import httpx2
 
 CONNECT_S = 30.0
@@ -38,6 +40,8 @@ PATIENCE = 4
 SNIFFED_BYTES = 8
 """So many bytes tell a stream from a document."""
 SHOWN_LETTERS = 200
+AUTOMATIC_HEADER = 32
+"""Tells zlib to recognise gzip and deflate by their first bytes."""
 STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 Shape = Literal["stream", "document", "page", "nothing"]
@@ -154,21 +158,31 @@ class _Body:
     """Reads the body piece by piece, and no more than an answer may hold."""
 
     def __init__(self, response: httpx2.Response, call: Call) -> None:
-        encoded = response.headers.get("content-encoding", "identity").lower() != "identity"
-        pieces = response.aiter_bytes() if encoded else response.stream
-        self._pieces: AsyncIterator[bytes] = aiter(pieces)  # type: ignore[arg-type]  # an async response has an async stream
+        self._pieces: AsyncIterator[bytes] = aiter(response.stream)  # type: ignore[arg-type]  # an async response has an async stream
+        self._unpacker = _unpacker(response.headers.get("content-encoding", ""))
+        self._packed = b""
         self._tap = call.tap
         self._left_bytes = LARGEST_ANSWER_BYTES
 
     async def read(self) -> bytes:
         """The next piece; empty at the end."""
-        piece = await anext(self._pieces, b"")
+        piece = await (self._unpack() if self._unpacker else anext(self._pieces, b""))
         self._left_bytes -= len(piece)
         if self._left_bytes < 0:
             raise BadAnswer(f"The answer is larger than {LARGEST_ANSWER_BYTES // MEBIBYTE} MiB; reading was stopped.")
         if self._tap and piece:
             self._tap(piece)
         return piece
+
+    async def _unpack(self) -> bytes:
+        """Never more than a mebibyte at once, however well it was packed."""
+        assert self._unpacker
+        while self._packed or (packed := await anext(self._pieces, b"")):
+            piece = self._unpacker.decompress(self._packed or packed, MEBIBYTE)
+            self._packed = self._unpacker.unconsumed_tail
+            if piece:
+                return piece
+        return self._unpacker.flush()
 
     async def all(self, head: bytes) -> bytes:
         pieces, size_bytes = [head], len(head)
@@ -269,6 +283,17 @@ async def _refusal(response: httpx2.Response, call: Call, body: _Body) -> Except
             f"The proxy on the way to {host_of(call.url)} wants a name and a password.", hint=PROXY_HINT, status=status
         )
     return Refused(status, headers, await body.some(), call.url)
+
+
+def _unpacker(encoding: str) -> zlib._Decompress | None:
+    """For servers that compress although they were asked not to."""
+    if encoding.strip().lower() in ("", "identity"):
+        return None
+    if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        raise BadAnswer(f"The answer is compressed in a way that was not asked for: {encoding}.")
+    import zlib  # noqa: PLC0415  # hardly ever needed
+
+    return zlib.decompressobj(zlib.MAX_WBITS | AUTOMATIC_HEADER)
 
 
 def _words(body: bytes) -> str:
