@@ -13,12 +13,14 @@ from msgspec import Struct
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
 from wolo.tools.edit import Edit
+from wolo.tools.glob import Glob
+from wolo.tools.grep import Grep
 from wolo.tools.read import Read
 from wolo.tools.shell import Shell
 from wolo.tools.tool import Tool
 from wolo.tools.write import Write
 
-BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), Shell())
+BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), Shell(), Grep(), Glob())
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 
 SHIPPED = Path(__file__).with_name("schemas.json")
