@@ -80,8 +80,6 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     elif content is None or content == "":
         if not (role == "assistant" and _calls(message)):
             yield f"messages[{at}]: {role} message with neither content nor calls"
-        elif content == "":
-            yield f"messages[{at}]: empty string as content; null is what goes with calls"
     elif isinstance(content, list):
         yield from _content_parts(at, content)
     elif not isinstance(content, str):

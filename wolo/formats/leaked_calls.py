@@ -19,7 +19,7 @@ FIRST_KEYS = (*NAMES, *ARGUMENTS, "id", "type", "server_name")
 
 TAG, END_TAG, FENCE = "<tool_call>", "</tool_call>", "```"
 
-_CANDIDATE = re.compile(r"[`{<]")
+_CANDIDATE = re.compile(r'\{(?=\s*(?:"|\Z))|`(?=``|`?\Z)|<(?=t|\Z)')
 _FENCE_LINE = re.compile(r"```[\w+-]*[ \t]*\r?\n")
 _FENCE_LINE_BEGUN = re.compile(r"`{1,3}|```[\w+-]*[ \t]*\r?")
 _FIRST_KEY = re.compile(r'\{\s*"([a-z_]*)("?)')
@@ -54,6 +54,9 @@ class LeakedCalls:
 
     def feed(self, text: str) -> Sequence[str | Leaked]:
         found: list[str | Leaked] = []
+        if self._state == "text" and not self._buffer and not _CANDIDATE.search(text):
+            self._let_through(text, found)
+            return found
         self._buffer += text
         while self._buffer and self._advance(found):
             pass

@@ -64,8 +64,8 @@ class OpenAIChat:
         """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
         head = {"model": request.model}
         body = [_encode(head)[:-1], b',"messages":', self._messages.encode(request)]
-        if request.tools:
-            body += [b',"tools":', self._tools_of(request)]
+        if tools := self._tools_of(request):
+            body += [b',"tools":', tools]
         return b"".join([*body, b",", _encode(self._options(request))[1:]])
 
     def decoder(self, request: Request) -> ChatDecoder:
@@ -81,12 +81,9 @@ class OpenAIChat:
     def _tools_of(self, request: Request) -> bytes:
         if not _are_same(request.tools, self._tools):
             self._tools = request.tools
-            self._encoded_tools = _encode(list(self._offered(request.tools)))
+            by_name = {tool.name: self._function(tool) for tool in request.tools}
+            self._encoded_tools = _encode(list(by_name.values())) if by_name else b""
         return self._encoded_tools
-
-    def _offered(self, tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
-        by_name = {tool.name: tool for tool in reversed(tools)}
-        return [self._function(tool) for tool in tools if by_name[tool.name] is tool]
 
     def _function(self, tool: ToolSpec) -> dict[str, Any]:
         function = {

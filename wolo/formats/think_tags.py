@@ -21,7 +21,7 @@ CLOSERS = tuple(TAGS.values())
 FIELD = "text"
 """What such reasoning names as its field: it came within the text and does not go back."""
 
-_MAY_BE_TAG = re.compile(r"[<\[◁]")
+_MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
 
 
 class ThinkTags:
@@ -40,7 +40,7 @@ class ThinkTags:
         self._backticks = 0
 
     def feed(self, text: str) -> Sequence[TextDelta | ThinkingDelta]:
-        if self._state == "text" and not self._held and (not self._may_be_unopened or not _MAY_BE_TAG.search(text)):
+        if self._state == "text" and not self._held and (not self._may_be_unopened or not _MAY_CLOSE.search(text)):
             self._backticks += text.count("`") if self._may_be_unopened else 0
             return (TextDelta(text),)
         self._held += text

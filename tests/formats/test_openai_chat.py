@@ -1,0 +1,465 @@
+"""Requests of Chat Completions: valid by construction, append-only, equal bytes for equal histories."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.linter import lint
+from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
+from wolo.formats.chat_messages import GO_ON, NO_ANSWER
+from wolo.formats.format import Request, ToolSpec
+from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
+from wolo.formats.wire_ids import LEGAL
+from wolo.messages.message import Message, system, user
+from wolo.messages.parts import FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+
+GLM = Dialect(
+    thinking_param_style="glm",
+    tool_stream=True,
+    sampling="glm",
+    usage_option=False,
+    response_format="json_object",
+    image_style="bare",
+)
+OPENAI = Dialect(
+    system_role="developer", max_tokens_field="max_completion_tokens", id_policy="openai", reasoning_replay="never", files=True
+)
+MISTRAL = Dialect(id_policy="mistral", tool_result_name=True, assistant_between_tool_and_user=True, reasoning_replay="tool_turns")
+DEEPSEEK = Dialect(thinking_param_style="deepseek", reasoning_replay="always_even_empty", images=False)
+LLAMA = Dialect(thinking_param_style="template_kwargs", content_null_ok=False, system_role="user", schema_null_types=False)
+DIALECTS = {"generic": Dialect(), "glm": GLM, "openai": OPENAI, "mistral": MISTRAL, "deepseek": DEEPSEEK, "llama": LLAMA}
+
+BODY_KEYS = {
+    *("model", "messages", "tools", "stream", "stream_options", "tool_choice", "parallel_tool_calls", "tool_stream", "thinking"),
+    *("reasoning_effort", "enable_thinking", "thinking_budget", "chat_template_kwargs", "reasoning", "max_tokens"),
+    *("max_completion_tokens", "temperature", "top_p", "do_sample", "stop", "response_format"),
+}
+MESSAGE_KEYS = {
+    *("role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content", "reasoning", "reasoning_details"),
+}
+
+dialects = st.sampled_from(list(DIALECTS.values()))
+
+
+def body_of(dialect: Dialect, asked: Request) -> dict[str, Any]:
+    body = msgspec.json.decode(OpenAIChat(dialect).encode(asked))
+    assert isinstance(body, dict)
+    return body
+
+
+def answered(text: str = "", *calls: ToolPart, reasoning: str = "", field: str = "reasoning_content", **fields: Any) -> Message:
+    thinking = [ThinkingPart(text=reasoning, field=field)] if reasoning else []
+    texts = [TextPart(text=text)] if text else []
+    return Message(
+        role="assistant", parts=(*thinking, *texts, *calls), producer=fields.pop("producer", OWN), finished=True, **fields
+    )
+
+
+def done(tool: str = "read", output: str = "result", **fields: Any) -> ToolPart:
+    return ToolPart(tool=tool, status="completed", outcome="ok", output=output, **fields)
+
+
+# How it is used
+
+
+def test_a_conversation_becomes_the_body_of_a_request() -> None:
+    call = done(call_id="call_a", input={"path": "a"}, raw_input='{"path": "a"}', output="text of a")
+    history = (user("Read a"), answered("I read it.", call, reasoning="\nhm"), user("Thanks"))
+    assert body_of(Dialect(), request(history, tools=TOOLS[:1], max_tokens=100)) == {
+        "model": "m-1",
+        "messages": [
+            {"role": "system", "content": "You are Wolo."},
+            {"role": "user", "content": "Read a"},
+            {
+                "role": "assistant",
+                "content": "I read it.",
+                "reasoning_content": "\nhm",
+                "tool_calls": [{"id": "call_a", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}],
+            },
+            {"role": "tool", "tool_call_id": "call_a", "content": "text of a"},
+            {"role": "user", "content": "Thanks"},
+        ],
+        "tools": [
+            {
+                "type": "function",
+                "function": {
+                    "name": "read",
+                    "description": "Reads a file.",
+                    "parameters": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+                },
+            }
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": 100,
+    }
+
+
+def test_to_llm_messages_does_the_whole_way() -> None:
+    call = ToolPart(
+        id="tool_abc123", tool="read", input={"path": "config.json"}, status="failed", outcome="error", output="no such file"
+    )
+    note = Message(role="custom", parts=[TextPart(text="never sent")])
+    history = [
+        user("Look"),
+        note,
+        Message(role="assistant", parts=[TextPart(text="I look."), call], reasoning_content="Let me see"),
+    ]
+    sent = to_llm_messages(history, system="You are Wolo, an AI coding agent.", display_name="CodeHelper")
+    assert sent[0] == {"role": "system", "content": "You are CodeHelper, an AI coding agent."}
+    assert sent[1] == {"role": "user", "content": "Look"}
+    assert sent[2]["reasoning_content"] == "Let me see"
+    assert sent[2]["tool_calls"][0]["id"] == "tool_abc123"
+    assert json.loads(sent[2]["tool_calls"][0]["function"]["arguments"]) == {"path": "config.json"}
+    assert sent[3] == {"role": "tool", "tool_call_id": "tool_abc123", "content": "no such file"}
+    assert len(sent) == 4
+
+
+def test_a_conversation_with_its_own_system_message_keeps_it() -> None:
+    history = [system("Speak as Wolo; Wolofs are people."), user("hi")]
+    sent = to_llm_messages(history, system="another", display_name=r"\1 Bob")
+    assert sent[0] == {"role": "system", "content": r"Speak as \1 Bob; Wolofs are people."}
+
+
+def test_without_a_prompt_nothing_is_injected() -> None:
+    assert to_llm_messages([user("hi")]) == [{"role": "user", "content": "hi"}]
+    assert to_llm_messages([]) == []
+
+
+# Properties
+
+
+@given(histories, dialects)
+@settings(deadline=None, max_examples=150)
+def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[Message, ...], dialect: Dialect) -> None:
+    before = msgspec.json.encode([repr(message) for message in history])
+    body = body_of(dialect, request(history))
+    assert lint(body, strict_template=dialect.alternate_roles) == []
+    assert body["messages"][-1]["role"] in ("user", "tool")
+    assert set(body) <= BODY_KEYS
+    for message in body["messages"]:
+        assert set(message) <= MESSAGE_KEYS
+        assert message["content"] != []
+    assert msgspec.json.encode([repr(message) for message in history]) == before
+
+
+@given(histories, dialects)
+@settings(deadline=None, max_examples=80)
+def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Message, ...], dialect: Dialect) -> None:
+    grown = OpenAIChat(dialect)
+    for count in range(len(history) + 1):
+        asked = request(history[:count])
+        assert grown.encode(asked) == OpenAIChat(dialect).encode(asked)
+
+
+@given(histories, histories, st.integers(0, 8), dialects)
+@settings(deadline=None, max_examples=80)
+def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
+    history: tuple[Message, ...], other: tuple[Message, ...], at: int, dialect: Dialect
+) -> None:
+    used = OpenAIChat(dialect)
+    for changed in (history, history[:at] + other, history[:at], history):
+        assert used.encode(request(changed)) == OpenAIChat(dialect).encode(request(changed))
+
+
+@given(histories, dialects)
+@settings(deadline=None, max_examples=80)
+def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Message, ...], dialect: Dialect) -> None:
+    """Wherever a request is really sent: behind something the model has to answer."""
+    bodies = [body_of(dialect, request(history[:count])) for count in range(1, len(history) + 1)]
+    sent = [body for body in bodies if body["messages"][-1] != {"role": "user", "content": GO_ON}]
+    for previous, body in itertools.pairwise(sent):
+        assert lint(body, previous) == []
+
+
+@given(histories, dialects)
+@settings(deadline=None, max_examples=80)
+def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: tuple[Message, ...], dialect: Dialect) -> None:
+    messages = body_of(dialect, request(history))["messages"]
+    called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    answered_ids = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    assert called == answered_ids
+    assert all(LEGAL[dialect.id_policy].fullmatch(wire) for wire in called)
+
+
+@given(histories)
+@settings(deadline=None, max_examples=60)
+def test_a_key_at_every_call_and_every_result_in_call_order(history: tuple[Message, ...]) -> None:
+    """Results directly behind their calls, images once and behind the whole batch."""
+    messages = body_of(Dialect(), request(history))["messages"]
+    for at, message in enumerate(messages):
+        calls = message.get("tool_calls", ())
+        results = messages[at + 1 : at + 1 + len(calls)]
+        assert [result["tool_call_id"] for result in results] == [call["id"] for call in calls]
+
+
+@given(histories)
+@settings(deadline=None, max_examples=60)
+def test_reasoning_and_blobs_go_to_their_producer_only(history: tuple[Message, ...]) -> None:
+    foreign = tuple(msgspec.structs.replace(message, producer=FOREIGN) for message in history)
+    for message in body_of(Dialect(), request(foreign))["messages"]:
+        assert not {"reasoning_content", "reasoning", "reasoning_details"} & set(message)
+        assert not any("extra_content" in call for call in message.get("tool_calls", ()))
+
+
+# Single rules
+
+
+def test_two_user_messages_in_a_row_get_an_answer_between_them_and_stay_as_sent() -> None:
+    first, second = user("one"), user("two")
+    before = body_of(Dialect(), request((first,)))
+    after = body_of(Dialect(), request((first, second)))
+    assert lint(after, before, strict_template=True) == []
+    assert [message["content"] for message in after["messages"][1:]] == ["one", NO_ANSWER, "two"]
+
+
+def test_a_server_that_does_not_mind_gets_both_user_messages_alone() -> None:
+    after = body_of(Dialect(alternate_roles=False), request((user("one"), user("two"))))
+    assert [message["role"] for message in after["messages"]] == ["system", "user", "user"]
+
+
+def test_a_summary_is_what_the_user_says() -> None:
+    summary = Message(role="compaction_summary", parts=[TextPart(text="So far: …")])
+    assert body_of(Dialect(), request((summary,)))["messages"][1] == {"role": "user", "content": "So far: …"}
+
+
+def test_images_of_results_follow_the_whole_batch_in_one_user_message() -> None:
+    image = ImagePart(media_type="image/png", data=PNG)
+    history = (user("look"), answered("", done(output_parts=(image,)), done(), done(output_parts=(image,))))
+    messages = body_of(Dialect(), request(history))["messages"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "tool", "tool", "user"]
+    kinds = [part["type"] for part in messages[-1]["content"]]
+    assert kinds == ["text", "image_url", "image_url"]
+    assert messages[-1]["content"][1]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+    assert lint({"messages": messages}) == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "image", "sent"),
+    [
+        (Dialect(), ImagePart(url="https://x/y.png"), "https://x/y.png"),
+        (Dialect(), ImagePart(media_type="image/webp", data=PNG), "data:image/webp;base64,"),
+        (Dialect(image_style="bare"), ImagePart(media_type="image/png", data=PNG), "iVBOR"),
+        (Dialect(image_style="data"), ImagePart(url="data:image/png;base64,AA=="), "data:image/png;base64,AA=="),
+    ],
+)
+def test_images_travel_in_the_style_of_the_server(dialect: Dialect, image: ImagePart, sent: str) -> None:
+    message = Message(role="user", parts=[TextPart(text="what is this?"), image])
+    (_, asked) = body_of(dialect, request((message,)))["messages"]
+    assert asked["content"][0] == {"type": "text", "text": "what is this?"}
+    assert asked["content"][1]["image_url"]["url"].startswith(sent)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "part"),
+    [
+        (Dialect(images=False), ImagePart(media_type="image/png", data=PNG)),
+        (Dialect(image_style="data"), ImagePart(url="https://x/y.png")),
+        (Dialect(), FilePart(name="a.pdf", data=b"%PDF")),
+    ],
+)
+def test_what_a_server_does_not_take_is_named_in_words(dialect: Dialect, part: ImagePart | FilePart) -> None:
+    message = Message(role="user", parts=[TextPart(text="see"), part])
+    asked = body_of(dialect, request((message,)))["messages"][1]
+    assert asked["content"].startswith("see\n[")
+    assert "not sent" in asked["content"]
+
+
+def test_files_travel_where_they_are_taken() -> None:
+    message = Message(role="user", parts=[FilePart(name="a.pdf", media_type="application/pdf", data=b"%PDF")])
+    (part,) = body_of(OPENAI, request((message,)))["messages"][1]["content"]
+    assert part == {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}}
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_reasoning_goes_back_byte_for_byte_under_the_name_it_came_under(field: str) -> None:
+    text = "\n1. **Ana\u2028 字 \t"
+    assert (
+        body_of(Dialect(), request((user("q"), answered("a", reasoning=text, field=field), user("r"))))["messages"][2][field]
+        == text
+    )
+
+
+def test_reasoning_that_came_as_a_content_item_goes_back_as_one() -> None:
+    history = (user("q"), answered("Hi", reasoning="hm", field="content"), user("r"))
+    assert body_of(Dialect(), request(history))["messages"][2]["content"] == [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "text", "text": "Hi"},
+    ]
+
+
+def test_reasoning_from_think_tags_stays_behind() -> None:
+    assert body_of(Dialect(), request((user("q"), answered("Hi", reasoning="hm", field="text"), user("r"))))["messages"][2] == {
+        "role": "assistant",
+        "content": "Hi",
+    }
+
+
+@pytest.mark.parametrize(
+    ("replay", "with_calls", "without"),
+    [("never", None, None), ("tool_turns", "t", None), ("always", "t", "t"), ("always_even_empty", "t", "t")],
+)
+def test_the_replay_policy_says_which_messages_carry_reasoning(replay: Any, with_calls: str | None, without: str | None) -> None:
+    history = (user("q"), answered("", done(), reasoning="t"), answered("a", reasoning="t"), user("r"))
+    messages = body_of(Dialect(reasoning_replay=replay), request(history))["messages"]
+    assistants = [message for message in messages if message["role"] == "assistant"]
+    assert [message.get("reasoning_content") for message in assistants] == [with_calls, without]
+
+
+def test_a_server_that_insists_gets_an_empty_reasoning_where_none_was_produced() -> None:
+    history = (user("q"), answered("", done(), producer=FOREIGN, reasoning="secret"), user("r"))
+    assert body_of(DEEPSEEK, request(history))["messages"][2]["reasoning_content"] == ""
+
+
+def test_a_reasoning_field_that_was_refused_is_left_out() -> None:
+    history = (user("q"), answered("a", reasoning="t"), user("r"))
+    asked = request(history, dropped_fields=frozenset({"reasoning_content"}))
+    for dialect in (Dialect(), DEEPSEEK):
+        assert "reasoning_content" not in body_of(dialect, asked)["messages"][2]
+
+
+@pytest.mark.parametrize(
+    ("part", "sent"),
+    [
+        (done(input={"b": 1, "a": 2}, raw_input='{"b": 1,  "a": 2}'), '{"b": 1,  "a": 2}'),
+        (done(input={"a": "x\ny"}, raw_input='{"a": "x\ny"}'), '{"a":"x\\ny"}'),
+        (done(input={"a": 1}, raw_input='"{\\"a\\": 1}"'), '{"a":1}'),
+        (done(input={"a": 2}, raw_input='{"a": 1}'), '{"a":2}'),
+        (done(raw_input=""), "{}"),
+        (ToolPart(tool="read", raw_input='{"a": ', status="failed", outcome="invalid", output="bad"), "{}"),
+        (done(input={"a": "\ud83d"}), '{"a": "\ufffd"}'),
+    ],
+)
+def test_arguments_keep_the_models_own_text_while_it_is_json(part: ToolPart, sent: str) -> None:
+    (call,) = body_of(Dialect(), request((user("q"), answered("", part))))["messages"][2]["tool_calls"]
+    assert call["function"]["arguments"] == sent
+
+
+def test_ids_used_again_in_a_later_turn_are_made_different_and_stay_so() -> None:
+    again = [answered("", done(call_id="run_shell_command:0")) for _ in range(3)]
+    history = tuple(message for turn in again for message in (user("q"), turn))
+    ids = [call["id"] for message in body_of(Dialect(), request(history))["messages"] for call in message.get("tool_calls", ())]
+    assert ids[0] == "run_shell_command:0"
+    assert len(set(ids)) == 3
+
+
+@pytest.mark.parametrize("dialect", [OPENAI, MISTRAL])
+def test_ids_that_share_a_long_beginning_do_not_collide(dialect: Dialect) -> None:
+    calls = [done(call_id=f"call_{'0' * 60}_{number}") for number in range(50)]
+    messages = body_of(dialect, request((user("q"), answered("", *calls))))["messages"]
+    assert len({call["id"] for call in messages[2]["tool_calls"]}) == 50
+
+
+def test_names_no_server_takes_are_rewritten_and_come_back_as_they_were() -> None:
+    chat = OpenAIChat(Dialect(reserved_tool_names=("python",)))
+    tools = (
+        TOOLS[1],
+        ToolSpec(name="python", description="", parameters={}),
+        ToolSpec(name="t" * 80, description="", parameters={}),
+    )
+    asked = request((user("q"),), tools=tools)
+    for offered, tool in zip(msgspec.json.decode(chat.encode(asked))["tools"], tools, strict=True):
+        name = offered["function"]["name"]
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name)
+        assert name != tool.name
+        call = {"index": 0, "id": "c", "function": {"name": name, "arguments": "{}"}}
+        delta = chat.decoder(asked).feed(json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}).encode())[0]
+        assert getattr(delta, "tool", None) == tool.name
+
+
+def test_a_tool_offered_twice_is_sent_once_and_no_tools_are_no_key() -> None:
+    assert len(body_of(Dialect(), request((user("q"),), tools=(TOOLS[0], TOOLS[0])))["tools"]) == 1
+    body = body_of(GLM, request((user("q"),), tools=()))
+    assert "tools" not in body
+    assert "tool_stream" not in body
+
+
+def test_the_server_decides_between_the_two_names_of_the_limit() -> None:
+    asked = request((user("q"),), max_tokens=7)
+    assert body_of(Dialect(), asked)["max_tokens"] == 7
+    assert body_of(OPENAI, asked)["max_completion_tokens"] == 7
+    for dialect in (Dialect(), OPENAI):
+        assert len({"max_tokens", "max_completion_tokens"} & set(body_of(dialect, asked))) == 1
+    refused = request((user("q"),), max_tokens=7, dropped_fields=frozenset({"max_tokens"}))
+    assert body_of(Dialect(), refused)["max_completion_tokens"] == 7
+    assert "max_tokens" not in body_of(Dialect(), request((user("q"),)))
+
+
+@pytest.mark.parametrize("field", ["stream_options", "tool_stream", "thinking", "parallel_tool_calls", "temperature", "stop"])
+def test_an_optional_field_that_was_refused_is_never_sent_again(field: str) -> None:
+    dialect = msgspec.structs.replace(GLM, usage_option=True, parallel_flag=True)
+    asked = request((user("q"),), temperature=0.5, stop=("x",))
+    assert field in body_of(dialect, asked)
+    left = body_of(dialect, msgspec.structs.replace(asked, dropped_fields=frozenset({field})))
+    assert field not in left
+    assert left["stream"] is True
+
+
+@pytest.mark.parametrize(
+    ("set_by_user", "sent"),
+    [
+        ({}, {}),
+        ({"temperature": 0.5}, {"temperature": 0.5}),
+        ({"temperature": 0.0}, {"temperature": 0.01, "do_sample": False}),
+        ({"temperature": -1.0}, {"temperature": 0.01, "do_sample": False}),
+        ({"temperature": 1.7}, {"temperature": 1.0}),
+        ({"top_p": 0.0}, {"top_p": 0.01}),
+        ({"top_p": 3.0}, {"top_p": 1.0}),
+        ({"temperature": float("nan")}, {}),
+    ],
+)
+def test_glm_samples_within_its_bounds(set_by_user: dict[str, float], sent: dict[str, float]) -> None:
+    body = body_of(GLM, request((user("q"),), **set_by_user))
+    assert {name: body[name] for name in ("temperature", "top_p", "do_sample") if name in body} == sent
+
+
+def test_glm_gets_nothing_that_it_does_not_know() -> None:
+    body = body_of(GLM, request((user("q"),), max_tokens=9, temperature=0.2, json_schema={"type": "object"}))
+    assert not {"strict", "name", "max_completion_tokens", "parallel_tool_calls", "tool_choice", "stream_options"} & set(body)
+    assert "strict" not in body["tools"][0]["function"]
+    assert body["tool_stream"] is True
+    assert body["response_format"] == {"type": "json_object"}
+    assert body["messages"][0]["role"] == "system"
+
+
+def test_every_turn_carries_its_reasoning_to_glm_unchanged() -> None:
+    turns = [message for number in range(3) for message in (user("q"), answered("a", done(), reasoning=f"\n{number} "))]
+    sent = body_of(GLM, request(tuple(turns)))["messages"]
+    assert [message["reasoning_content"] for message in sent if message["role"] == "assistant"] == ["\n0 ", "\n1 ", "\n2 "]
+
+
+def test_lone_surrogates_and_nul_never_reach_the_wire() -> None:
+    body = OpenAIChat(Dialect()).encode(request((user("a\0b\ud83dc"), answered("", done(output="\udc80\0")))))
+    sent = msgspec.json.decode(body)["messages"]
+    assert sent[1]["content"] == "a\ufffdb\ufffdc"
+    assert sent[3]["content"] == "\ufffd\ufffd"
+
+
+def test_a_blank_system_prompt_is_no_message() -> None:
+    assert body_of(Dialect(), request((user("q"),), system=" "))["messages"] == [{"role": "user", "content": "q"}]
+
+
+def test_a_change_of_prompt_producer_or_refused_fields_starts_the_bytes_anew() -> None:
+    chat = OpenAIChat(Dialect())
+    history = (user("q"), answered("a", reasoning="t"), user("r"))
+    for asked in (
+        request(history),
+        request(history, system="Another."),
+        request(history, producer=FOREIGN),
+        request(history, dropped_fields=frozenset({"reasoning_content"})),
+        request(history),
+    ):
+        assert chat.encode(asked) == OpenAIChat(Dialect()).encode(asked)
+
+
+def test_an_unknown_flag_in_a_dialect_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="quirk"):
+        msgspec.convert({"quirk": True}, Dialect)
