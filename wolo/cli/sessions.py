@@ -100,7 +100,15 @@ def _store() -> Store:
 
 def _row(info: SessionInfo) -> dict[str, Any]:
     names = ("id", "name", "title", "cwd", "model", "created", "updated", "turns", "tokens", "cost_usd", "live")
-    return {name: getattr(info, name) for name in names}
+    row = {name: getattr(info, name) for name in names}
+    return row | {"created": _iso(info.created), "updated": _iso(info.updated)}
+
+
+def _iso(then: float) -> str:
+    """ISO 8601 in UTC."""
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(then, UTC).isoformat(timespec="seconds")
 
 
 def _age(then: float) -> str:

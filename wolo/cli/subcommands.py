@@ -11,18 +11,15 @@ from wolo.cli import doctor, models, sessions, settings
 from wolo.cli.options import OPTIONS, Option
 from wolo.errors import UsageError
 
-ABOUT = """\
-Wolo, a terminal coding agent.
+# \b keeps Typer from filling the lines up to a paragraph.
+ABOUT = """Wolo, a terminal coding agent.
 
-  wolo                          talk with it
-
-  wolo "create a calculator"    one task, then exit
-
-  wolo -p "…"                   headless: only the answer on stdout
-
-  cmd | wolo "…"                what cmd prints joins the prompt
-
-  wolo --resume ID              go on with a session
+\b
+wolo                          talk with it
+wolo "create a calculator"    one task, then exit
+wolo -p "…"                   headless: only the answer on stdout
+cmd | wolo "…"                what cmd prints joins the prompt
+wolo --resume ID              go on with a session
 """
 
 
@@ -65,7 +62,7 @@ def _prompt_options() -> Any:
         del values
 
     shown = [option for option in OPTIONS if option.name != "help"]
-    annotations = {option.name: _annotation(option) for option in shown}
+    annotations = {f"{option.name}_": _annotation(option) for option in shown}  # `continue` is no name for a parameter
     prompt.__signature__ = Signature(  # type: ignore[attr-defined]  # how `inspect` lets a function declare its parameters
         [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
     )

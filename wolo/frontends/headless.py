@@ -95,7 +95,7 @@ class Headless:
             self._stream(_tool_result(event.part))
         elif isinstance(event, AttemptFailed):
             self._system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": _error(event.error)})
-            say(f"{event.error.message} Trying again in {event.delay_s:.0f} s ({event.attempt}/{event.tries}).")
+            say(f"{event.error.message} Trying again in {event.delay_s:.1f} s ({event.attempt}/{event.tries}).")
         elif isinstance(event, AnswerEnded):
             self._stream({"type": "assistant", "message": _assistant(event.message)})
             self._say_calls(event.message)
