@@ -210,8 +210,8 @@ class Judge:
         if not self._is_below(cwd, self._roots):
             return "The command would run outside the workspace."
         if command.words and command.words[0].text in ("cd", "pushd", "popd"):
-            goals = [os.path.realpath(Path(cwd, word.text)) for word in command.words[1:]] or [self._home]
-            if not all(self._is_below(path, self._roots) for path in goals):
+            goals = [word.text for word in command.words[1:]] or [self._home]
+            if "-" in goals or not all(self._is_below(os.path.realpath(Path(cwd, goal)), self._roots) for goal in goals):
                 return "The command would leave the workspace."
         for path in (cwd, *named):
             if protected.is_secret(path) or protected.runs_code(path):

@@ -1,0 +1,661 @@
+"""The verdict on a call: rules, modes, protected names and what a person said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.guard.judge import Judge
+from wolo.guard.modes import MODES
+from wolo.guard.rules import Decision, Rule, parse_rule
+
+
+@pytest.fixture
+def root() -> Path:
+    return Path.cwd()
+
+
+def rules(*texts: str) -> list[Rule]:
+    """`allow shell:ls *`, …"""
+    found: list[Rule] = []
+    for text in texts:
+        word, _, rule = text.partition(" ")
+        decision: Decision = "allow" if word == "allow" else "ask" if word == "ask" else "deny"
+        found.append(parse_rule(rule, decision, "test"))
+    return found
+
+
+def judge(root: Path, *texts: str, mode: str = "edit", own: tuple[Path, ...] = (), free: tuple[Path, ...] = ()) -> Judge:
+    return Judge(MODES[mode], rules(*texts), root, own_places=own, free_reads=free)
+
+
+def read(given: str | Path) -> ReadIntent:
+    """As the workspace resolves it."""
+    path = Path(os.path.realpath(given))
+    return ReadIntent(path, str(given), inside=path.is_relative_to(os.path.realpath(".")))
+
+
+def write(given: str | Path) -> WriteIntent:
+    path = Path(os.path.realpath(given))
+    return WriteIntent(path, str(given), inside=path.is_relative_to(os.path.realpath(".")))
+
+
+def run(command: str) -> RunIntent:
+    return RunIntent(command, Path.cwd())
+
+
+def decision(judge: Judge, *intents: Intent) -> str:
+    return judge.judge("tool", intents).decision
+
+
+# Commands
+
+RULES = (
+    "allow shell:npm test",
+    "allow shell:npm run test:*",
+    "allow shell:ls *",
+    "allow shell:cat *",
+    "allow shell:cd *",
+    "allow shell:git * status",
+    "allow shell:grep * src/a.py",
+    "allow shell:rm *",
+    "allow shell:git push *",
+    "allow shell:printf *",
+    "allow shell:sudo *",
+    "deny shell:shutdown *",
+    "deny shell:git push --force *",
+    "deny shell:mkfs -t ext4 *",
+    "deny shell:dropdb",
+    "ask shell:rm -rf *",
+    "ask shell:git push *",
+)
+
+COMMANDS = r"""
+allow | npm test
+allow | npm  test
+allow |   npm test
+allow | npm "test"
+ask   | npm testx
+ask   | npm tes
+ask   | npm
+ask   | npm test x
+ask   | /usr/bin/npm test
+ask   | ./npm test
+ask   | npm test; touch M
+ask   | npm test;touch M
+ask   | npm test > M
+ask   | npm test >M
+ask   | npm test && touch M
+ask   | npm test || touch M
+ask   | npm test | tee M
+ask   | npm test & touch M
+ask   | npm test &
+ask   | npm test `touch M`
+ask   | npm test $(touch M)
+ask   | npm test "$(touch M)"
+ask   | npm test <(touch M)
+ask   | npm test <<< x
+ask   | PAGER='touch M' npm test
+ask   | A=1 npm test
+ask   | (npm test)
+ask   | { npm test; }
+ask   | ! npm test
+ask   | time npm test
+allow | npm run test:unit
+allow | npm run test:
+ask   | npm run test:unit x
+ask   | npm run test:../x
+ask   | npm run testunit
+allow | ls
+allow | ls -la
+allow | ls -la src
+allow | ls src *.py
+ask   | ls ~
+ask   | ls $HOME
+ask   | lsx
+ask   | ls .git
+ask   | ls -- .git/hooks
+ask   | ls --file=.git/config
+allow | cat a.py
+ask   | cat .env
+ask   | cat ./.env
+ask   | cat src/../.env
+ask   | cat .e*
+ask   | cat .en?
+ask   | cat .[d-f]nv
+ask   | cat .[^a]nv
+ask   | cat */*/*/*
+ask   | cat .[[:alpha:]]nv
+ask   | cat -n.env
+ask   | cat link-to-env
+ask   | cat HEAD:.env
+ask   | cat "a .env"
+allow | cd src
+allow | cd ./src/..
+ask   | cd ..
+ask   | cd
+ask   | cd -
+ask   | cd src/../..
+ask   | cd out
+ask   | cd .git
+allow | git log status
+ask   | git status
+ask   | git log --oneline status
+allow | grep x src/a.py
+allow | grep '*' src/a.py
+ask   | grep x src/b.py
+allow | rm a.py
+ask   | rm -rf a.py
+ask   | rm -fr a.py
+ask   | rm -r -f a.py
+ask   | rm a.py -rf
+ask   | sudo rm -rf a.py
+ask   | git push
+ask   | git push origin main
+deny  | git push --force
+deny  | git push --force origin
+deny  | git push origin --force
+deny  | git -C . push origin --force
+deny  | git push --force=yes
+ask   | git push --force-with-lease
+ask   | git stash push
+deny  | shutdown
+deny  | shutdown now
+deny  | /sbin/shutdown now
+deny  | SHUTDOWN now
+deny  | sudo shutdown now
+deny  | env -i shutdown now
+deny  | xargs shutdown
+deny  | find . -exec shutdown {} +
+deny  | bash -c 'shutdown now'
+deny  | bash -c "sudo shut'down' now"
+deny  | eval "shut""down now"
+deny  | ls; shutdown now
+deny  | ls && shutdown
+deny  | echo $(shutdown now)
+deny  | echo `shutdown now`
+deny  | A=1 shutdown now
+deny  | shut\down now
+deny  | sh\
+deny  | 's'hutdown now
+deny  | shut"down" now
+deny  | if true; then shutdown; fi
+deny  | cat <<EOF | sh
+deny  | mkfs -t ext4 /dev/x
+deny  | mkfs -v -t ext4 /dev/x
+ask   | mkfs -t xfs /dev/x
+deny  | dropdb
+deny  | dropdb production
+ask   | createdb x
+ask   | echo dropped
+ask   | my-shutdown now
+ask   | shutdown-check now
+"""
+
+
+def table() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for line in COMMANDS.strip("\n").split("\n"):
+        expected, _, command = line.partition(" | ")
+        if command == "sh\\":
+            command = "sh\\\nutdown now"
+        if command == "cat <<EOF | sh":
+            command = "cat <<EOF | sh\nshutdown now\nEOF"
+        found.append((expected.strip(), command))
+    return found
+
+
+@pytest.mark.parametrize(("expected", "command"), table())
+def test_a_command_gets_the_verdict_the_rules_say(expected: str, command: str, root: Path) -> None:
+    for folder in ("src", ".git"):
+        (root / folder).mkdir()
+    (root / ".env").write_text("TOKEN=x")
+    (root / "link-to-env").symlink_to(".env")
+    (root / "out").symlink_to("..")
+    verdict = judge(root, *RULES).judge("shell", [run(command)])
+    assert verdict.decision == expected, verdict.reason
+
+
+def test_the_table_has_every_family() -> None:
+    assert len(table()) >= 100
+
+
+def test_a_hidden_character_is_denied_where_commands_are_denied(root: Path) -> None:
+    for command in ("ls\u200b", "ls\xa0x", "echo " + "x" * 20_000, "true;" * 100, "ls \x1b[2J"):
+        assert decision(judge(root, "deny shell:rm *", "allow shell:*"), run(command)) == "deny"
+        assert decision(judge(root, "allow shell:*"), run(command)) == "ask"
+
+
+def test_under_yolo_a_command_must_be_plain_where_commands_are_denied(root: Path) -> None:
+    guarded, free = judge(root, "deny shell:rm *", mode="yolo"), judge(root, mode="yolo")
+    assert decision(guarded, run("ls && pwd")) == "deny"
+    assert "write it plainly" in guarded.judge("shell", [run("ls && pwd")]).reason
+    assert decision(guarded, run("ls src")) == "allow"
+    assert decision(free, run("ls && pwd")) == "allow"
+
+
+def test_a_command_that_runs_elsewhere_is_not_covered_by_rules(root: Path) -> None:
+    allowed = judge(root, "allow shell:*")
+    (root / ".git").mkdir()
+    assert decision(allowed, RunIntent("ls", root)) == "allow"
+    assert decision(allowed, RunIntent("ls", root.parent)) == "ask"
+    assert decision(allowed, RunIntent("ls", root / ".git")) == "ask"
+
+
+def test_a_command_that_names_a_denied_path_asks_in_every_mode(root: Path) -> None:
+    (root / "notes").mkdir()
+    for mode in ("edit", "yolo"):
+        guarded = judge(root, "allow shell:cat *", "deny read:notes/**", mode=mode)
+        assert decision(guarded, run("cat notes/a")) == "ask"
+        assert decision(guarded, run("cat --show=notes/a")) == "ask"
+        assert decision(guarded, run("cat other/a")) == "allow"
+
+
+@pytest.mark.parametrize(
+    "spelling", ["{own}/config.toml", "~/own/config.toml", "$HOME/own/x", '"$HOME"/own/x', "${{HOME}}/own/x", "../home/own/x"]
+)
+@pytest.mark.parametrize("mode", ["edit", "yolo"])
+def test_no_command_may_name_wolos_own_files(root: Path, isolated: Path, spelling: str, mode: str) -> None:
+    own = isolated / "home" / "own"
+    own.mkdir()
+    guarded = judge(root, "allow shell:*", mode=mode, own=(own,), free=(own / "spill",))
+    assert decision(guarded, run(f"cat {spelling.format(own=own)}")) == "deny"
+    assert decision(guarded, run(f"cat {own}/spill/long.txt")) != "deny"
+    assert decision(guarded, run(f"cat {own}-other/x")) != "deny"
+
+
+# Files
+
+
+def test_edits_inside_the_workspace_run_and_outside_they_ask(root: Path) -> None:
+    guarded = judge(root)
+    assert decision(guarded, write("a.py")) == "allow"
+    assert decision(guarded, read("a.py")) == "allow"
+    for given in ("../a.py", "/etc/hosts", f"{root}-evil/a.py", "sub/../../a.py"):
+        assert decision(guarded, write(given)) == "ask", given
+        assert decision(guarded, read(given)) == "ask", given
+
+
+def test_links_count_as_what_they_lead_to(root: Path, isolated: Path) -> None:
+    outside = isolated / "outside"
+    outside.mkdir()
+    (root / "src").mkdir()
+    (root / "dir").symlink_to(outside)
+    (root / "file").symlink_to(outside / "x")
+    (root / "dangling").symlink_to(outside / "not-there")
+    (root / "chain").symlink_to("dir")
+    (root / "within").symlink_to("src")
+    guarded = judge(root, "allow write:**", "allow read:**")
+    for given in ("dir/x", "file", "dangling", "chain/new/deep.txt", "within/../dir/x"):
+        assert decision(guarded, write(given)) == "ask", given
+        assert decision(guarded, read(given)) == "ask", given
+    assert decision(guarded, write("within/a.py")) == "allow"
+
+
+@pytest.mark.parametrize("pattern", ["notes/**", "notes", "~/../work/notes/**", "./notes/", "**/notes/*", "link/**", "link"])
+def test_a_denied_path_stays_denied_by_any_other_name(root: Path, pattern: str) -> None:
+    (root / "notes").mkdir()
+    (root / "link").symlink_to("notes")
+    (root / "chain").symlink_to("link")
+    guarded = judge(root, f"deny read:{pattern}", f"deny write:{pattern}", "allow read:**", mode="yolo")
+    for given in ("notes/a", "link/a", "chain/a", "sub/../notes/a", f"{root}/notes/a", "../work/link/a"):
+        assert decision(guarded, read(given)) == "deny", given
+        assert decision(guarded, write(given)) == "deny", given
+    assert decision(guarded, read("notes2/a")) == "allow"
+
+
+def test_a_denied_name_stays_denied_when_it_becomes_a_link_later(root: Path, isolated: Path) -> None:
+    guarded = judge(root, "deny write:out/**", mode="yolo")
+    (root / "out").symlink_to(isolated)
+    assert decision(guarded, write("out/x")) == "deny"
+
+
+def test_an_allow_does_not_follow_a_link_made_in_the_workspace(root: Path, isolated: Path) -> None:
+    (root / "out").symlink_to(isolated)
+    for pattern in ("out/**", f"{root}/out/**"):
+        assert decision(judge(root, f"allow write:{pattern}"), write("out/x")) == "ask"
+    assert decision(judge(root, f"allow write:{isolated}/*.txt"), write("out/x.txt")) == "allow"
+
+
+PROTECTED = """
+.git/config .git/hooks/pre-commit sub/.git/config .GIT/config .wolo/config.toml sub/.wolo/x .vscode/tasks.json
+.idea/runConfigurations/x.xml .bashrc sub/.zshrc .profile .ssh/authorized_keys .envrc .mcp.json x.code-workspace .git
+.config/fish/config.fish .claude/settings.json
+"""
+
+
+@pytest.mark.parametrize("given", PROTECTED.split())
+@pytest.mark.parametrize("mode", ["ask", "edit", "auto", "yolo"])
+def test_writing_a_protected_name_asks_in_every_mode_whatever_the_rules(root: Path, given: str, mode: str) -> None:
+    guarded = judge(root, "allow write:**", f"allow write:{given}", mode=mode)
+    verdict = guarded.judge("write", [write(given)])
+    assert verdict.decision == "ask"
+    assert verdict.without_person().decision == "deny"
+    assert guarded.suggest_rule([write(given)]) == ""
+
+
+def test_characters_that_some_volumes_ignore_hide_no_protected_name(root: Path) -> None:
+    assert decision(judge(root, mode="yolo"), write(".g\u200cit/config")) == "ask"
+
+
+def test_a_git_directory_is_protected_by_any_name(root: Path, isolated: Path) -> None:
+    elsewhere = isolated / "store"
+    for folder in (root / "bare.git", elsewhere):
+        (folder / "objects").mkdir(parents=True)
+        (folder / "HEAD").write_text("ref: refs/heads/main")
+    (root / ".git").write_text(f"gitdir: {elsewhere}")
+    guarded = judge(root, mode="yolo")
+    assert decision(guarded, write("bare.git/hooks/post-checkout")) == "ask"
+    assert decision(guarded, write(elsewhere / "config")) == "ask"
+    assert decision(guarded, write("other/config")) == "allow"
+
+
+def test_a_protected_name_that_is_a_link_is_protected_too(root: Path) -> None:
+    (root / "settings").mkdir()
+    (root / ".vscode").symlink_to("settings")
+    assert decision(judge(root, mode="yolo"), write(".vscode/tasks.json")) == "ask"
+
+
+@pytest.mark.parametrize("mode", ["plan", "ask", "edit", "auto", "yolo"])
+def test_wolos_own_files_are_written_in_no_mode(root: Path, isolated: Path, mode: str) -> None:
+    own = isolated / "wolo" / "config"
+    own.mkdir(parents=True)
+    (root / "link").symlink_to(own)
+    guarded = judge(root, f"allow write:{own}/**", "allow write:**", mode=mode, own=(own,))
+    for given in (own / "permissions.toml", "../wolo/config/config.toml", "link/new/deep", own):
+        assert decision(guarded, write(given)) == "deny", given
+        guarded.remember("write", [write(given)], allowed=True)
+        assert decision(guarded, write(given)) == "deny", given
+    assert decision(guarded, read(own / "keys.toml")) == "ask"
+
+
+def test_what_was_spilled_for_the_model_is_free_to_read(root: Path, isolated: Path) -> None:
+    own = isolated / "wolo" / "data"
+    guarded = judge(root, own=(own,), free=(own / "outputs",))
+    assert decision(guarded, read(own / "outputs" / "long.txt")) == "allow"
+    assert decision(guarded, read(own / "wolo.db")) == "ask"
+    assert decision(guarded, write(own / "outputs" / "long.txt")) == "deny"
+
+
+SECRET = """
+.env .env.local .env.production sub/.env .envrc id_rsa id_ed25519 sub/id_ecdsa .netrc .npmrc .pypirc server.pem tls.key
+.ssh/config .aws/credentials .kube/config .config/gcloud/x.json .git-credentials .docker/config.json .ENV service-account.json
+"""
+
+
+@pytest.mark.parametrize("given", SECRET.split())
+def test_reading_a_secret_asks_in_every_mode_unless_a_rule_names_it(root: Path, given: str) -> None:
+    for mode in ("plan", "ask", "edit", "auto", "yolo"):
+        guarded = judge(root, "allow read:**", "allow read:*", mode=mode)
+        assert decision(guarded, read(given)) == "ask", mode
+        assert not guarded.readable(root / given)
+    assert decision(judge(root, f"allow read:{given}"), read(given)) == "allow"
+
+
+@pytest.mark.parametrize(
+    "given", [".env.example", "id_rsa.pub", "environment.py", "monkey.py", "keys.py", "env", "src/envs/a.py"]
+)
+def test_ordinary_files_are_no_secrets(root: Path, given: str) -> None:
+    assert decision(judge(root), read(given)) == "allow"
+    assert judge(root).readable(root / given)
+
+
+def test_a_link_to_a_secret_is_a_secret(root: Path) -> None:
+    (root / ".env").write_text("TOKEN=x")
+    (root / "notes.txt").symlink_to(".env")
+    (root / ".env.local").symlink_to("a.py")
+    guarded = judge(root)
+    assert decision(guarded, read("notes.txt")) == "ask"
+    assert decision(guarded, read(".env.local")) == "ask"
+    assert not guarded.readable(root / "notes.txt")
+
+
+def test_a_search_may_show_what_a_read_may(root: Path, isolated: Path) -> None:
+    (root / "out").symlink_to(isolated / "x")
+    guarded = judge(root, "deny read:private/**", "ask read:drafts/**")
+    assert guarded.readable(root / "src" / "a.py")
+    for given in ("private/a", "drafts/a", "out"):
+        assert not guarded.readable(root / given)
+
+
+# Order
+
+
+ORDER = """
+deny shell:x *; allow shell:x *; ask shell:x *  → deny
+ask shell:x *; allow shell:x *                  → ask
+allow shell:x *                                 → allow
+                                                → ask
+"""
+
+
+@pytest.mark.parametrize("line", ORDER.strip("\n").split("\n"))
+def test_deny_comes_before_ask_and_ask_before_allow(root: Path, line: str) -> None:
+    texts, _, expected = line.partition("→")
+    found = [text.strip() for text in texts.split(";") if text.strip()]
+    assert decision(judge(root, *found), run("x y")) == expected.strip()
+    assert decision(judge(root, *reversed(found)), run("x y")) == expected.strip()
+
+
+def test_the_strictest_part_of_a_call_wins_in_any_order(root: Path) -> None:
+    guarded = judge(root, "deny write:b.py")
+    parts = [write("a.py"), write(".env"), write("b.py")]
+    assert decision(guarded, *parts) == "deny"
+    assert decision(guarded, *reversed(parts)) == "deny"
+    assert decision(guarded, write(".env"), write("a.py")) == "ask"
+    assert decision(guarded, write("a.py"), write(".env")) == "ask"
+    assert decision(guarded, write("a.py"), read("a.py")) == "allow"
+
+
+def test_a_call_without_effects_is_allowed_in_every_mode(root: Path) -> None:
+    assert decision(judge(root, mode="plan")) == "allow"
+
+
+MODE_TABLE = """
+            plan   ask    edit   auto   yolo
+read_in     allow  allow  allow  allow  allow
+read_out    ask    ask    ask    ask    allow
+write_in    deny   ask    allow  allow  allow
+write_out   deny   ask    ask    ask    allow
+shell       deny   ask    ask    allow  allow
+fetch       ask    ask    ask    ask    allow
+mcp         deny   ask    ask    ask    allow
+task        allow  allow  allow  allow  allow
+"""
+
+
+def mode_table() -> list[tuple[str, str, str]]:
+    head, *lines = [line.split() for line in MODE_TABLE.strip().split("\n")]
+    return [(what, mode, said) for what, *rest in lines for mode, said in zip(head, rest, strict=True)]
+
+
+@pytest.mark.parametrize(("what", "mode", "expected"), mode_table())
+def test_a_mode_decides_where_no_rule_does(root: Path, what: str, mode: str, expected: str) -> None:
+    intents: dict[str, Intent] = {
+        "read_in": read("a"),
+        "read_out": read("/etc/hosts"),
+        "write_in": write("a"),
+        "write_out": write("/etc/hosts"),
+        "shell": run("make"),
+        "fetch": FetchIntent("https://docs.python.org/3"),
+        "mcp": CallIntent("mcp:github/get_issue"),
+        "task": CallIntent("task:explore"),
+    }
+    assert decision(judge(root, mode=mode), intents[what]) == expected
+
+
+def test_no_rule_lifts_the_ceiling_of_plan(root: Path) -> None:
+    guarded = judge(root, "allow write:**", "allow shell:*", "allow mcp:*", mode="plan")
+    guarded.remember("write", [write("a")], allowed=True)
+    for intent in (write("a"), run("make"), CallIntent("mcp:a/b")):
+        verdict = guarded.judge("write", [intent])
+        assert (verdict.decision, verdict.source) == ("deny", "mode plan")
+
+
+def test_a_verdict_says_who_decided(root: Path) -> None:
+    guarded = judge(root, "deny shell:rm *", "allow shell:ls *")
+    denied = guarded.judge("shell", [run("rm x")])
+    assert (denied.rule, denied.source) == ("shell:rm *", "test")
+    assert "shell:rm *" in denied.reason
+    assert guarded.judge("write", [write("a")]).source == "mode edit"
+    assert guarded.judge("write", [write(".git/x")]).source == "built-in"
+
+
+# Elsewhere
+
+
+FETCHES = """
+allow | https://docs.python.org/3/library
+allow | http://docs.python.org
+allow | HTTPS://DOCS.PYTHON.ORG./x
+allow | https://a.example.org
+allow | https://b.a.example.org
+allow | http://127.0.0.1:8000/x
+ask   | https://docs.python.org:8443/
+ask   | https://example.org
+ask   | https://evilexample.org
+ask   | https://docs.python.org.evil.org
+ask   | https://python.org
+ask   | http://127.0.0.1:9000/x
+deny  | https://secret.example.org
+deny  | https://secret.example.org:444/
+deny  | https://user@docs.python.org/
+deny  | https://evil.org\\@docs.python.org/
+deny  | https://docs.python.org\t.evil.org/
+deny  | https://docs.python.org /x
+deny  | file:///etc/passwd
+deny  | ftp://docs.python.org
+deny  | docs.python.org
+deny  | https://
+deny  | https://[::1
+"""
+
+
+@pytest.mark.parametrize("line", FETCHES.strip("\n").split("\n"))
+def test_hosts_match_by_whole_labels(root: Path, line: str) -> None:
+    guarded = judge(
+        root,
+        "allow fetch:docs.python.org",
+        "allow fetch:*.example.org",
+        "allow fetch:127.0.0.1:8000",
+        "deny fetch:secret.example.org",
+    )
+    expected, _, url = line.partition(" | ")
+    assert decision(guarded, FetchIntent(url)) == expected.strip()
+
+
+def test_a_long_query_asks_even_where_the_host_is_allowed(root: Path) -> None:
+    for mode in ("edit", "yolo"):
+        guarded = judge(root, "allow fetch:*", mode=mode)
+        assert decision(guarded, FetchIntent("https://a.org/?q=" + "x" * 100)) == "allow"
+        assert decision(guarded, FetchIntent("https://a.org/?q=" + "x" * 300)) == "ask"
+
+
+def test_tools_of_a_server_match_by_name(root: Path) -> None:
+    guarded = judge(root, "allow mcp:github/get_*", "allow mcp:docs", "deny mcp:*/delete_*", "deny task:deploy")
+    expected = {
+        "github/get_issue": "allow",
+        "github/set": "ask",
+        "docs/any": "allow",
+        "docs2/any": "ask",
+        "docs/delete_x": "deny",
+    }
+    assert {name: decision(guarded, CallIntent(f"mcp:{name}")) for name in expected} == expected
+    assert decision(guarded, CallIntent("task:deploy")) == "deny"
+
+
+# What a person said
+
+
+def test_a_yes_for_the_session_holds_for_the_exact_call(root: Path) -> None:
+    guarded = judge(root)
+    guarded.remember("write", [write("/etc/x")], {"path": "/etc/x", "content": "a"}, allowed=True)
+    assert guarded.judge("write", [write("/etc/x")], {"path": "/etc/x", "content": "a"}).decision == "allow"
+    assert guarded.judge("write", [write("/etc/x")], {"content": "a", "path": "/etc/x"}).decision == "allow"
+    assert guarded.judge("write", [write("/etc/x")], {"path": "/etc/x", "content": "b"}).decision == "ask"
+    assert guarded.judge("edit", [write("/etc/x")], {"path": "/etc/x", "content": "a"}).decision == "ask"
+    assert guarded.judge("write", [write("/etc/y")], {"path": "/etc/x", "content": "a"}).decision == "ask"
+
+
+def test_a_yes_in_one_directory_is_none_in_another(root: Path) -> None:
+    guarded = judge(root)
+    guarded.remember("shell", [RunIntent("make", root)], {"command": "make"}, allowed=True)
+    assert guarded.judge("shell", [RunIntent("make", root / "sub")], {"command": "make"}).decision == "ask"
+
+
+def test_a_granted_rule_holds_for_all_it_matches_even_against_an_ask_rule(root: Path) -> None:
+    guarded = judge(root, "ask shell:pytest *", "deny shell:pytest --pdb *")
+    guarded.remember("shell", [run("pytest -q")], allowed=True, rule="shell:pytest *")
+    assert decision(guarded, run("pytest tests")) == "allow"
+    assert decision(guarded, run("pytest --pdb")) == "deny"
+
+
+def test_a_granted_rule_covers_plain_commands_only(root: Path) -> None:
+    guarded = judge(root)
+    guarded.remember("shell", [run("pytest -q")], allowed=True, rule="shell:pytest *")
+    assert decision(guarded, run("pytest -x")) == "allow"
+    assert decision(guarded, run("pytest; rm x")) == "ask"
+
+
+def test_a_no_is_remembered_with_its_reason(root: Path) -> None:
+    guarded = judge(root)
+    guarded.remember("shell", [run("make")], {"command": "make"}, allowed=False, reason="not today")
+    verdict = guarded.judge("shell", [run("make")], {"command": "make"})
+    assert verdict.decision == "deny"
+    assert "not today" in verdict.reason
+    assert guarded.judge("shell", [run("make all")], {"command": "make all"}).decision == "ask"
+    guarded.remember("shell", [run("make")], {"command": "make"}, allowed=True)
+    assert guarded.judge("shell", [run("make")], {"command": "make"}).decision == "allow"
+
+
+def test_a_mode_can_change_while_the_conversation_lives(root: Path) -> None:
+    guarded = judge(root)
+    guarded.mode = MODES["plan"]
+    assert decision(guarded, write("a")) == "deny"
+
+
+SUGGESTED = r"""
+pytest -q tests            → shell:pytest *
+ls -la                     → shell:ls *
+python x.py                → shell:python x.py
+python3.12 -m http.server  → shell:python3.12 -m http.server
+bash x.sh                  → shell:bash x.sh
+sudo ls                    → shell:sudo ls
+git push                   → shell:git push
+env pytest                 → shell:env pytest
+unheard-of-wrapper ls      → shell:unheard-of-wrapper ls
+echo 'a b' "it's"          → shell:echo 'a b' "it's"
+python -c 'print(1)'       → shell:python -c 'print(1)'
+rm *.pyc                   →
+npm test > log             →
+echo $HOME                 →
+cat .env                   →
+cd ..                      →
+ls .git                    →
+"""
+
+
+@pytest.mark.parametrize("line", SUGGESTED.strip("\n").split("\n"))
+def test_always_offers_the_exact_command_and_hardly_ever_a_wildcard(root: Path, line: str) -> None:
+    command, _, expected = (part.strip() for part in line.partition("→"))
+    guarded = judge(root)
+    rule = guarded.suggest_rule([run(command)])
+    assert rule == expected
+    if rule:
+        allowed = judge(root, f"allow {rule}")
+        assert decision(allowed, run(command)) == "allow"
+        if not rule.endswith(" *"):
+            assert decision(allowed, run(f"{command} more")) == "ask"
+
+
+def test_always_offers_what_will_hold_next_time(root: Path, isolated: Path) -> None:
+    guarded = judge(root, "ask write:*.lock", mode="edit")
+    assert guarded.suggest_rule([write("poetry.lock")]) == ""
+    assert guarded.suggest_rule([write(isolated / "x.txt")]) == f"write:{isolated}/x.txt"
+    assert guarded.suggest_rule([write(isolated / "x.txt"), write(isolated / "y.txt")]) == ""
+    assert guarded.suggest_rule([write("a.py"), write(isolated / "x.txt")]) == f"write:{isolated}/x.txt"
+    assert guarded.suggest_rule([FetchIntent("https://docs.python.org/3?x=1")]) == "fetch:docs.python.org"
+    assert guarded.suggest_rule([CallIntent("mcp:github/get_issue")]) == "mcp:github/get_issue"
