@@ -68,6 +68,10 @@ class Grep:
     }
     reads_only: ClassVar[bool] = True
 
+    def __init__(self, program: Sequence[str] | None = None) -> None:
+        self._program = program
+        """What searches; found anew for each call when not given."""
+
     def intents(self, args: GrepArgs, context: ToolContext) -> Sequence[Intent]:
         resolved = context.workspace.resolve(args.path)
         return (ReadIntent(resolved.path, args.path, resolved.inside),)
@@ -77,17 +81,19 @@ class Grep:
         bounds = Bounds(max_s=MAX_S)
         found = await find_files(context.workspace.resolve(args.path), args.glob, context, bounds)
         lines = _Lines(args, context, found.start)
-        notes = [*await _search(args, context, found, bounds, lines), *found.notes]
+        program = self._program or find_program(context.workspace)
+        notes = [*await _search(program, args, context, found, bounds, lines), *found.notes]
         if not lines.shown:
             notes.insert(0, "No matches in what was searched." if notes else "No matches.")
         text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
         return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown)))
 
 
-async def _search(args: GrepArgs, context: ToolContext, found: Found, bounds: Bounds, lines: _Lines) -> list[str]:
+async def _search(
+    program: Sequence[str], args: GrepArgs, context: ToolContext, found: Found, bounds: Bounds, lines: _Lines
+) -> list[str]:
     """Batch by batch until the limit, the time or the files are used up; returns what must be said about that."""
     query = Query(args.pattern, args.output_mode, args.context, args.ignore_case, args.multiline, args.head_limit + 1)
-    program = find_program(context.workspace)
     for batch in _batches(found.files):
         texts = await asyncio.to_thread(_text_files, found.start, batch)
         if not texts:

@@ -21,7 +21,7 @@ _OUTPUT_BYTES = 4 * 1024 * 1024
 _MAX_COLUMNS = 2000
 """Longer lines are printed only so far."""
 _BAD_PATTERN = 2
-_PLAIN = Path(__file__).with_name("plain_grep.py")
+_STAND_IN = Path(__file__).with_name("plain_grep.py")
 
 # The same results everywhere: no settings of the user, no guess what is binary (that is settled before), one thread so
 # that the order stays, and `$` matches before a Windows line end.
@@ -69,11 +69,19 @@ def find_program(workspace: Workspace) -> list[str]:
     """`rg` beside the Python that runs wolo (from its wheel) or on the PATH, but never one that the workspace brings along."""
     beside = Path(sys.executable).with_name("rg")
     if os.access(beside, os.X_OK):
-        return [str(beside), *_RIPGREP_ONLY]
+        return ripgrep(beside)
     found = shutil.which("rg")
     if found and not workspace.holds(Path(found).resolve()):
-        return [found, *_RIPGREP_ONLY]
-    return [sys.executable, "-I", "-S", str(_PLAIN)]
+        return ripgrep(Path(found))
+    return stand_in()
+
+
+def ripgrep(path: Path) -> list[str]:
+    return [str(path), *_RIPGREP_ONLY]
+
+
+def stand_in() -> list[str]:
+    return [sys.executable, "-I", "-S", str(_STAND_IN)]
 
 
 async def find_hits(

@@ -3,6 +3,8 @@
 A glob like `*a*a*a*b` becomes a regular expression that tries every split of a name: minutes of work, and an ignore file
 may come from a stranger. For globs the earliest place of each literal piece is as good as any later one, so every `*` but
 the last, and every `**` but the last, stands in an atomic group that never goes back.
+
+`?` and a set stand for one character; git takes one byte there, so in other scripts than Latin the two may differ.
 """
 
 from __future__ import annotations

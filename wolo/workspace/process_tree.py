@@ -14,13 +14,14 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 MARK_NAME = "WOLO_OWNER"
 KILL_DEADLINE_S = 2.0
 """How long killing goes on when a tree keeps growing (a fork bomb)."""
+_MAX_LOOKS = 4
 _NEVER = float("inf")
 
 
@@ -103,6 +104,15 @@ class ProcessTree:
             self.kill()
 
     def _family(self) -> list[_Status]:
+        found: list[_Status] = []
+        for _ in range(_MAX_LOOKS):
+            newest = _newest_pid()
+            found = self._look()
+            if found or newest == _newest_pid():
+                break  # else a process was born while we looked, perhaps a child of one that ended before its turn came
+        return found
+
+    def _look(self) -> list[_Status]:
         everyone = list(_all_statuses())
         pids = {status.pid for status in everyone if self._is_ours(status)}
         grew = bool(pids)
@@ -120,12 +130,21 @@ class ProcessTree:
 
 def end_orphans() -> None:
     """Kills what the commands of a wolo left behind that was itself killed and could not tidy up."""
-    if not _has_proc():
-        return
-    prefix = f"{MARK_NAME}={_namespace()}.".encode()
+    if _has_proc():
+        _kill_marked(f"{_namespace()}.", spare=_owner_is_alive)
+
+
+def end_marked(owner: str) -> None:
+    """Kills every process whose mark begins like this."""
+    if _has_proc():
+        _kill_marked(owner, spare=lambda rest: False)
+
+
+def _kill_marked(beginning: str, spare: Callable[[bytes], bool]) -> None:
+    prefix = f"{MARK_NAME}={beginning}".encode()
     for status in list(_all_statuses()):
         _, found, rest = _environment(status.pid).partition(prefix)
-        if found and not _owner_is_alive(rest.partition(b"/")[0]):
+        if found and not spare(rest) and status.pid != os.getpid():
             _signal(status.pid, signal.SIGKILL)
 
 
@@ -133,8 +152,8 @@ def _has_proc() -> bool:
     return Path("/proc/self/stat").exists()
 
 
-def _owner_is_alive(owner: bytes) -> bool:
-    pid, _, started = owner.decode(errors="replace").partition(".")
+def _owner_is_alive(rest: bytes) -> bool:
+    pid, _, started = rest.partition(b"/")[0].decode(errors="replace").partition(".")
     status = _status(int(pid)) if pid.isdecimal() else None
     return status is not None and str(status.started) == started
 
@@ -177,6 +196,10 @@ def _command_line(pid: int) -> str:
 def _read(pid: int, name: str) -> bytes:
     with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
         return file.read()
+
+
+def _newest_pid() -> str:
+    return Path("/proc/loadavg").read_text().split()[4]
 
 
 def _namespace() -> str:

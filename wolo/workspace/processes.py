@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wolo.workspace.process_tree import MARK_NAME, Member, ProcessTree, end_orphans, owner_mark
+from wolo.workspace.process_tree import MARK_NAME, Member, ProcessTree, end_marked, end_orphans, owner_mark
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Kept of each end of the output; what lies between is read and dropped."""
@@ -132,6 +132,8 @@ class Processes:
             one.tree.kill()
             one.reap()
             one.output.close()
+        if self._mark:
+            end_marked(f"{self._mark}.")  # whoever was too quick to be seen at the end of its command
         self._mark = ""
         atexit.unregister(self.close_all)
 

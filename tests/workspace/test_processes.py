@@ -1,0 +1,271 @@
+"""Programs end: when they are done, when their time is up, when they are cancelled, and when wolo goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workspace.living import alive, gone
+from wolo.workspace import process_tree
+from wolo.workspace.process_tree import end_orphans
+from wolo.workspace.processes import Finished, Printed, Processes
+
+OPEN = Path("/proc/self/fd")
+ENV = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    processes = Processes()
+    yield processes
+    processes.close_all()
+
+
+async def run(
+    processes: Processes, script: str, *, timeout_s: float = 20, printed: Printed | None = None
+) -> tuple[Finished, bytes]:
+    printed = printed or Printed()
+    finished = await processes.run(
+        ["bash", "--noprofile", "--norc", "-c", script], cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=printed
+    )
+    return finished, b"".join(printed.take())
+
+
+async def test_a_program_gives_its_output_and_its_exit_code(processes: Processes) -> None:
+    finished, output = await run(processes, "echo out; echo err >&2; exit 7")
+    assert (finished.exit_code, finished.timed_out, finished.leftovers, output) == (7, False, (), b"out\nerr\n")
+
+
+async def test_a_program_that_a_signal_ends_has_a_negative_code(processes: Processes) -> None:
+    assert (await run(processes, "kill -SEGV $$"))[0].exit_code == -signal.SIGSEGV
+
+
+async def test_a_program_that_cannot_be_started_is_an_oserror_and_leaks_nothing(processes: Processes) -> None:
+    before = len(list(OPEN.iterdir()))
+    for argv, cwd in ((["/no/such/program"], Path.cwd()), (["true"], Path("/no/such/folder"))):
+        with pytest.raises(FileNotFoundError):
+            await processes.run(argv, cwd=cwd, env=ENV, timeout_s=5, printed=Printed())
+    assert len(list(OPEN.iterdir())) == before
+
+
+async def test_many_programs_leave_no_descriptor_open(processes: Processes) -> None:
+    await run(processes, "true")
+    before = len(list(OPEN.iterdir()))
+    for _ in range(20):
+        await run(processes, "echo x")
+    assert len(list(OPEN.iterdir())) == before
+
+
+async def test_there_is_no_keyboard_no_terminal_and_a_session_of_its_own(processes: Processes) -> None:
+    _, output = await run(processes, "cat; (: </dev/tty) 2>&1 | head -1; ps -o sid= -p $$ | tr -d ' '; echo $$")
+    complaint, session, pid = output.decode().splitlines()
+    assert "/dev/tty" in complaint
+    assert session == pid
+
+
+DAEMON = (
+    'import os, sys; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); os.execlp("sleep", "sleep", sys.argv[1])'
+)
+BACKGROUND = {
+    "plain": "sleep {n} &",
+    "own session": "setsid sleep {n} &",
+    "nohup": "nohup sleep {n} &",
+    "silent": "setsid nohup sleep {n} </dev/null >/dev/null 2>&1 &",
+    "double fork": "(setsid sh -c 'sleep {n} & exit' &) &",
+    "silent double fork": "(setsid sh -c 'sleep {n} >/dev/null 2>&1 & exit' >/dev/null 2>&1 &)",
+    "daemon": f"{sys.executable} -c '{DAEMON}' {{n}}",
+    "disowned": "sleep {n} & disown",
+    "writer": "(echo more; sleep {n}) &",
+}
+
+
+@pytest.mark.parametrize("script", BACKGROUND.values(), ids=BACKGROUND)
+async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_ends_with_wolo(
+    processes: Processes, script: str
+) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    started = time.monotonic()
+    finished, output = await run(processes, f"echo before\n{script.format(n=n)}\nexit 3")
+    assert time.monotonic() - started < 2
+    assert finished.exit_code == 3
+    assert output.startswith(b"before\n")
+    assert finished.leftovers
+    await until(lambda: alive(n))
+    processes.close_all()
+    assert gone(n)
+
+
+async def test_a_server_in_the_background_goes_on_serving_though_nobody_reads_its_output(processes: Processes) -> None:
+    script = 'python3 -u -c \'import time\nfor n in range(400): print(str(n)*2000)\nopen("done","w").close()\ntime.sleep(60)\' &'
+    await run(processes, script)
+    async with asyncio.timeout(10):
+        while not Path("done").exists():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_child_that_writes_a_little_later_is_still_heard(processes: Processes) -> None:
+    _, output = await run(processes, "exec > >(sleep 0.1; cat); echo late")
+    assert output == b"late\n"
+
+
+async def test_a_command_that_leaves_a_crowd_behind_has_all_of_it_ended(processes: Processes) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    finished, _ = await run(processes, f"for i in $(seq 40); do sleep {n} & done")
+    assert finished.overrun
+    assert gone(n)
+
+
+STUBBORN = {
+    "deaf to TERM": "trap '' TERM; (sleep {n}) & echo before; sleep {n}",
+    "own session": "echo before; setsid sleep {n}; true",
+    "own session and wiped environment": "echo before; env -i setsid /bin/sleep {n} & sleep {n}",
+    "deaf, detached, silent": "echo before; (setsid bash -c 'trap \"\" TERM; sleep {n}; sleep {n}' >/dev/null 2>&1 &); sleep {n}",
+    "double fork": "echo before; (setsid sh -c 'sleep {n} & exit' &) & sleep {n}",
+    "stopped": "echo before; bash -c 'kill -STOP $$; sleep {n}' & sleep {n}",
+    "restarting": "echo before; while :; do sleep {n}; done",
+}
+
+
+@pytest.mark.parametrize("script", STUBBORN.values(), ids=STUBBORN)
+async def test_when_the_time_is_up_nobody_is_left_and_the_output_so_far_is_there(processes: Processes, script: str) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    started = time.monotonic()
+    finished, output = await run(processes, script.format(n=n), timeout_s=0.5)
+    assert time.monotonic() - started < 3.5
+    assert finished.timed_out
+    assert output == b"before\n"
+    assert gone(n)
+
+
+async def test_a_program_gets_the_chance_to_tidy_up_before_it_is_killed(processes: Processes) -> None:
+    finished, output = await run(processes, "trap 'echo tidy; exit 9' TERM; echo start; sleep 60 & wait", timeout_s=0.3)
+    assert (finished.exit_code, output) == (9, b"start\ntidy\n")
+
+
+async def test_a_cancelled_program_is_ended_and_what_it_printed_is_there(processes: Processes) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    printed = Printed()
+    task = asyncio.create_task(run(processes, f"echo part; (setsid sleep {n} &); sleep {n}", printed=printed))
+    await until(lambda: printed.size_bytes > 0 and alive(n))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gone(n)
+    assert printed.take() == (b"part\n", b"")
+
+
+async def test_a_second_cancellation_does_not_wait_for_the_polite_end_but_kills(processes: Processes) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    task = asyncio.create_task(run(processes, f"trap '' TERM; sleep {n} & while :; do sleep {n}; done"))
+    await until(lambda: alive(n))
+    task.cancel()
+    await asyncio.sleep(0.1)
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - started < 1
+    assert gone(n)
+
+
+async def test_without_the_process_table_and_pidfd_the_group_is_ended_all_the_same(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_tree, "_has_proc", lambda: False)  # as on macOS
+    monkeypatch.delattr(os, "pidfd_open")
+    n = f"7{time.monotonic_ns() % 10**9}"
+    finished, output = await run(processes, f"echo before; sleep {n} & sleep {n}", timeout_s=0.3)
+    assert (finished.timed_out, output, gone(n)) == (True, b"before\n", True)
+    finished, _ = await run(processes, f"sleep {n} & exit 4")
+    assert (finished.exit_code, len(finished.leftovers)) == (4, 1)
+    processes.close_all()
+    assert gone(n)
+
+
+def test_both_ends_of_long_output_are_kept_in_bounded_memory() -> None:
+    printed = Printed(kept_bytes=1_000_000)
+    for number in range(300_000):
+        printed.add(b"%09d\n" % number)
+    head, tail = printed.take()
+    assert head.startswith(b"000000000\n")
+    assert tail.endswith(b"000299999\n")
+    assert len(head) == 1_000_000
+    assert 1_000_000 <= len(tail) < 1_600_000
+    assert printed.size_bytes == len(head) + len(tail) + printed.omitted_bytes == 3_000_000
+
+
+def test_short_output_is_kept_whole_however_it_comes() -> None:
+    printed = Printed(kept_bytes=10)
+    for piece in (b"abc", b"", b"defghijkl", b"mnop"):
+        printed.add(piece)
+    assert printed.take() == (b"abcdefghij", b"klmnop")
+    assert printed.omitted_bytes == 0
+
+
+async def test_a_fork_bomb_meets_a_limit(processes: Processes) -> None:
+    _, output = await run(processes, "ulimit -Su; ulimit -Sc")
+    tasks, core = output.split()
+    assert int(tasks) < 100_000
+    assert core == b"0"
+
+
+OWNER = """
+import asyncio, os, sys
+from pathlib import Path
+from wolo.workspace.processes import Printed, Processes
+processes = Processes()
+async def main():
+    await processes.run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=Printed())
+    print("ready", flush=True)
+    if sys.argv[2] == "wait":
+        await asyncio.sleep(60)
+asyncio.run(main())
+"""
+
+
+def start_owner(script: str, then: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", OWNER, script, then], stdout=subprocess.PIPE, text=True)
+
+
+def test_a_wolo_that_exits_takes_along_what_its_commands_left_running() -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    with start_owner(f"(setsid sleep {n} >/dev/null 2>&1 &)", "exit") as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "ready\n"
+        assert owner.wait(timeout=10) == 0
+    assert gone(n)
+
+
+def test_what_a_killed_wolo_left_behind_is_ended_at_the_next_start_and_nothing_else() -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    m = f"8{time.monotonic_ns() % 10**9}"
+    script = "(setsid sleep {} >/dev/null 2>&1 &)"
+    with start_owner(script.format(n), "wait") as dead, start_owner(script.format(m), "wait") as living:
+        assert dead.stdout is not None
+        assert living.stdout is not None
+        dead.stdout.readline()
+        living.stdout.readline()
+        dead.kill()
+        dead.wait()
+        assert alive(n)
+        end_orphans()
+        assert gone(n)
+        assert alive(m)
+        living.terminate()
+        living.wait()
+    end_orphans()
+    assert gone(m)
+
+
+async def until(is_so: Callable[[], object], limit_s: float = 5) -> None:
+    async with asyncio.timeout(limit_s):
+        while not is_so():
+            await asyncio.sleep(0.01)
