@@ -133,6 +133,6 @@ def _syntax_error(path: Path | str, text: str, said: str) -> ConfigError:
     what, _, where = said.rpartition(" (at ")
     numbers = [word.strip(",)") for word in where.split() if word.strip(",)").isdigit()]
     line = int(numbers[0]) if numbers else text.count("\n") + 1
-    shown = text.split("\n")[line - 1].strip() if numbers else ""
-    hint = f"The line is: {shown}" if shown else "The file ends too early."
+    shown = text.split("\n")[line - 1].partition("=")[0].strip() if numbers else ""  # what follows may be a key
+    hint = f"The line begins with: {shown}" if shown else ""
     return ConfigError(f"{path}, line {line}: {what[:1].lower()}{what[1:] or 'this is not TOML'}.", hint=hint)

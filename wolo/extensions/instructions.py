@@ -41,7 +41,8 @@ def read_instructions(root: Path, cwd: Path, config: Path) -> Instructions:
         if found is None:
             continue
         path, text = found
-        shown = f"your own {path.name}" if folder == config else path.relative_to(root).as_posix()
+        shown = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+        shown = f"your own {path.name}" if folder == config else shown
         texts.append(f"# Instructions from {shown}\n\n{text}")
         files.append(path)
     return Instructions("\n\n".join(texts), tuple(files), tuple(notices))
@@ -79,10 +80,11 @@ def _read_regular(path: Path, complaints: list[str], *, follow: bool) -> bytes |
         why = "it is a link" if path.is_symlink() else error.strerror
         complaints.append(f"{path} is not read: {why}.")
         return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        complaints.append(f"{path} is not read: it is no regular file.")
+        return None
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            complaints.append(f"{path} is not read: it is no regular file.")
-            return None
         return file.read(MAX_BYTES + 1)
 
 

@@ -1,0 +1,69 @@
+"""API keys and what must stay secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from wolo.config.keys import find_key, secrets
+from wolo.errors import ConfigError
+from wolo.places import Places, find_places
+
+
+@pytest.fixture
+def places() -> Places:
+    places = find_places()
+    places.config.mkdir(parents=True)
+    return places
+
+
+def write_keys(places: Places, text: str, mode: int = 0o600) -> None:
+    path = places.config / "keys.toml"
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def test_the_environment_comes_before_the_file(places: Places) -> None:
+    write_keys(places, 'zai = " key-of-the-file "')
+    notices: list[str] = []
+    environ = {"B_KEY": "key-b\n", "A_KEY": ""}
+    assert find_key("zai", ("A_KEY", "B_KEY"), places, environ, notices) == ("key-b", "B_KEY")
+    assert find_key("zai", ("A_KEY",), places, environ, notices) == ("key-of-the-file", str(places.config / "keys.toml"))
+    assert find_key("openai", ("A_KEY",), places, environ, notices) is None
+    assert notices == []
+
+
+def test_without_a_file_there_is_no_key(places: Places) -> None:
+    assert find_key("zai", (), places, {}, []) is None
+
+
+def test_a_file_others_can_read_is_made_private_with_a_word(places: Places) -> None:
+    write_keys(places, 'zai = "key"', mode=0o644)
+    notices: list[str] = []
+    assert find_key("zai", (), places, {}, notices)
+    assert "could be read by other users" in notices[0]
+    assert (places.config / "keys.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_others_can_write_is_refused(places: Places) -> None:
+    write_keys(places, 'zai = "key"', mode=0o606)
+    with pytest.raises(ConfigError):
+        find_key("zai", (), places, {}, [])
+
+
+@pytest.mark.parametrize("text", ["zai = 1", 'a = "b"\nzai = " "', "zai = ["])
+def test_a_key_that_is_none_is_an_error(places: Places, text: str) -> None:
+    write_keys(places, text)
+    with pytest.raises(ConfigError) as caught:
+        find_key("zai", (), places, {}, [])
+    assert "line " in caught.value.message
+
+
+def test_secrets_are_exact_values_of_telling_names_longest_first() -> None:
+    environ = {
+        "GITHUB_TOKEN": "ghp_1234567890",
+        "db_password": "hunter2-hunter2",
+        "PATH": "/usr/bin:/bin",
+        "X_KEY": "short",
+        "E_KEY": "",
+    }
+    assert secrets(environ, ["sk-123456789", ""]) == ("hunter2-hunter2", "ghp_1234567890", "sk-123456789")
