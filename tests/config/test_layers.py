@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.config.layers import Given, load, show
+from wolo.config.layers import Given, load, rows
 from wolo.config.schema import Config, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.places import Places, find_places
@@ -43,7 +44,7 @@ def test_without_any_setting_everything_is_the_default(places: Places) -> None:
     config = loaded(places)
     assert config.settings == Settings()
     assert (config.rules, config.notices, dict(config.sources)) == ((), (), {})
-    assert {source for _, _, source in show(config)} == {"default"}
+    assert {source for _, _, source in rows(config)} == {"default"}
 
 
 def test_each_level_wins_over_the_one_below(places: Places) -> None:
@@ -81,7 +82,7 @@ def test_an_endpoint_comes_from_the_environment_or_the_command_line(places: Plac
     assert (config.endpoint.base_url, config.endpoint.api_key, config.endpoint.api) == ("http://f/v1", "k-e", "xml")
     assert config.sources["base_url"] == "--base-url"
     assert config.sources["api_key"] == "WOLO_API_KEY"
-    assert "k-e" not in str(list(show(config)))
+    assert "k-e" not in str(list(rows(config)))
 
 
 def test_rules_of_all_levels_count_and_know_who_said_them(places: Places) -> None:
@@ -249,7 +250,8 @@ def test_providers_of_the_user_have_their_own_type(places: Places) -> None:
     )
     config = loaded(places)
     assert config.settings.providers["me"].models[0].context == 9
-    assert {key: value for key, value, _ in show(config)}["providers.me.base_url"] == "http://h/v1"
+    assert {key: value for key, value, _ in rows(config)}["providers.me.base_url"] == "http://h/v1"
+    assert json.dumps(list(rows(config)))
 
 
 # A project's own settings

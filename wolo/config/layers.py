@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from msgspec import to_builtins
+
 from wolo.config.files import read_toml
 from wolo.config.keyed import Key, Leaf, Place, build, dotted, leaf, leaves, values
 from wolo.config.schema import Config, Endpoint
@@ -196,11 +198,9 @@ def _endpoint(found: _Found, environ: Mapping[str, str], flags: Given) -> Endpoi
     return Endpoint(**given)
 
 
-def show(config: Config) -> Iterator[tuple[str, Any, str]]:
-    """Every setting for people: its key, its value and who set it. Keys of providers are not shown."""
-    found = [*values(config.settings), *values(config.endpoint)]
-    for key, value in found:
-        source = config.sources.get(dotted(key), "")
-        for known, said in config.sources.items():
-            source = source or (said if known.startswith(f"{dotted(key)}.") else "")
-        yield dotted(key), "(hidden)" if key[-1] == "api_key" and value else value, source or "default"
+def rows(config: Config) -> Iterator[tuple[str, Any, str]]:
+    """Every setting for people: its key, its plain value and who set it. Keys to providers are not shown."""
+    for key, value in (*values(config.settings), *values(config.endpoint)):
+        name = dotted(key)
+        said = (source for each, source in config.sources.items() if each == name or each.startswith(f"{name}."))
+        yield name, "(hidden)" if key[-1] == "api_key" and value else to_builtins(value), next(said, "default")
