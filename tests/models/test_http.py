@@ -290,7 +290,7 @@ async def test_no_limit_means_no_limit(server: ProviderServer) -> None:
 async def test_a_server_that_keeps_the_stream_open_after_its_end_is_left(
     server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wolo.models.http.REST_S", 0.2)
+    monkeypatch.setattr("wolo.models.http_body.REST_S", 0.2)
     server.script(events().ends("stall"), events())
     transport = HttpTransport({})
     assert payloads(await received(call_to(server), transport)) == EVENTS

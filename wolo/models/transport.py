@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import Struct
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -22,8 +24,7 @@ class Call:
     """Given everything that is received, as it came."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """The `data:` payloads that one read of the network completed, in order.
 
     `whole` is set instead when the server answered with one JSON document and no stream.
