@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Hold, Reply, call, error, sse, delta, text
+from tests.fakes.replies import Hold, Reply, call, delta, error, sse, text
 
 QUICK = ("--set", "retry.tries=1")
 
@@ -39,9 +40,7 @@ CASES: list[tuple[str, list[Reply], int, str]] = [
 
 @pytest.mark.parametrize(("replies", "exit_code", "subtype"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 @pytest.mark.parametrize("format", ["text", "json", "stream-json"])
-def test_exit_code_and_output(
-    provider: ProviderServer, replies: list[Reply], exit_code: int, subtype: str, format: str
-) -> None:
+def test_exit_code_and_output(provider: ProviderServer, replies: list[Reply], exit_code: int, subtype: str, format: str) -> None:
     provider.script(*replies)
     done = run_wolo("-p", "--output-format", format, *QUICK, *provider.flags, "go")
     assert done.exit_code == exit_code, done.stderr
@@ -125,7 +124,7 @@ def test_a_signal_ends_the_run_and_leaves_the_session_whole(
 def test_a_signal_while_a_command_runs_kills_it_and_tells_the_model_later(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "echo part; touch begun; sleep 30"}), text("ok"))
     with start_wolo("-p", "--yolo", *provider.flags, "-s", "mine", "go") as process:
-        _wait_for(lambda: Path("begun").exists())
+        wait_for(lambda: Path("begun").exists())
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=10)
     assert process.returncode == 130, stderr
@@ -133,15 +132,6 @@ def test_a_signal_while_a_command_runs_kills_it_and_tells_the_model_later(provid
     told = provider.requests[1].results[0]
     assert "part" in told
     assert "interrupted" in told
-
-
-def _wait_for(happened: Callable[[], bool], timeout_s: float = 10.0) -> None:
-    import time
-
-    end = time.monotonic() + timeout_s
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +169,11 @@ def test_a_full_disk_behind_stdout_is_said() -> None:
 
     with ProviderServer(text("hello")) as provider, open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "wolo", "-p", *provider.flags, "go"], stdout=full, stderr=subprocess.PIPE, timeout=30, check=False
+            [sys.executable, "-m", "wolo", "-p", *provider.flags, "go"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=30,
+            check=False,
         )
     assert done.returncode == 3
     assert b"could not be written" in done.stderr

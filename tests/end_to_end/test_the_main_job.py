@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from tests.end_to_end.try_calculator import load, try_functions
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
@@ -46,7 +48,7 @@ def test_a_task_of_sixty_steps_runs_through(provider: ProviderServer) -> None:
     assert done.json["num_turns"] == 61
     assert done.json["usage"]["input_tokens"] == 61 * 100
     bodies = [request.json for request in provider.requests]
-    for before, after in zip(bodies, bodies[1:], strict=False):
+    for before, after in pairwise(bodies):
         assert json.dumps(after["tools"]) == json.dumps(before["tools"])
         assert after["messages"][: len(before["messages"])] == before["messages"]
 
@@ -97,7 +99,9 @@ def test_stream_json_tells_the_story_line_by_line(provider: ProviderServer) -> N
     done = run_wolo("-p", "--output-format", "stream-json", "--include-partial-messages", *provider.flags, "look")
     kinds = [(line["type"], line.get("subtype")) for line in done.lines if line["type"] != "stream_event"]
     assert kinds == [("system", "init"), ("assistant", None), ("user", None), ("assistant", None), ("result", "success")]
-    init, assistant, result = (next(line for line in done.lines if line["type"] == kind) for kind in ("system", "assistant", "user"))
+    init, assistant, result = (
+        next(line for line in done.lines if line["type"] == kind) for kind in ("system", "assistant", "user")
+    )
     assert {"read", "write", "edit", "shell", "grep", "glob"} <= set(init["tools"])
     assert [block["type"] for block in assistant["message"]["content"]] == ["thinking", "text", "tool_use"]
     block = result["message"]["content"][0]
@@ -122,9 +126,7 @@ def test_stream_json_tells_the_story_line_by_line(provider: ProviderServer) -> N
         (("- a list item",), None, "- a list item"),
     ],
 )
-def test_how_a_prompt_is_put_together(
-    provider: ProviderServer, argv: tuple[str, ...], stdin: str | None, expected: str
-) -> None:
+def test_how_a_prompt_is_put_together(provider: ProviderServer, argv: tuple[str, ...], stdin: str | None, expected: str) -> None:
     provider.script(text("ok"))
     done = run_wolo("-p", *provider.flags, *argv, stdin=stdin)
     assert done.exit_code == 0, done.stderr

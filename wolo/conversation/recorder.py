@@ -21,6 +21,7 @@ from wolo.agent.events import (
 )
 from wolo.messages.parts import ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry
+from wolo.sessions.tree import was_allowed_at_once
 
 PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192
@@ -48,6 +49,7 @@ class Recorder:
         self._unkept_chars = 0
         self._kept_at = 0.0
         self._kept_piece = False
+        self._first_call = ""
 
     async def record(self, event: Event) -> None:
         if isinstance(event, TextStreamed):
@@ -60,14 +62,19 @@ class Recorder:
             await self._take_back()
         elif isinstance(event, AnswerEnded):
             self._begin_attempt()
+            self._first_call = event.message.calls[0].id if event.message.calls else ""
             await self.keep(MessageEntry(message=event.message))
         elif isinstance(event, MessageAdded):
             await self.keep(MessageEntry(message=event.message))
-        elif isinstance(event, CallEnded) or (isinstance(event, CallStarted) and not _was_allowed_at_once(event.part)):
+        elif isinstance(event, CallEnded) or (isinstance(event, CallStarted) and not self._is_told_by_its_answer(event.part)):
             await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
 
     async def keep(self, *entries: AnyEntry) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.append, self._session_id, entries)
+
+    def _is_told_by_its_answer(self, part: ToolPart) -> bool:
+        """The entry of an answer says already that its first call may begin, when it is allowed at once."""
+        return part.id == self._first_call and was_allowed_at_once(part)
 
     def close(self) -> None:
         self._writer.shutdown(wait=True)
@@ -96,9 +103,3 @@ class Recorder:
         self._kept_at = self._clock()
         self._kept_piece = True
         await self.keep(PartialEntry(message_id=self._attempt_id, text=piece))
-
-
-def _was_allowed_at_once(part: ToolPart) -> bool:
-    """Then the answer's own entry already says that the call was free to run."""
-    verdict = part.metadata.get("verdict")
-    return isinstance(verdict, dict) and verdict.get("decision") == "allow"

@@ -68,12 +68,22 @@ class _Fold:
 
 def _settled(message: Message) -> Message:
     unsettled = [part for part in message.calls if part.status in ("pending", "running")]
-    return message.with_parts(_stopped(part) for part in unsettled) if unsettled else message
+    if not unsettled:
+        return message
+    return message.with_parts(_stopped(part, is_first=part is message.calls[0]) for part in unsettled)
 
 
-def _stopped(part: ToolPart) -> ToolPart:
-    """A call whose end is not on record. What was allowed at once may have begun the moment its message was kept."""
-    verdict = part.metadata.get("verdict")
-    allowed = isinstance(verdict, dict) and verdict.get("decision") == "allow"
-    began = allowed or part.status == "running"
+def _stopped(part: ToolPart, *, is_first: bool) -> ToolPart:
+    """A call whose end is not on record.
+
+    The first call of an answer, allowed at once, may have begun the moment the answer was kept; of every other one it is
+    kept when it begins.
+    """
+    began = part.status == "running" or (is_first and was_allowed_at_once(part))
     return replace(part, status="failed", outcome="interrupted" if began else "never_started")
+
+
+def was_allowed_at_once(part: ToolPart) -> bool:
+    """The guard's first word, kept with the answer, was yes."""
+    verdict = part.metadata.get("verdict")
+    return isinstance(verdict, dict) and verdict.get("decision") == "allow"
