@@ -87,9 +87,7 @@ def install() -> Path:
         subprocess.run([sys.executable, "-m", "venv", HOUSE], check=True)
     quiet = ["-q", "--disable-pip-version-check"]
     subprocess.run([python, "-m", "pip", "install", *quiet, ROOT], check=True, env=environment)
-    subprocess.run(
-        [python, "-m", "pip", "install", *quiet, "--force-reinstall", "--no-deps", ROOT], check=True, env=environment
-    )
+    subprocess.run([python, "-m", "pip", "install", *quiet, "--force-reinstall", "--no-deps", ROOT], check=True, env=environment)
     subprocess.run([python, "-m", "compileall", "-q", HOUSE / "lib"], check=False, env=environment, stdout=subprocess.DEVNULL)
     return python
 

@@ -30,13 +30,23 @@ def pages() -> dict[str, str]:
 def _cli() -> str:
     from wolo.cli.options import OPTIONS, SUBCOMMANDS
 
-    rows = ["# Command line", "", "Options may stand anywhere; the words that are left are the prompt.", "", "| Option | |", "|---|---|"]
+    rows = [
+        "# Command line",
+        "",
+        "Options may stand anywhere; the words that are left are the prompt.",
+        "",
+        "| Option | |",
+        "|---|---|",
+    ]
     for option in OPTIONS:
         spelled = ", ".join(f"`{spelling}`" for spelling in option.spellings)
         value = f" `{option.metavar}`".replace("|", "\\|") if option.metavar else ""
         rows.append(f"| {spelled}{value} | {option.help} |")
     rows += ["", "## Subcommands", ""]
-    rows += [f"- `wolo {name}`" + (": " + ", ".join(f"`{word}`" for word in words) if words else "") for name, words in SUBCOMMANDS.items()]
+    rows += [
+        f"- `wolo {name}`" + (": " + ", ".join(f"`{word}`" for word in words) if words else "")
+        for name, words in SUBCOMMANDS.items()
+    ]
     return "\n".join(rows)
 
 
@@ -88,7 +98,9 @@ def _rows_of(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
 
 def _type_name(kind: Any) -> str:
     name = kind.__name__ if isinstance(kind, type) and not hasattr(kind, "__args__") else str(kind)
-    return name.replace("typing.", "").replace("collections.abc.", "").replace("|", "\\|").replace("<class '", "").replace("'>", "")
+    return (
+        name.replace("typing.", "").replace("collections.abc.", "").replace("|", "\\|").replace("<class '", "").replace("'>", "")
+    )
 
 
 def _field_docs(kind: type) -> dict[str, str]:
@@ -123,7 +135,16 @@ def _events() -> str:
 def _errors() -> str:
     from wolo import errors
 
-    rows = ["# Errors", "", "```", inspect.cleandoc(errors.__doc__ or ""), "```", "", "| Error | kind | exit code |", "|---|---|---|"]
+    rows = [
+        "# Errors",
+        "",
+        "```",
+        inspect.cleandoc(errors.__doc__ or ""),
+        "```",
+        "",
+        "| Error | kind | exit code |",
+        "|---|---|---|",
+    ]
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.WoloError):
             rows.append(f"| `{kind.__name__}` | `{kind.kind}` | {kind.exit_code} |")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 
@@ -27,7 +28,11 @@ finally:
 
 def imported_by(*argv: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", PROBE.format(argv=list(argv))], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+        [sys.executable, "-c", PROBE.format(argv=list(argv))],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return set(done.stderr.rpartition("MODULES")[2].split())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,10 +99,24 @@ def test_a_bad_line_sends_nothing_and_says_what_to_do(argv: tuple[str, ...], exi
         assert as_json.json["subtype"] in ("error_config", "error_session")
 
 
+WITHOUT_ENGINE = """
+import sys
+sys.modules["xllamacpp"] = None
+sys.argv = ["wolo", "-p", "hi"]
+from wolo.__main__ import main
+main()
+"""
+
+
 def test_with_nothing_configured_five_lines_say_how_to_begin() -> None:
-    done = run_wolo("-p", "hi", env={"WOLO_NO_LOCAL": "1"})
-    assert done.exit_code == 2
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ENGINE], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30
+    )
+    assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.strip().splitlines()) == 5
+    assert "ZAI_API_KEY" in done.stderr
+    assert "--base-url" in done.stderr
+    assert "wolo-cli[local" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -164,9 +180,6 @@ def test_a_reader_that_goes_away_is_no_crash(provider: ProviderServer) -> None:
 
 
 def test_a_full_disk_behind_stdout_is_said() -> None:
-    import subprocess
-    import sys
-
     with ProviderServer(text("hello")) as provider, open("/dev/full", "wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "wolo", "-p", *provider.flags, "go"],

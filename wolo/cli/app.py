@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 
+from wolo.cli.complaint import show_error
 from wolo.cli.options import Line, parse
 from wolo.errors import WoloError
 
@@ -40,12 +41,6 @@ def _dispatch(line: Line) -> int:
     from wolo.cli.run import run
 
     return run(line)
-
-
-def show_error(error: WoloError) -> None:
-    print(f"wolo: {error.message}", file=sys.stderr)
-    if error.hint:
-        print(f"      {error.hint}", file=sys.stderr)
 
 
 def _silence_stdout() -> None:

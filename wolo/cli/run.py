@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wolo.cli.app import show_error
+from wolo.cli.complaint import show_error
 from wolo.cli.options import Line, Values
 from wolo.cli.stdin import read_piped
 from wolo.errors import UsageError, WoloError

@@ -73,4 +73,4 @@ def _prompt_options() -> Any:
 def _annotation(option: Option) -> Any:
     kind = {"flag": bool, "many": list[str]}.get(option.kind, str)
     shown = typer.Option(*option.spellings, help=option.help, metavar=option.metavar or None, show_default=False)
-    return Annotated[kind | None, shown]  # type: ignore[valid-type]  # the kind is a value here
+    return Annotated[kind | None, shown]

@@ -186,7 +186,7 @@ class Store:
             return blobs.keep(self._blobs, connection, session_id, data, blobs.suffix(name))
 
     def check(self) -> str:
-        """"ok", or the first thing that SQLite finds wrong with the database."""
+        """`ok`, or the first thing that SQLite finds wrong with the database."""
         with self._database.reading() as connection:
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             return str(verdict)
