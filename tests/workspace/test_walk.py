@@ -123,7 +123,7 @@ LINES = st.builds(
     st.sampled_from(["", "", "/", "**/"]),
     st.lists(st.lists(PIECES, min_size=1, max_size=3).map("".join), min_size=1, max_size=3),
     st.sampled_from(["", "", "/", "/**", "/*", " ", "\\ ", "\r"]),
-)
+).filter(lambda line: line.strip(" /*") != "!")  # nothing after the mark: git and ripgrep disagree on what that brings back
 
 
 @st.composite

@@ -21,6 +21,7 @@ from wolo.workspace.walk import Bounds
 _DEFAULT_LIMIT = 200
 _MAX_LIMIT = 2000
 _MAX_CONTEXT = 20
+_MAX_PATTERN = 10_000
 _MAX_WIDTH = 300
 """Characters shown of a line."""
 _LEAD = 80
@@ -195,6 +196,12 @@ def _refuse_unusable(args: GrepArgs) -> None:
         raise ToolError("The pattern is empty.")
     if "\0" in args.pattern:
         raise ToolError("The pattern contains a NUL character.")
+    if len(args.pattern) > _MAX_PATTERN:
+        raise ToolError(f"The pattern is too long: {len(args.pattern):,} characters.")
+    try:
+        os.fsencode(args.pattern)
+    except UnicodeEncodeError as error:
+        raise ToolError("The pattern contains half of a surrogate pair, which no text can hold.") from error
     if not 0 <= args.context <= _MAX_CONTEXT:
         raise ToolError(f"`context` must be 0 to {_MAX_CONTEXT}.")
     if not 1 <= args.head_limit <= _MAX_LIMIT:

@@ -74,7 +74,7 @@ def _path_expression(parts: list[str]) -> str:
     """Parts between `**` are runs: each is found at its earliest place, the last one must reach the end."""
     runs: list[list[str]] = [[]]
     for part in parts:
-        if part == _DOUBLE_STAR:
+        if len(part) > 1 and not part.strip("*"):
             runs.append([])
         else:
             runs[-1].append(_name_expression(part))

@@ -1,0 +1,271 @@
+"""Searching contents: the same answer with ripgrep and without, bounded, and silent about protected files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.tools.desk import Desk
+from tests.tools.programs import find_ripgrep, needs_ripgrep
+from wolo.errors import ToolError
+from wolo.guard.intents import ReadIntent
+from wolo.tools.grep import Grep, GrepArgs
+from wolo.tools.ripgrep import find_program, ripgrep, stand_in
+from wolo.tools.tool import Listing, Result
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path)
+    yield desk
+    desk.context.shell.processes.close_all()
+
+
+@pytest.fixture(params=["stand-in", pytest.param("ripgrep", marks=needs_ripgrep)])
+def grep(request: pytest.FixtureRequest) -> Grep:
+    return Grep(program_named(request.param))
+
+
+def program_named(name: str) -> list[str]:
+    found = find_ripgrep()
+    return ripgrep(found) if name == "ripgrep" and found else stand_in()
+
+
+async def search(grep: Grep, desk: Desk, pattern: str, **arguments: Any) -> Result:
+    return await grep.run(GrepArgs(pattern, **arguments), desk.context)
+
+
+async def test_lines_come_with_path_and_number_sorted_by_path(desk: Desk, grep: Grep) -> None:
+    desk.put("b.py", "import os\nx = 1\n")
+    desk.put("a/z.py", "no\nimport sys\n")
+    desk.put(".ci/run", "import this\n")
+    result = await search(grep, desk, r"^import \w+$")
+    lines = (".ci/run:1:import this", "a/z.py:2:import sys", "b.py:1:import os")
+    assert result.text.splitlines() == list(lines)
+    assert result.view == Listing(r"^import \w+$", lines, 3)
+
+
+async def test_names_and_counts_are_to_be_had_too(desk: Desk, grep: Grep) -> None:
+    desk.put("a.txt", "x\nx x\ny\n")
+    desk.put("b.txt", "x\n")
+    desk.put("c.txt", "y\n")
+    assert (await search(grep, desk, "x", output_mode="files")).text == "a.txt\nb.txt"
+    assert (await search(grep, desk, "x", output_mode="count")).text == "a.txt:2\nb.txt:1"
+
+
+async def test_lines_around_a_match_are_marked_and_groups_are_parted(desk: Desk, grep: Grep) -> None:
+    desk.put("a.txt", "1\n2\nhit\n4\n5\n6\n7\nhit\n")
+    desk.put("b.txt", "hit\n")
+    assert (await search(grep, desk, "hit", context=1)).text.splitlines() == [
+        *("a.txt-2-2", "a.txt:3:hit", "a.txt-4-4", "--", "a.txt-7-7", "a.txt:8:hit", "--", "b.txt:1:hit"),
+    ]
+
+
+async def test_what_git_ignores_what_is_binary_and_what_is_a_link_is_left_out(desk: Desk, grep: Grep, tmp_path: Path) -> None:
+    desk.put(".gitignore", "*.log\n")
+    desk.put("a.log", "needle")
+    desk.put("bin", b"needle\0\n")
+    desk.put(".git/config", "needle")
+    desk.put("late.txt", b"needle\n" + b"x" * 9000 + b"\0\n")
+    (tmp_path / "outside.txt").write_text("needle")
+    (desk.root / "link.txt").symlink_to(tmp_path / "outside.txt")
+    assert (await search(grep, desk, "needle")).text == "late.txt:1:needle"
+
+
+async def test_encodings_and_line_ends_do_not_hide_a_match(desk: Desk, grep: Grep) -> None:
+    desk.put("bom.txt", b"\xef\xbb\xbffirst\n")
+    desk.put("crlf.txt", b"first\r\nlast\r\n")
+    desk.put("latin.txt", b"first caf\xe9\n")
+    desk.put("utf16.txt", "first\n".encode("utf-16"))
+    text = (await search(grep, desk, "^first$")).text
+    assert text.splitlines() == ["bom.txt:1:first", "crlf.txt:1:first", "utf16.txt:1:first"]
+    assert (await search(grep, desk, "caf")).text == "latin.txt:1:first caf\ufffd"
+
+
+async def test_a_glob_narrows_and_never_brings_back_what_is_ignored(desk: Desk, grep: Grep) -> None:
+    desk.put(".gitignore", "*.log\nbuild/\n")
+    for name in ("a.py", "src/b.py", "src/c.ts", "x.log", "build/d.py"):
+        desk.put(name, "needle\n")
+    assert (await search(grep, desk, "needle", glob="*.py", output_mode="files")).text == "a.py\nsrc/b.py"
+    assert (await search(grep, desk, "needle", glob="src/*.{py,ts}", output_mode="files")).text == "src/b.py\nsrc/c.ts"
+    assert (await search(grep, desk, "needle", glob="*.log")).text == "[No matches.]"
+
+
+async def test_a_file_is_searched_by_its_name_even_when_it_is_ignored(desk: Desk, grep: Grep) -> None:
+    desk.put(".gitignore", "*.log\n")
+    desk.put("sub/a.log", "needle\n")
+    assert (await search(grep, desk, "needle", path="sub/a.log")).text == "sub/a.log:1:needle"
+
+
+async def test_case_lines_and_look_around(desk: Desk, grep: Grep) -> None:
+    desk.put("a.txt", "Needle\nfoo(\n  bar)\nprice 12 EUR\n")
+    assert (await search(grep, desk, "needle")).text == "[No matches.]"
+    assert (await search(grep, desk, "needle", ignore_case=True)).text == "a.txt:1:Needle"
+    assert (await search(grep, desk, r"foo\(.*bar", multiline=True)).text == "a.txt:2:foo(\na.txt:3:  bar)"
+    assert (await search(grep, desk, r"foo\(\n")).text.startswith("a.txt:2:foo(")
+    assert (await search(grep, desk, r"\d+(?= EUR)")).text == "a.txt:4:price 12 EUR"
+    assert (await search(grep, desk, r"[[:digit:]]{2}")).text == "a.txt:4:price 12 EUR"
+    assert (await search(grep, desk, r"(?<number>\d+) E")).text == "a.txt:4:price 12 EUR"
+
+
+async def test_protected_files_are_never_opened(desk: Desk, grep: Grep) -> None:
+    secret = desk.put(".env", "TOKEN=canary\n")
+    desk.put("a.txt", "TOKEN here\n")
+    before = secret.stat().st_atime_ns
+    desk.context = replace(desk.context, readable=lambda path: path.name != ".env")
+    for mode in ("content", "files", "count"):
+        text = (await search(grep, desk, "TOKEN", output_mode=mode)).text
+        assert "canary" not in text
+        assert ".env" not in text
+        assert "[1 protected files were left out.]" in text
+    assert "canary" not in (await search(grep, desk, "TOKEN", path=".env")).text
+    assert secret.stat().st_atime_ns == before
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "*", "a{2,1}", "[z-a]", "(?P<n>x)(?P<n>y)", "\\"])
+async def test_a_bad_pattern_is_a_word_to_the_model(desk: Desk, grep: Grep, pattern: str) -> None:
+    desk.put("a.txt", "x\n")
+    with pytest.raises(ToolError, match=r"The pattern cannot be used: .+\. Put \\ before"):
+        await search(grep, desk, pattern)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"pattern": ""}, "empty"),
+        ({"pattern": "a\0"}, "NUL"),
+        ({"pattern": "a\ud800"}, "surrogate"),
+        ({"pattern": "a" * 130_000}, "too long"),
+        ({"pattern": "a", "context": -1}, "context"),
+        ({"pattern": "a", "head_limit": 0}, "head_limit"),
+        ({"pattern": "a", "glob": "[x"}, "never closed"),
+        ({"pattern": "a", "path": "gone"}, "does not exist"),
+    ],
+)
+async def test_arguments_that_make_no_sense_are_refused_with_the_reason(
+    desk: Desk, grep: Grep, arguments: dict[str, Any], problem: str
+) -> None:
+    desk.put("a.txt", "x\n")
+    with pytest.raises(ToolError, match=problem):
+        await search(grep, desk, **arguments)
+
+
+async def test_names_that_look_like_options_or_hold_line_breaks_are_searched(desk: Desk, grep: Grep) -> None:
+    for name in ("--help", "-", "-e x", "a\nb.txt", "colon:3:x", "ü.txt"):
+        desk.put(name, "needle\n")
+    (desk.root / os.fsdecode(b"\xff.txt")).write_text("needle\n")
+    assert (await search(grep, desk, "needle", output_mode="files")).text.splitlines() == [
+        *("-", "--help", "-e x", "a\\x0ab.txt", "colon:3:x", "ü.txt", "\ufffd.txt"),
+    ]
+    assert (await search(grep, desk, "-e")).text == "[No matches.]"
+
+
+async def test_answers_are_bounded_in_lines_in_bytes_and_in_width(desk: Desk, grep: Grep) -> None:
+    for number in range(300):
+        desk.put(f"f{number:03}.txt", "needle\n" * 50)
+    lines = (await search(grep, desk, "needle")).text.splitlines()
+    assert len(lines) == 201
+    assert lines[-1].startswith("[Only the first 200: ")
+    assert len((await search(grep, desk, "needle", head_limit=3)).text.splitlines()) == 4
+    desk.put("f000.txt", ("x" * 280 + " needle\n") * 2000)
+    assert len((await search(grep, desk, "needle", head_limit=2000)).text) < 26_000
+
+
+async def test_a_long_line_is_cut_around_its_match(desk: Desk, grep: Grep) -> None:
+    desk.put("a.txt", "é" * 700 + "needle" + "y" * 5000 + "\nneedle" + "z" * 9_000_000 + "\n")
+    desk.put("b.txt", "x" * 1_000_000 + "needle\nneedle\n")
+    first, second, third, fourth = (await search(grep, desk, "needle")).text.splitlines()
+    assert first.startswith("a.txt:1:…é")
+    assert "éneedley" in first
+    assert second.startswith("a.txt:2:needlez")
+    assert third.startswith("b.txt:1:")
+    assert fourth == "b.txt:2:needle"
+    assert max(map(len, (first, second, third))) < 320
+
+
+async def test_a_pattern_that_runs_away_is_stopped(desk: Desk, grep: Grep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wolo.tools.grep.MAX_S", 1.5)
+    desk.put("a.txt", "needle\n")
+    desk.put("b.txt", "a" * 60 + "!\n")
+    started = time.monotonic()
+    text = (await search(grep, desk, r"^(a+)+$|needle")).text
+    assert time.monotonic() - started < 5
+    assert text.startswith("a.txt:1:needle")
+    if grep._program == stand_in():
+        assert "The search stopped after 1.5 s" in text
+
+
+async def test_a_cancelled_search_leaves_no_program_behind(desk: Desk) -> None:
+    desk.put("a.txt", "a" * 60 + "!\n")
+    task = asyncio.create_task(search(Grep(stand_in()), desk, r"^(a+)+$"))
+    await asyncio.sleep(0.5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    left = subprocess.run(["pgrep", "-f", "plain_grep.py.*a\\+"], capture_output=True, check=False).stdout
+    assert left == b""
+
+
+async def test_a_search_outside_says_so_before_it_happens(desk: Desk, tmp_path: Path) -> None:
+    assert Grep().intents(GrepArgs("x", ".."), desk.context) == (ReadIntent(tmp_path, "..", inside=False),)
+
+
+def test_a_program_that_the_workspace_brings_along_is_not_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = desk.put("bin/rg", "#!/bin/sh\ntouch owned\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(fake.parent))
+    assert str(fake) not in find_program(desk.context.workspace)
+
+
+WORDS = st.sampled_from(["a", "b", "ab", "Ab", "a b", "x.y", "", " a", "é", "ba\t", "aab", "b" * 30])
+FILES = st.lists(st.tuples(st.lists(WORDS, max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans()), min_size=1, max_size=4)
+ATOMS = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", "\\w", "\\s", "\\b", "^", "$", "(a|b)", "\\.", "é", " ", "(?:ab)"])
+PATTERNS = st.lists(st.tuples(ATOMS, st.sampled_from(["", "", "", "+", "?", "{2}"])), min_size=1, max_size=4).map(
+    lambda parts: "".join(atom + ("" if atom in ("^", "$", "\\b") else often) for atom, often in parts)
+)
+
+
+@needs_ripgrep
+@given(
+    files=FILES,
+    pattern=PATTERNS,
+    mode=st.sampled_from(["content", "files", "count"]),
+    context=st.integers(0, 2),
+    ignore_case=st.booleans(),
+    multiline=st.booleans(),
+    head_limit=st.sampled_from([2, 5, 200]),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_stand_in_gives_the_same_answer_as_ripgrep(
+    tmp_path: Path,
+    files: list[tuple[list[str], str, bool]],
+    pattern: str,
+    mode: str,
+    context: int,
+    ignore_case: bool,
+    multiline: bool,
+    head_limit: int,
+) -> None:
+    shutil.rmtree(tmp_path / "work", ignore_errors=True)
+    desk = Desk(tmp_path)
+    for number, (lines, line_end, ends) in enumerate(files):
+        desk.put(f"f{number}.txt", (line_end.join(lines) + (line_end if ends else "")).encode())
+    args = GrepArgs(pattern, ".", None, mode, context, ignore_case, multiline, head_limit)  # type: ignore[arg-type]  # drawn from its literals
+
+    async def both() -> list[str]:
+        return [(await Grep(program_named(name)).run(args, desk.context)).text for name in ("stand-in", "ripgrep")]
+
+    ours, theirs = asyncio.run(both())
+    desk.context.shell.processes.close_all()
+    assert ours == theirs
