@@ -75,6 +75,8 @@ class OpenCalls:
             name = (function.name if function else None) or ""
             arguments = (function.arguments if function else None) or ""
             wire_id = fragment.id or ""
+            if not (name or arguments or wire_id):
+                continue
             call = self._find(fragment.index, wire_id, name, arguments, place if len(fragments) > 1 else None)
             if wire_id in ("", call.id) and call.is_repeated_by(name, arguments):
                 continue

@@ -12,6 +12,7 @@ MAX_DEPTH = 30
 
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
 _SCHEMAS_IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
+_MUST_HOLD = (*_SCHEMAS_BY_NAME, *_SCHEMAS_IN_LIST)
 _SCHEMA_ALONE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 
 
@@ -21,11 +22,10 @@ def bend(schema: Mapping[str, Any], *, null_types: bool = True) -> dict[str, Any
     Bending twice changes nothing more. `null_types` False also takes the type null out of unions.
     """
     bent = _Bender(schema, null_types).bend(schema, (), 0)
-    if bent.get("type") != "object":
-        bent = {"type": "object", "properties": {}} | {name: value for name, value in bent.items() if name == "description"}
-    if not isinstance(bent.get("properties"), dict):
-        bent["properties"] = {}
-    return bent
+    named = bent.get("type", "object")
+    if named != "object" and not (isinstance(named, list) and "object" in named):
+        bent = _described(bent, {})
+    return {**bent, "type": "object", "properties": bent.get("properties", {})}
 
 
 class _Bender:
@@ -47,7 +47,7 @@ class _Bender:
             beside = {name: value for name, value in schema.items() if name != "$ref"}
             return self.bend({**target, **beside}, (*above, reference), depth + 1)
         bent = {name: self._value(name, value, above, depth) for name, value in schema.items() if name not in NOT_SENT}
-        return self._tidy(bent)
+        return self._tidy({name: value for name, value in bent.items() if value is not None or name not in _MUST_HOLD})
 
     def _look_up(self, reference: str) -> Mapping[str, Any]:
         """Only within the document; nothing is ever fetched."""
@@ -60,10 +60,16 @@ class _Bender:
         return found if isinstance(found, Mapping) else {}
 
     def _value(self, name: str, value: Any, above: tuple[str, ...], depth: int) -> Any:
-        if name in _SCHEMAS_BY_NAME and isinstance(value, Mapping):
+        """None for what is malformed: it is left out."""
+        if name in _SCHEMAS_BY_NAME:
+            if not isinstance(value, Mapping):
+                return None
             return {str(key): self.bend(each, above, depth + 1) for key, each in value.items()}
-        if name in _SCHEMAS_IN_LIST and isinstance(value, list):
-            return [self.bend(each, above, depth + 1) for each in value if not _is_impossible(each)]
+        if name in _SCHEMAS_IN_LIST:
+            if not isinstance(value, list):
+                return None
+            choices = [self.bend(each, above, depth + 1) for each in value if each is not False]
+            return [choice for choice in choices if choice != {"not": {}}] or None
         if name in _SCHEMA_ALONE and isinstance(value, Mapping):
             return self.bend(value, above, depth + 1)
         return value
@@ -71,19 +77,16 @@ class _Bender:
     def _tidy(self, bent: dict[str, Any]) -> dict[str, Any]:
         for name in ("anyOf", "oneOf", "allOf"):
             bent = self._tidy_union(bent, name)
-        if isinstance(bent.get("type"), list):
-            bent["type"] = self._tidy_types(bent["type"])
-        if not bent.get("type", True):
-            del bent["type"]
-        _infer_type(bent)
+        self._tidy_type(bent)
         if bent.get("additionalProperties") == {}:
             del bent["additionalProperties"]
         if _may_be(bent, "array") and not isinstance(bent.get("items"), dict):
             bent["items"] = {}
-        if isinstance(bent.get("required"), list):
-            bent["required"] = [name for name in bent["required"] if name in bent.get("properties", {})]
-        if "required" in bent and not bent["required"]:
-            del bent["required"]
+        if "required" in bent:
+            known = bent.get("properties", {})
+            named = bent.pop("required")
+            required = [name for name in named if isinstance(name, str) and name in known] if isinstance(named, list) else []
+            bent |= {"required": required} if required else {}
         return bent
 
     def _tidy_union(self, bent: dict[str, Any], name: str) -> dict[str, Any]:
@@ -98,9 +101,16 @@ class _Bender:
             return rest | {name: choices}
         return {**choices[0], **rest} if choices else rest
 
-    def _tidy_types(self, types: list[Any]) -> Any:
-        named = [each for each in types if self._null_types or each != "null"] or types
-        return named[0] if len(named) == 1 else named
+    def _tidy_type(self, bent: dict[str, Any]) -> None:
+        named = bent.get("type")
+        if isinstance(named, list):
+            texts = [each for each in named if isinstance(each, str)]
+            kept = [each for each in texts if self._null_types or each != "null"] or texts
+            named = kept[0] if len(kept) == 1 else kept
+            bent["type"] = named
+        if not named or not isinstance(named, str | list):
+            bent.pop("type", None)
+            _infer_type(bent)
 
 
 def _infer_type(bent: dict[str, Any]) -> None:
@@ -115,11 +125,6 @@ def _infer_type(bent: dict[str, Any]) -> None:
 def _may_be(bent: Mapping[str, Any], kind: str) -> bool:
     named = bent.get("type")
     return named == kind or (isinstance(named, list) and kind in named)
-
-
-def _is_impossible(schema: Any) -> bool:
-    """`{"not": {}}` and `false` allow nothing: what some generators write for "undefined"."""
-    return schema is False or (isinstance(schema, Mapping) and schema.get("not") in ({}, True) and len(schema) == 1)
 
 
 def _described(schema: Mapping[str, Any], bent: dict[str, Any]) -> dict[str, Any]:
