@@ -1,7 +1,7 @@
 """`make bench`: wolo beside a minimal loop, against the same scripted server, in one run.
 
-Wolo is measured as people install it: a wheel, compiled to bytecode, in an environment of its own. The table shows figures and ratios; nothing
-here passes or fails.
+Wolo is measured as people install it: a wheel, compiled to bytecode, in an environment of its own. The table shows figures
+and ratios; nothing here passes or fails.
 """
 
 from __future__ import annotations

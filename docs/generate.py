@@ -7,7 +7,8 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
@@ -30,23 +31,16 @@ def pages() -> dict[str, str]:
 def _cli() -> str:
     from wolo.cli.options import OPTIONS, SUBCOMMANDS
 
-    rows = [
-        "# Command line",
-        "",
-        "Options may stand anywhere; the words that are left are the prompt.",
-        "",
-        "| Option | |",
-        "|---|---|",
-    ]
+    rows = ["# Command line", "", "Options may stand anywhere; the words that are left are the prompt.", ""]
+    rows += ["| Option | |", "|---|---|"]
     for option in OPTIONS:
         spelled = ", ".join(f"`{spelling}`" for spelling in option.spellings)
         value = f" `{option.metavar}`".replace("|", "\\|") if option.metavar else ""
         rows.append(f"| {spelled}{value} | {option.help} |")
     rows += ["", "## Subcommands", ""]
-    rows += [
-        f"- `wolo {name}`" + (": " + ", ".join(f"`{word}`" for word in words) if words else "")
-        for name, words in SUBCOMMANDS.items()
-    ]
+    for name, words in SUBCOMMANDS.items():
+        then = ", ".join(f"`{word}`" for word in words)
+        rows.append(f"- `wolo {name}`{': ' + then if then else ''}")
     return "\n".join(rows)
 
 
@@ -96,11 +90,21 @@ def _rows_of(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
         yield f"| `{prefix}{field.name}` | {_type_name(shown)} | {default} | {about.get(field.name, '')} |"
 
 
+WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): ""}
+
+
 def _type_name(kind: Any) -> str:
-    name = kind.__name__ if isinstance(kind, type) and not hasattr(kind, "__args__") else str(kind)
-    return (
-        name.replace("typing.", "").replace("collections.abc.", "").replace("|", "\\|").replace("<class '", "").replace("'>", "")
-    )
+    """A type in a reader's words."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _type_name(parts[0])
+    if origin is Literal:
+        return ", ".join(f"`{part}`" for part in parts)
+    if origin in (Union, UnionType):
+        return " or ".join(filter(None, map(_type_name, parts)))
+    if origin is tuple:
+        return f"list of {_type_name(parts[0])}"
+    return WORDS.get(kind, "table")
 
 
 def _field_docs(kind: type) -> dict[str, str]:
@@ -135,16 +139,8 @@ def _events() -> str:
 def _errors() -> str:
     from wolo import errors
 
-    rows = [
-        "# Errors",
-        "",
-        "```",
-        inspect.cleandoc(errors.__doc__ or ""),
-        "```",
-        "",
-        "| Error | kind | exit code |",
-        "|---|---|---|",
-    ]
+    rows = ["# Errors", "", "```", inspect.cleandoc(errors.__doc__ or ""), "```", ""]
+    rows += ["| Error | kind | exit code |", "|---|---|---|"]
     for kind in vars(errors).values():
         if isinstance(kind, type) and issubclass(kind, errors.WoloError):
             rows.append(f"| `{kind.__name__}` | `{kind.kind}` | {kind.exit_code} |")
