@@ -205,6 +205,20 @@ async def test_changes_of_others_elsewhere_in_the_file_are_kept_and_told(desk: D
         await desk.call("write", path="a", content="new")
 
 
+async def test_a_change_during_the_edit_is_kept_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = desk.put("a", "one\ntwo\n")
+    sync = os.fsync
+
+    def save_once(handle: int) -> None:
+        monkeypatch.setattr(os, "fsync", sync)
+        path.write_text("one\ntwo, by a person\n")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", save_once)
+    await desk.call("edit", path="a", old="one", new="1")
+    assert path.read_text() == "1\ntwo, by a person\n"
+
+
 async def test_two_sessions_editing_one_file_lose_nothing(desk: Desk) -> None:
     path = desk.put("a", "".join(f"slot {n}\n" for n in range(40)))
     other = Desk(desk.folder)

@@ -137,6 +137,7 @@ def test_large_files_are_searched_quickly() -> None:
     start = time.monotonic()
     assert find(text, old, "x").rule == "indentation"
     assert find(text, "nothing like it\nat all", "x").passages == []
+    assert find(" " * 200_000 + "x", "\na \nb", "x").passages == []
     assert find("a \n" * 50_000, "a\n" * 200 + "b", "x").passages == []
     assert time.monotonic() - start < 5
 

@@ -106,6 +106,23 @@ def test_a_file_changed_in_the_meantime_is_not_overwritten(target: Path, locks: 
     assert names(target.parent) == ["file"]
 
 
+def test_a_change_by_a_program_that_knows_no_locks_is_noticed_at_the_last_moment(
+    target: Path, locks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change comes while the new content is being put on the disk."""
+    sync = os.fsync
+
+    def save_meanwhile(handle: int) -> None:
+        target.write_bytes(b"by somebody else")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", save_meanwhile)
+    with pytest.raises(FileChanged):
+        write(target, b"new", locks)
+    assert target.read_bytes() == b"by somebody else"
+    assert names(target.parent) == ["file"]
+
+
 def test_a_touched_file_is_not_a_changed_one(target: Path, locks: Path) -> None:
     os.utime(target, (1, 1))
     write(target, b"new", locks)

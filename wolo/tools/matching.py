@@ -6,7 +6,10 @@ The rules stand on a ladder; the first that finds anything decides. A passage fo
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
+from itertools import accumulate
 from typing import NamedTuple
 
 from wolo.workspace.text import split_lines
@@ -14,7 +17,6 @@ from wolo.workspace.text import split_lines
 _ENDING = re.compile(r"\r\n|\r|\n")
 _WRITTEN_ENDING = re.compile(r"\r\n|\n")
 """In the model's text; a lone CR there is meant."""
-_ONE_ENDING = r"(?:\r\n|(?<!\r)\n|\r(?!\n))"
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
 _NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
 
@@ -91,28 +93,34 @@ def _exact(text: str, old: str, new: str) -> list[Passage]:
 
 
 def _blind_to_endings(text: str, old: str, new: str) -> list[Passage]:
-    lines = _ENDING.split(old)
-    return _by_pattern(text, _ONE_ENDING.join(map(re.escape, lines)), new) if len(lines) > 1 else []
+    return _by_lines(text, old, new, lambda line: line) if _ENDING.search(old) else []
 
 
 def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[Passage]:
-    lines = _ENDING.split(old)
-    bare = [re.escape(line.rstrip(" \t")) for line in lines[:-1]]
-    last = lines[-1].rstrip(" \t")
-    if not any(bare) and not last:
-        return []
-    tail = re.escape(last) + (r"[ \t]*(?=[\r\n]|\Z)" if last != lines[-1] else "")
-    return _by_pattern(text, "".join(f"{line}[ \\t]*{_ONE_ENDING}" for line in bare) + tail, new)
+    return _by_lines(text, old, new, lambda line: line.rstrip(" \t")) if old.strip() else []
 
 
-def _by_pattern(text: str, pattern: str, new: str) -> list[Passage]:
-    """Patterns here span the end of a line, so at most one match begins on each line."""
-    found, compiled = [], re.compile(pattern)
-    match = compiled.search(text)
-    while match:
-        found.append(_local(text, match.start(), match.end(), new))
-        line_end = _ENDING.search(text, match.start())
-        match = compiled.search(text, max(line_end.end() if line_end else len(text), match.start() + 1))
+def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[Passage]:
+    """Where the trimmed lines of `old` stand in the trimmed lines of the text; both may begin and end within a line."""
+    lines = _ENDING.split(text)
+    starts = [0, *(ending.end() for ending in _ENDING.finditer(text))]
+    trimmed = [trim(line) for line in lines]
+    places = list(accumulate((len(line) + 1 for line in trimmed), initial=0))
+    haystack = "\n".join(trimmed)
+    wanted_lines = _ENDING.split(old)
+    wanted = "\n".join(map(trim, wanted_lines))
+    to_line_end = trim(wanted_lines[-1]) != wanted_lines[-1]
+
+    found, position = [], haystack.find(wanted)
+    while position >= 0:
+        end = position + len(wanted)
+        first, last = bisect_right(places, position) - 1, bisect_right(places, end) - 1
+        begin = starts[first] + position - places[first]
+        if not to_line_end:
+            found.append(_local(text, begin, starts[last] + end - places[last], new))
+        elif end == places[last] + len(trimmed[last]):
+            found.append(_local(text, begin, starts[last] + len(lines[last]), new))
+        position = haystack.find(wanted, position + 1)
     return found
 
 
@@ -121,21 +129,24 @@ def _shifted(text: str, old: str, new: str) -> list[Passage]:
     wanted = _ENDING.split(old)
     closed = len(wanted) > 1 and not wanted[-1].strip()
     wanted = wanted[:-1] if closed else wanted
-    anchor = next((place for place, line in enumerate(wanted) if line.strip()), None)
-    if anchor is None:
-        return []
     lines = split_lines(text)
-    key = wanted[anchor].strip()
-    found, position = [], 0
-    starts = [position := position + len(line) for line in lines]
-    for place in (at - anchor for at, line in enumerate(lines) if line.strip() == key):
+    bare = [line.strip() for line in lines]
+    counts = Counter(bare)
+    # The rarest line of `old` leaves the fewest places to look at.
+    rarest = min((line.strip() for line in wanted if line.strip()), key=lambda line: counts[line], default="")
+    if not rarest or not counts[rarest]:
+        return []
+    anchor = [line.strip() for line in wanted].index(rarest)
+    starts = list(accumulate(map(len, lines), initial=0))
+    found = []
+    for place in (at - anchor for at, line in enumerate(bare) if line == rarest):
         window = lines[max(place, 0) : place + len(wanted)]
         if place < 0 or len(window) < len(wanted) or (shift := _shift(wanted, window)) is None:
             continue
         if (moved := _move(new, *shift)) is None:
             continue
-        end = starts[place + len(wanted) - 1] - (0 if closed else len(window[-1]) - len(window[-1].rstrip("\r\n")))
-        found.append(_local(text, starts[place] - len(window[0]), end, moved))
+        ending = "" if closed else window[-1][len(window[-1].rstrip("\r\n")) :]
+        found.append(_local(text, starts[place], starts[place + len(wanted)] - len(ending), moved))
     return found
 
 
@@ -147,11 +158,12 @@ def _shift(wanted: list[str], window: list[str]) -> tuple[str, str] | None:
             return None
         if want.strip():
             ours, theirs = _indent(want), _indent(line)
-            if not ours.endswith(theirs) and not theirs.endswith(ours):
+            if theirs.endswith(ours):
+                shifts.add((theirs.removesuffix(ours), ""))
+            elif ours.endswith(theirs):
+                shifts.add(("", ours.removesuffix(theirs)))
+            else:
                 return None
-            shifts.add(
-                (theirs[: len(theirs) - len(ours)], "") if len(theirs) >= len(ours) else ("", ours[: len(ours) - len(theirs)])
-            )
     return shifts.pop() if len(shifts) == 1 else None
 
 
