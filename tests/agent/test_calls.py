@@ -17,6 +17,7 @@ from wolo.agent.events import (
     CallStarted,
     TurnEnded,
 )
+from wolo.guard.intents import WriteIntent
 from wolo.guard.rules import parse_rule
 from wolo.messages.parts import ToolPart
 
@@ -51,10 +52,11 @@ async def test_calls_that_change_things_run_one_after_the_other(stage: Stage) ->
 
 
 async def test_five_hundred_calls_are_all_answered_a_few_at_a_time(stage: Stage) -> None:
+    stage.look.together = SIDE_BY_SIDE
     stage.provider.script(calls(*[("look", {"text": str(number)}) for number in range(500)], size=1000), text("done"))
     turn = await stage.turn()
     assert stage.results() == [f"saw {number}" for number in range(500)]
-    assert stage.look.most_running <= SIDE_BY_SIDE
+    assert stage.look.most_running == SIDE_BY_SIDE
     assert turn.ended.cause == "done"
 
 
@@ -182,6 +184,25 @@ async def test_the_verdict_is_asked_for_again_when_the_call_begins(stage: Stage,
     await stage.turn()
     assert not (outside / "new.txt").exists()
     assert "that leaves the project" in stage.results()[1]
+
+
+async def test_a_yes_holds_only_for_what_the_person_saw(stage: Stage, tmp_path: Path) -> None:
+    asked_for: list[Path] = []
+
+    async def yes_while_it_moves(asked: ApprovalAsked) -> ApprovalGiven:
+        (intent,) = asked.intents
+        assert isinstance(intent, WriteIntent)
+        asked_for.append(intent.path)
+        if len(asked_for) == 1:
+            Path("folder").symlink_to(tmp_path)
+        return ApprovalGiven(id=asked.id, allowed=len(asked_for) == 1)
+
+    stage.mode = "ask"
+    stage.person = yes_while_it_moves
+    stage.provider.script(call("write", {"path": "folder/new.txt", "content": "x"}), text("Then not."))
+    await stage.turn()
+    assert asked_for == [Path.cwd() / "folder/new.txt", tmp_path / "new.txt"]
+    assert not (tmp_path / "new.txt").exists()
 
 
 async def test_live_output_is_told_while_the_call_runs(stage: Stage) -> None:

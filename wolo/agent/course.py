@@ -17,8 +17,8 @@ IN_A_ROW = 3
 EMPTY = "Your last answer was empty: it had neither text nor a tool call. Go on with the task, or say that it is done."
 EMPTY_CUT_OFF = "Your last answer used up the output limit before it said anything. Think less, and go on in smaller steps."
 ANNOUNCED = "Your last answer announced a tool call, but none arrived. Make the call, or give your final answer."
-SAME_CALL = "Note: this is the same call for the {times}. time, and it gives the same result. Try something else."
-SAME_TEXT = "Note: you have now written the same paragraph in {times} answers in a row. Do not repeat it; go on."
+SAME_CALL = "Note: you have made this call {times} times in a row. Try something else; the fifth time ends your work."
+SAME_TEXT = "Note: you have written the same paragraph {times} times in a row. Go on instead; the fifth time ends your work."
 
 _OTHER_MODEL = "Try again, say it differently, or use another model with --model."
 
@@ -61,13 +61,14 @@ class Course:
 
     def after(self, answer: Message) -> Next:
         if _is_empty(answer):
-            return self._nudge(EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY, keep=False)
+            words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
+            return self._nudge(words, "The model returned nothing; it was asked to go on.", keep=False)
         if failure := _failure(answer):
             words = BROKEN_OFF.format(reason=answer.finish_reason)
             return Next(refuse=("never_started", words), stop=Stop.by(failure))
         if not answer.calls:
             if answer.finish_reason == "tool_calls":
-                return self._nudge(ANNOUNCED, keep=True)
+                return self._nudge(ANNOUNCED, "The model announced a call that did not come; it was asked for it.", keep=True)
             return Next(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
         self._nudged = False
         if answer.finish_reason == "length":
@@ -75,13 +76,13 @@ class Course:
         self._cut_off = 0
         return self._after_unreadable(answer) or self._after_circles(answer)
 
-    def _nudge(self, words: str, *, keep: bool) -> Next:
+    def _nudge(self, words: str, notice: str, *, keep: bool) -> Next:
         if self._nudged:
             return Next(
                 keep=keep, stop=Stop.by(BadAnswer("The model returned nothing usable, twice in a row.", hint=_OTHER_MODEL))
             )
         self._nudged = True
-        return Next(keep=keep, nudge=words, notice="The model returned nothing; it was asked to go on.")
+        return Next(keep=keep, nudge=words, notice=notice)
 
     def _after_cut_off(self) -> Next:
         self._cut_off += 1
@@ -104,13 +105,13 @@ class Course:
     def _after_circles(self, answer: Message) -> Next:
         calls, texts = self._circles.count_calls(answer), self._circles.count_text(answer)
         times = max(calls, texts)
-        what = "makes the same call" if calls >= texts else "writes the same text"
+        what = "made the same call" if calls >= texts else "wrote the same text"
         if times >= STOP_AT:
-            error = BadAnswer(f"The model {what} for the {times}. time in a row; it was stopped.", hint=_OTHER_MODEL)
+            error = BadAnswer(f"The model {what} {times} times in a row; it was stopped.", hint=_OTHER_MODEL)
             return Next(refuse=("never_started", GOING_IN_CIRCLES.format(times=times)), stop=Stop.by(error))
         if times >= TELL_AT:
             words = SAME_CALL if calls >= texts else SAME_TEXT
-            return Next(note=words.format(times=times), notice=f"The model {what} for the {times}. time in a row; it was told.")
+            return Next(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was told.")
         return Next()
 
 
