@@ -306,8 +306,8 @@ def test_no_update_is_lost_when_two_processes_write_the_same_file(target: Path, 
 HOLD = """
 import sys, time
 from pathlib import Path
-from wolo.workspace import saving
-with saving._locked(Path(sys.argv[1]), Path(sys.argv[2])):
+from wolo.workspace.filelocks import locked
+with locked(Path(sys.argv[1]), Path(sys.argv[2])):
     print("held", flush=True)
     time.sleep(60)
 """

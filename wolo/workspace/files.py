@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
+from wolo.workspace.filelocks import clear_leftovers
 from wolo.workspace.opening import open_regular, read_all
-from wolo.workspace.saving import clear_leftovers, content_hash
+from wolo.workspace.saving import content_hash
 from wolo.workspace.sniff import binary_kind
 from wolo.workspace.text import Encoding, find_encoding
 

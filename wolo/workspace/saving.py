@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
+from wolo.workspace.filelocks import locked, new_temporary_name, note_temporary
 from wolo.workspace.opening import open_folder, open_regular_in, read_all
 
-_LOCK_WAIT_S = 4.0
 _NO_RENAME = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
 """The folder, not the file, refuses: a read-only folder, a sticky one, a file mounted over its place."""
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -46,7 +43,7 @@ def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None) 
     Raises FileChanged, ToolError or OSError; then the file is as before and nothing is left behind.
     """
     created: list[Path] = []
-    with _locked(path, locks) as journal:
+    with locked(path, locks) as journal:
         try:
             folder = open_folder(path.parent, created=created)
             try:
@@ -115,8 +112,9 @@ class _Save:
 
     def _put(self, old: int | None) -> None:
         """Writes a temporary file beside the target and moves it into place."""
-        temporary = f".wolo-{os.urandom(8).hex()}.tmp"
-        self._note(temporary)
+        temporary = new_temporary_name()
+        if self.journal is not None:
+            note_temporary(self.journal, self.path.with_name(temporary))
         # A new file is made with the widest mode: the kernel applies umask and default ACL, as for any program.
         mode = 0o666 if old is None else 0o600
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -171,99 +169,6 @@ class _Save:
                 raise
         finally:
             os.close(handle)
-
-    def _note(self, temporary: str) -> None:
-        """So that the next wolo can remove the temporary file if this one is killed here."""
-        if self.journal is not None:
-            os.pwrite(self.journal, os.fsencode(self.path.with_name(temporary)), 0)
-
-
-def clear_leftovers(locks: Path) -> None:
-    """Removes what a killed wolo left behind: a lock file that nobody holds, and the temporary file it names."""
-    try:
-        names = [name for name in os.listdir(locks) if name.endswith(".lock")]  # noqa: PTH208  # once at every start
-    except OSError:
-        return
-    for name in names:
-        with suppress(OSError):
-            handle = os.open(locks / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                if _try_lock(handle):
-                    _remove_noted(handle)
-                    (locks / name).unlink()
-            finally:
-                os.close(handle)
-
-
-@contextmanager
-def _locked(path: Path, locks: Path) -> Iterator[int | None]:
-    """Holds the lock of one file; yields its handle, or None where locks cannot be kept (the hash check still holds)."""
-    lock = locks / f"{content_hash(os.fsencode(path))[:32]}.lock"
-    handle = _take_lock(lock)
-    if handle is None:
-        yield None
-        return
-    try:
-        _remove_noted(handle)
-        yield handle
-    finally:
-        # Removed while still held: whoever waits sees that its handle is no longer the file on disk, and tries again.
-        with suppress(OSError):
-            lock.unlink()
-        os.close(handle)
-
-
-def _take_lock(lock: Path) -> int | None:
-    deadline = time.monotonic() + _LOCK_WAIT_S
-    pause_s = 0.001
-    while True:
-        try:
-            handle = _open_lock(lock)
-            if _try_lock(handle) and _is_on_disk(handle, lock):
-                return handle
-        except OSError:
-            return None
-        os.close(handle)
-        if time.monotonic() > deadline:
-            raise ToolError("Another program holds the lock of this file; nothing was changed. Try again later.")
-        time.sleep(pause_s)
-        pause_s = min(pause_s * 2, 0.05)
-
-
-def _open_lock(lock: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(lock, flags, 0o600)
-    except FileNotFoundError:
-        for folder in (*reversed(lock.parent.parents), lock.parent):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        return os.open(lock, flags, 0o600)
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        # A file system without locks: the hash check still holds.
-        return error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-    return True
-
-
-def _is_on_disk(handle: int, lock: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), lock.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _remove_noted(journal: int) -> None:
-    noted = Path(os.fsdecode(os.pread(journal, 1 << 16, 0)))
-    if noted.name.startswith(".wolo-") and noted.suffix == ".tmp":
-        with suppress(OSError):
-            noted.unlink()
-    os.ftruncate(journal, 0)
 
 
 def _write_all(handle: int, data: bytes) -> None:

@@ -1,0 +1,119 @@
+"""Locks on single files, which all sessions of a user share, and the traces by which a killed one is tidied up.
+
+A lock file lives only while the lock is held. One that nobody holds is left from a wolo that was killed, and what it says
+is the temporary file that wolo was writing.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+from wolo.errors import ToolError
+
+_WAIT_S = 4.0
+_TEMPORARY = re.compile(r"\.wolo-[0-9a-f]{16}\.tmp")
+
+
+@contextmanager
+def locked(path: Path, locks: Path) -> Iterator[int | None]:
+    """Holds the lock of one file; yields its handle, or None where locks cannot be kept (the hash check still holds)."""
+    lock = locks / f"{sha256(os.fsencode(path)).hexdigest()[:32]}.lock"
+    handle = _take_lock(lock)
+    if handle is None:
+        yield None
+        return
+    try:
+        _remove_noted(handle)
+        yield handle
+    finally:
+        # Removed while still held: whoever waits sees that its handle is no longer the file on disk, and tries again.
+        with suppress(OSError):
+            lock.unlink()
+        os.close(handle)
+
+
+def new_temporary_name() -> str:
+    return f".wolo-{os.urandom(8).hex()}.tmp"
+
+
+def note_temporary(journal: int, temporary: Path) -> None:
+    """Before the file is made, so that the next wolo can remove it if this one is killed. `journal` is a held lock."""
+    os.pwrite(journal, os.fsencode(temporary), 0)
+
+
+def clear_leftovers(locks: Path) -> None:
+    """Removes what a killed wolo left behind: a lock file that nobody holds, and the temporary file it names."""
+    try:
+        names = [name for name in os.listdir(locks) if name.endswith(".lock")]  # noqa: PTH208  # once at every start
+    except OSError:
+        return
+    for name in names:
+        with suppress(OSError):
+            handle = os.open(locks / name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if _try_lock(handle) and _is_on_disk(handle, locks / name):
+                    _remove_noted(handle)
+                    (locks / name).unlink()
+            finally:
+                os.close(handle)
+
+
+def _take_lock(lock: Path) -> int | None:
+    deadline = time.monotonic() + _WAIT_S
+    pause_s = 0.001
+    while True:
+        try:
+            handle = _open_lock(lock)
+            if _try_lock(handle) and _is_on_disk(handle, lock):
+                return handle
+        except OSError:
+            return None
+        os.close(handle)
+        if time.monotonic() > deadline:
+            raise ToolError("Another program holds the lock of this file; nothing was changed. Try again later.")
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 2, 0.05)
+
+
+def _open_lock(lock: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(lock, flags, 0o600)
+    except FileNotFoundError:
+        for folder in (*reversed(lock.parent.parents), lock.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        return os.open(lock, flags, 0o600)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # A file system without locks: the hash check still holds.
+        return error.errno in (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+    return True
+
+
+def _is_on_disk(handle: int, lock: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), lock.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_noted(journal: int) -> None:
+    noted = Path(os.fsdecode(os.pread(journal, 1 << 16, 0)))
+    if _TEMPORARY.fullmatch(noted.name):
+        with suppress(OSError):
+            noted.unlink()
+    os.ftruncate(journal, 0)
