@@ -14,14 +14,16 @@ USAGE = Usage(input_tokens=1_000_000, output_tokens=500_000, cache_read_tokens=2
 def test_every_kind_of_token_has_its_price() -> None:
     cost = cost_of(USAGE, Price(input=1.0, output=4.0, cache_read=0.1, cache_write=1.25))
     assert cost is not None
-    assert (cost.input, cost.output, cost.cache_read) == (1.0, 2.0, pytest.approx(0.2))
+    assert (cost.input, cost.output) == (1.0, 2.0)
+    assert cost.cache_read == pytest.approx(0.2)
     assert cost.total == pytest.approx(1.0 + 2.0 + 0.2 + 0.125)
 
 
 def test_without_prices_of_their_own_cached_tokens_cost_as_much_as_fresh_ones() -> None:
     cost = cost_of(USAGE, Price(input=1.0, output=4.0))
     assert cost is not None
-    assert (cost.cache_read, cost.cache_write) == (2.0, pytest.approx(0.1))
+    assert cost.cache_read == 2.0
+    assert cost.cache_write == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("price", [None, Price(), Price(input=1.0), Price(output=1.0)])
