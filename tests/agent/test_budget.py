@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.agent.budget import NOTHING, Limits, add, describe, spent
+from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
 from wolo.messages.message import Usage, UsageCost
 
 
@@ -35,11 +35,11 @@ def test_a_cost_is_unknown_as_soon_as_one_is() -> None:
         (Limits(max_cost=0.51), None),
     ],
 )
-def test_a_limit_is_reached_when_it_is_used_up(limits: Limits, reached: str | None) -> None:
+def test_a_limit_is_reached_when_it_is_used_up(limits: Limits, reached: Spent | None) -> None:
     usage = Usage(input_tokens=60, output_tokens=40, cost=UsageCost(total=0.5))
     assert spent(limits, usage, 3) == reached
     if reached:
-        assert f"--{reached.replace('_', '-')}" in describe(limits, reached)  # type: ignore[arg-type]  # the table says which
+        assert f"--{reached.replace('_', '-')}" in describe(limits, reached)
 
 
 def test_a_price_nobody_knows_cannot_be_kept_under_a_limit() -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 from wolo.agent.course import Course, Next
 from wolo.messages.message import Message, Usage
-from wolo.messages.parts import ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import AnyPart, ImagePart, TextPart, ThinkingPart, ToolPart
 
 
 def said(text: str = "", *calls: ToolPart, finish_reason: Any = "stop", thinking: str = "") -> Message:
-    parts = (*([ThinkingPart(text=thinking)] if thinking else []), *([TextPart(text=text)] if text else []), *calls)
+    spoken: list[AnyPart] = [ThinkingPart(text=thinking)] if thinking else []
+    parts = [*spoken, *([TextPart(text=text)] if text else []), *calls]
     usage = Usage(output_tokens=99)
     return Message(role="assistant", parts=parts, finished=True, finish_reason=finish_reason, usage=usage)
 
