@@ -34,10 +34,11 @@ from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart
 from wolo.models import retry
 from wolo.models.ask import Question
-from wolo.models.catalog import find, load
+from wolo.models.catalog import find
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.http import HttpTransport
 from wolo.models.provider import Choice, Price
+from wolo.models.provider_files import load
 from wolo.models.stream import ModelStream, Surroundings, make_format
 
 READ = ToolSpec(

@@ -5,37 +5,17 @@ One file a provider lies in `providers/`; a look-up reads only the file it needs
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Final, get_args
 
 import msgspec
-from msgspec.structs import replace
 
 from wolo.errors import ConfigError
 from wolo.formats.format import ThinkingLevel
 from wolo.models import address
-from wolo.models.provider import Choice, Model, Provider, ProviderSettings
+from wolo.models.provider import Choice, Model, Provider
+from wolo.models.provider_files import PROVIDERS, Overrides, load, names_of, nearest, own_key, unknown_provider
 
-PROVIDERS: Final = (
-    "zai",
-    "zai-coding",
-    "zhipuai",
-    "openai",
-    "openrouter",
-    "deepseek",
-    "moonshot",
-    "mistral",
-    "dashscope",
-    "ollama",
-    "llama-cpp",
-    "lmstudio",
-    "vllm",
-    "local",
-    "custom",
-)
-"""In the order in which a key found in the environment, or a bare model name, is given to one."""
 ALIASES: Final = {
     "llama.cpp": "llama-cpp",
     "llamacpp": "llama-cpp",
@@ -52,10 +32,6 @@ DOTTED: Final = {alias: name for alias, name in ALIASES.items() if "." in alias}
 """The only other names that count beside a base URL: a model there may well be called `Qwen/Qwen3-8B`."""
 CUSTOM: Final = "custom"
 LEVELS: Final[frozenset[str]] = frozenset(get_args(ThinkingLevel))
-OLLAMA_PORT: Final = 11434
-NEAREST: Final = 3
-
-Overrides = Mapping[str, ProviderSettings]
 
 
 def find(
@@ -84,7 +60,7 @@ def find(
             f"`{spec}` needs an address.", hint=f"Give it with --base-url, or set providers.{provider_name}.base_url."
         )
     model = _find_model(provider, model_name)
-    key = api_key or _own_key(provider, environ, overrides.get(provider_name))
+    key = api_key or own_key(provider, environ, overrides.get(provider_name))
     if not key and provider.key_env and not provider.loopback:
         raise ConfigError(
             f"{provider.label} needs an API key, and {' or '.join(provider.key_env)} is not set.",
@@ -97,13 +73,9 @@ def default_choice(
     environ: Mapping[str, str], *, api_key: str | None = None, overrides: Overrides | None = None
 ) -> Choice | None:
     """The default model of the first provider whose key the environment holds; None: there is no key."""
-    keys = tuple(name for name in environ if name.upper().endswith("KEY") and environ[name].strip())
-    for name in _names(overrides or {}):
-        written = _file(name).read_text("utf-8") if name in PROVIDERS else ""
-        if name not in (overrides or {}) and not any(f'"{key}"' in written for key in keys):
-            continue  # parsing takes longer than looking
+    for name in names_of(overrides or {}):
         provider = load(name, overrides, environ)
-        if provider.default_model and provider.base_url and _own_key(provider, environ, (overrides or {}).get(name)):
+        if provider.default_model and provider.base_url and own_key(provider, environ, (overrides or {}).get(name)):
             return find(f"{name}/{provider.default_model}", environ=environ, api_key=api_key, overrides=overrides)
     return None
 
@@ -123,27 +95,13 @@ class Listed(msgspec.Struct, frozen=True):
 
 def list_models(environ: Mapping[str, str], *, overrides: Overrides | None = None) -> list[Listed]:
     rows: list[Listed] = []
-    for name in _names(overrides or {}):
+    for name in names_of(overrides or {}):
         provider = load(name, overrides, environ)
         if not provider.base_url:
             continue
-        has_key = bool(_own_key(provider, environ, (overrides or {}).get(name))) or provider.loopback or not provider.key_env
+        has_key = bool(own_key(provider, environ, (overrides or {}).get(name))) or provider.loopback or not provider.key_env
         rows.extend(Listed(provider, model, has_key) for model in provider.models or (None,))
     return rows
-
-
-def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, str] | None = None) -> Provider:
-    """A provider by its exact name, with the person's own settings folded in."""
-    settings = (overrides or {}).get(name)
-    if name in PROVIDERS:
-        provider = msgspec.convert(tomllib.loads(_file(name).read_text("utf-8")), Provider)
-    elif settings is not None:
-        provider = Provider(name=name, label=name, base_url="", any_model=True)
-    else:
-        raise _unknown_provider(name, overrides or {})
-    if name == "ollama" and (host := (environ or {}).get("OLLAMA_HOST", "").strip()):
-        provider = replace(provider, base_url=ollama_address(host))
-    return provider if settings is None else _fold_in(provider, settings)
 
 
 def checked_key(key: str) -> str:
@@ -154,21 +112,6 @@ def checked_key(key: str) -> str:
             "The API key holds spaces or characters that no key has.", hint="Copy it again, without quotes and line breaks."
         )
     return key
-
-
-def ollama_address(host: str) -> str:
-    """OLLAMA_HOST as Ollama reads it: host, host:port or a URL; the server's 0.0.0.0 is this machine."""
-    scheme, found, rest = host.partition("://")
-    if not found:
-        scheme, rest = "http", host
-    where, _, path = rest.rstrip("/").partition("/")
-    bare = where.rpartition("]")[2] if where.startswith("[") else where
-    if ":" not in bare:
-        default = OLLAMA_PORT if not found else address.DEFAULT_PORTS.get(scheme, OLLAMA_PORT)
-        where = f"{where or '127.0.0.1'}:{default}"
-    where = where.replace("0.0.0.0", "127.0.0.1") if where.startswith("0.0.0.0:") else where
-    where = f"127.0.0.1{where}" if where.startswith(":") else where
-    return address.checked(f"{scheme}://{where}/{path}".rstrip("/") + "/v1", called="OLLAMA_HOST")
 
 
 # Reading a name
@@ -197,7 +140,7 @@ def _at_address(
         raise ConfigError("An address needs the name of a model.", hint="Add --model NAME, as the server calls it.")
     provider = load(known or CUSTOM, overrides)
     if provider.base_url and address.origin(provider.base_url) == address.origin(base_url):
-        api_key = api_key or _own_key(provider, environ, overrides.get(provider.name))
+        api_key = api_key or own_key(provider, environ, overrides.get(provider.name))
     model = _exact_model(provider, model_name) or Model(id=model_name)
     return Choice(provider=provider, model=model, base_url=base_url, api_key=checked_key(api_key), thinking=level)
 
@@ -208,16 +151,16 @@ def _split_provider(name: str, environ: Mapping[str, str], overrides: Overrides)
         return known, rest
     if not slash:
         return _provider_of(name, environ, overrides), name
-    begun = [each for each in _names(overrides) if each.startswith(first.lower())] if first else []
+    begun = [each for each in names_of(overrides) if each.startswith(first.lower())] if first else []
     if len(begun) != 1:
-        raise _unknown_provider(first, overrides)
+        raise unknown_provider(first, overrides)
     return begun[0], rest
 
 
 def _provider_of(model_name: str, environ: Mapping[str, str], overrides: Overrides) -> str:
     """The provider of a model that was named without one: the exact name first, then a provider whose key is there."""
-    providers = [load(name, overrides, environ) for name in _names(overrides)]
-    with_key = [each for each in providers if _own_key(each, environ, overrides.get(each.name))]
+    providers = [load(name, overrides, environ) for name in names_of(overrides)]
+    with_key = [each for each in providers if own_key(each, environ, overrides.get(each.name))]
     ordered = [*with_key, *(each for each in providers if each not in with_key)]
     for matches in (_exact_model, _begun_models):
         for provider in ordered:
@@ -225,7 +168,7 @@ def _provider_of(model_name: str, environ: Mapping[str, str], overrides: Overrid
                 return provider.name
     labels = [f"{provider.name}/{model.id}" for provider in providers for model in provider.models]
     raise ConfigError(
-        f"No model is called `{model_name}`.", hint=_nearest(model_name, labels, "`wolo models list` names them all.")
+        f"No model is called `{model_name}`.", hint=nearest(model_name, labels, "`wolo models list` names them all.")
     )
 
 
@@ -246,7 +189,7 @@ def _find_model(provider: Provider, name: str) -> Model:
             f"`{provider.name}/{name}` could be {' or '.join(model.id for model in begun)}.", hint="Write more of the name."
         )
     more = f"A model that wolo does not list yet: providers.{provider.name}.models in the settings."
-    raise ConfigError(f"{provider.label} has no model `{name}` that wolo knows.", hint=_nearest(name, ids, more))
+    raise ConfigError(f"{provider.label} has no model `{name}` that wolo knows.", hint=nearest(name, ids, more))
 
 
 def _exact_model(provider: Provider, name: str) -> Model | None:
@@ -263,62 +206,3 @@ def _begun_models(provider: Provider, name: str) -> list[Model]:
 def _exact(word: str, overrides: Overrides, *, aliases: Mapping[str, str] | None = None) -> str:
     word = word.lower()
     return word if word in PROVIDERS or word in overrides else (aliases or {}).get(word, "")
-
-
-def _unknown_provider(name: str, overrides: Overrides) -> ConfigError:
-    more = "`wolo models list` names them; an endpoint of your own takes --base-url URL."
-    return ConfigError(f"There is no provider `{name}`.", hint=_nearest(name, _names(overrides), more))
-
-
-def _nearest(word: str, names: Iterable[str], more: str) -> str:
-    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
-
-    folded = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(word.lower(), folded, NEAREST, 0.5)
-    return f"Did you mean {' or '.join(folded[each] for each in near)}? {more}" if near else more
-
-
-# Reading the files
-
-
-def _names(overrides: Overrides) -> tuple[str, ...]:
-    return (*(name for name in overrides if name not in PROVIDERS), *PROVIDERS)
-
-
-def _file(name: str) -> Path:
-    return Path(__file__).with_name("providers") / f"{name}.toml"
-
-
-def _fold_in(provider: Provider, settings: ProviderSettings) -> Provider:
-    changed = {model.id for model in settings.models}
-    base_url = (
-        address.checked(settings.base_url, called=f"providers.{provider.name}.base_url")
-        if settings.base_url
-        else provider.base_url
-    )
-    given = {
-        "format": settings.api,
-        "key_env": settings.key_env,
-        "label": settings.label,
-        "default_model": settings.default_model,
-        "loopback": settings.loopback,
-        "any_model": settings.any_model,
-    }
-    return replace(
-        provider,
-        base_url=base_url,
-        headers={**provider.headers, **settings.headers},
-        dialect={**provider.dialect, **settings.dialect},
-        models=(*settings.models, *(model for model in provider.models if model.id not in changed)),
-        **{name: value for name, value in given.items() if value is not None},
-    )
-
-
-def _own_key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> str:
-    """The key for the provider's address. One moved elsewhere by the settings gets a key only if they name one."""
-    if settings and settings.api_key:
-        return settings.api_key
-    moved = settings is not None and settings.base_url and provider.name in PROVIDERS and settings.key_env is None
-    if moved and address.origin(provider.base_url) != address.origin(load(provider.name).base_url):
-        return ""
-    return next((key for name in provider.key_env if (key := environ.get(name, "").strip())), "")

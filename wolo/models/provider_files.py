@@ -1,0 +1,123 @@
+"""The provider files: one TOML file a provider in `providers/`, and what a person's settings change about it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from wolo.errors import ConfigError
+from wolo.models import address
+from wolo.models.provider import Provider, ProviderSettings
+
+PROVIDERS: Final = (
+    "zai",
+    "zai-coding",
+    "zhipuai",
+    "openai",
+    "openrouter",
+    "deepseek",
+    "moonshot",
+    "mistral",
+    "dashscope",
+    "ollama",
+    "llama-cpp",
+    "lmstudio",
+    "vllm",
+    "local",
+    "custom",
+)
+"""In the order in which a key found in the environment, or a bare model name, is given to one."""
+OLLAMA_PORT: Final = 11434
+NEAREST: Final = 3
+
+Overrides = Mapping[str, ProviderSettings]
+
+
+def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, str] | None = None) -> Provider:
+    """A provider by its exact name, with the person's own settings folded in."""
+    settings = (overrides or {}).get(name)
+    if name in PROVIDERS:
+        provider = msgspec.convert(tomllib.loads(_file(name).read_text("utf-8")), Provider)
+    elif settings is not None:
+        provider = Provider(name=name, label=name, base_url="", any_model=True)
+    else:
+        raise unknown_provider(name, overrides or {})
+    if name == "ollama" and (host := (environ or {}).get("OLLAMA_HOST", "").strip()):
+        provider = replace(provider, base_url=ollama_address(host))
+    return provider if settings is None else _fold_in(provider, settings)
+
+
+def ollama_address(host: str) -> str:
+    """OLLAMA_HOST as Ollama reads it: host, host:port or a URL; the server's 0.0.0.0 is this machine."""
+    scheme, found, rest = host.partition("://")
+    if not found:
+        scheme, rest = "http", host
+    where, _, path = rest.rstrip("/").partition("/")
+    bare = where.rpartition("]")[2] if where.startswith("[") else where
+    if ":" not in bare:
+        default = OLLAMA_PORT if not found else address.DEFAULT_PORTS.get(scheme, OLLAMA_PORT)
+        where = f"{where or '127.0.0.1'}:{default}"
+    where = where.replace("0.0.0.0", "127.0.0.1") if where.startswith("0.0.0.0:") else where
+    where = f"127.0.0.1{where}" if where.startswith(":") else where
+    return address.checked(f"{scheme}://{where}/{path}".rstrip("/") + "/v1", called="OLLAMA_HOST")
+
+
+def unknown_provider(name: str, overrides: Overrides) -> ConfigError:
+    more = "`wolo models list` names them; an endpoint of your own takes --base-url URL."
+    return ConfigError(f"There is no provider `{name}`.", hint=nearest(name, names_of(overrides), more))
+
+
+def nearest(word: str, names: Iterable[str], more: str) -> str:
+    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
+
+    folded = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(word.lower(), folded, NEAREST, 0.5)
+    return f"Did you mean {' or '.join(folded[each] for each in near)}? {more}" if near else more
+
+
+def names_of(overrides: Overrides) -> tuple[str, ...]:
+    return (*(name for name in overrides if name not in PROVIDERS), *PROVIDERS)
+
+
+def _file(name: str) -> Path:
+    return Path(__file__).with_name("providers") / f"{name}.toml"
+
+
+def _fold_in(provider: Provider, settings: ProviderSettings) -> Provider:
+    changed = {model.id for model in settings.models}
+    base_url = (
+        address.checked(settings.base_url, called=f"providers.{provider.name}.base_url")
+        if settings.base_url
+        else provider.base_url
+    )
+    given = {
+        "format": settings.api,
+        "key_env": settings.key_env,
+        "label": settings.label,
+        "default_model": settings.default_model,
+        "loopback": settings.loopback,
+        "any_model": settings.any_model,
+    }
+    return replace(
+        provider,
+        base_url=base_url,
+        headers={**provider.headers, **settings.headers},
+        dialect={**provider.dialect, **settings.dialect},
+        models=(*settings.models, *(model for model in provider.models if model.id not in changed)),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def own_key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> str:
+    """The key for the provider's address. One moved elsewhere by the settings gets a key only if they name one."""
+    if settings and settings.api_key:
+        return settings.api_key
+    moved = settings is not None and settings.base_url and provider.name in PROVIDERS and settings.key_env is None
+    if moved and address.origin(provider.base_url) != address.origin(load(provider.name).base_url):
+        return ""
+    return next((key for name in provider.key_env if (key := environ.get(name, "").strip())), "")
