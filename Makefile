@@ -8,7 +8,7 @@ MODEL := local/qwen2.5-coder-0.5b
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
-	&& WOLO_MODEL=$(MODEL) $(CURDIR)/$(BIN)/wolo "create a calculator" \
+	&& env -u WOLO_BASE_URL -u WOLO_API WOLO_MODEL=$(MODEL) $(CURDIR)/$(BIN)/wolo "create a calculator" \
 	&& $(CURDIR)/$(BIN)/python $(CURDIR)/tests/end_to_end/try_calculator.py "$$scratch"
 
 test: .venv/.test

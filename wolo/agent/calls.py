@@ -147,7 +147,7 @@ class Calls:
         rule = self._judge.suggest_rule(intents)
         asked = ApprovalAsked(id=new_id("ask"), part=part, intents=intents, reason=verdict.reason, rule=rule)
         given = await brake.step(self._wait_for_person(asked))
-        if given.scope != "once":
+        if given.scope != "once" or not given.allowed:  # a no is not asked for again
             kept = rule if given.scope == "always" else ""
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
         await self._emit(given)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wolo.cli.complaint import show_error
+from wolo.cli.log import log_to_file
 from wolo.cli.options import Line, Values
 from wolo.cli.stdin import read_piped
 from wolo.errors import UsageError, WoloError
@@ -50,6 +51,7 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
         raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
     from wolo.conversation.build import Opening
 
+    log_to_file()
     opening = Opening(given=line.values, attended=not headless)
     with asyncio.Runner() as runner:
         if headless:

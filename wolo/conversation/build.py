@@ -131,14 +131,10 @@ def _tie(
         )
 
     def decided(asked: ApprovalAsked, answer: ApprovalGiven) -> None:
-        if answer.scope == "once" and answer.allowed:
-            return
-        rule = asked.rule if answer.scope == "always" else ""
-        judge.remember(asked.part.tool, asked.intents, asked.part.input, allowed=answer.allowed, rule=rule, reason=answer.reason)
-        if rule:
+        if answer.allowed and answer.scope == "always" and asked.rule:
             from wolo.config.change import remember_rule
 
-            remember_rule(places, workspace.root, rule)
+            remember_rule(places, workspace.root, asked.rule)
 
     async def close() -> None:
         await asker.close()

@@ -1,0 +1,30 @@
+"""Where wolo's own complaints go: a private file that exists only once there is something to say."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from pathlib import Path
+
+from wolo.places import find_places
+
+
+def log_to_file() -> None:
+    """Nothing that is logged reaches the terminal: a person reads sentences, not records."""
+    logging.raiseExceptions = False
+    handler = _PrivateFile(find_places().state / "wolo.log")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
+    handler.setLevel(logging.WARNING)
+    logging.getLogger().addHandler(handler)
+
+
+class _PrivateFile(logging.FileHandler):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, encoding="utf-8", delay=True)
+
+    def _open(self) -> io.TextIOWrapper:
+        path = Path(self.baseFilename)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
