@@ -92,9 +92,21 @@ def test_a_rule_that_is_none_is_not_kept(places: Places) -> None:
 
 def test_many_sessions_may_say_always_at_once(places: Places) -> None:
     script = (
-        "import sys; from pathlib import Path; from wolo.config.change import remember_rule; from wolo.places import find_places;"
-        "[remember_rule(find_places(), Path.cwd(), f'shell:x{sys.argv[1]}-{n}') for n in range(5)]"
+        "import sys, tomlkit; from pathlib import Path; from wolo.config.change import remember_rule;"
+        "from wolo.places import find_places; print('ready', flush=True); sys.stdin.readline();"
+        "[remember_rule(find_places(), Path.cwd(), f'shell:x{sys.argv[1]}-{n}') for n in range(10)]"
     )
-    running = [subprocess.Popen([sys.executable, "-c", script, str(number)]) for number in range(4)]
-    assert [each.wait(60) for each in running] == [0] * 4
-    assert len(load(places, {}, {}).rules) == 20
+    argv = [sys.executable, "-c", script]
+    pipe = subprocess.PIPE
+    running = [subprocess.Popen([*argv, str(number)], stdin=pipe, stdout=pipe, text=True) for number in range(4)]
+    for each in running:
+        assert each.stdout
+        assert each.stdout.readline() == "ready\n"
+    for each in running:
+        assert each.stdin
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    for each in running:
+        each.communicate(timeout=60)
+    assert [each.returncode for each in running] == [0] * 4
+    assert len(load(places, {}, {}).rules) == 40

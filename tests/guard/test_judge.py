@@ -65,6 +65,8 @@ RULES = (
     "allow shell:git push *",
     "allow shell:printf *",
     "allow shell:sudo *",
+    "allow shell:wc src/*",
+    "allow shell:stat 'a*'",
     "deny shell:shutdown *",
     "deny shell:git push --force *",
     "deny shell:mkfs -t ext4 *",
@@ -147,6 +149,12 @@ ask   | git log --oneline status
 allow | grep x src/a.py
 allow | grep '*' src/a.py
 ask   | grep x src/b.py
+allow | wc src/a.py
+ask   | wc src/..
+ask   | wc src/../../x
+ask   | wc src/a/b
+allow | stat 'a*'
+ask   | stat a*
 allow | rm a.py
 ask   | rm -rf a.py
 ask   | rm -fr a.py
@@ -277,6 +285,10 @@ def test_edits_inside_the_workspace_run_and_outside_they_ask(root: Path) -> None
     for given in ("../a.py", "/etc/hosts", f"{root}-evil/a.py", "sub/../../a.py"):
         assert decision(guarded, write(given)) == "ask", given
         assert decision(guarded, read(given)) == "ask", given
+
+
+def test_a_tool_that_says_outside_is_believed(root: Path) -> None:
+    assert decision(judge(root), WriteIntent(root / "a.py", "a.py", inside=False)) == "ask"
 
 
 def test_links_count_as_what_they_lead_to(root: Path, isolated: Path) -> None:

@@ -109,7 +109,7 @@ def test_a_line_break_is_an_operator(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "blank", ["\xa0", "\u2003", "\u3000", "\u200b", "\u202e", "\ufeff", "\x00", "\x1b", "\x85", "\U000e0041"]
+    "blank", ["\xa0", "\u2003", "\u3000", "\u200b", "\u202e", "\ufeff", "\x00", "\x1b", "\x85", "\U000e0041", "\u3164", "\u2800"]
 )
 def test_blanks_and_characters_nobody_sees_make_a_command_unreadable(blank: str) -> None:
     command = read_command(f"ls{blank}x", Path("/"))
