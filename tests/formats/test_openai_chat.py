@@ -173,8 +173,9 @@ def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
 @given(histories, dialects)
 @settings(deadline=None, max_examples=80)
 def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Message, ...], dialect: Dialect) -> None:
-    """Wherever a request is really sent: behind something the model has to answer."""
-    bodies = [body_of(dialect, request(history[:count])) for count in range(1, len(history) + 1)]
+    """Wherever a request is really sent: behind the system messages, and behind something the model has to answer."""
+    opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
+    bodies = [body_of(dialect, request(history[:count])) for count in range(opening + 1, len(history) + 1)]
     sent = [body for body in bodies if body["messages"][-1] != {"role": "user", "content": GO_ON}]
     for previous, body in itertools.pairwise(sent):
         assert lint(body, previous) == []

@@ -1,0 +1,84 @@
+"""The linter that judges every request: each rule can be broken, and is noticed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.fakes.linter import lint
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+USER = {"role": "user", "content": "hi"}
+CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "done"}
+TOOL = {"type": "function", "function": {"name": "read", "description": "", "parameters": {"type": "object", "properties": {}}}}
+GOOD = [{"role": "system", "content": "s"}, USER, CALLING, RESULT]
+
+
+def test_a_good_request_passes() -> None:
+    assert lint({"messages": GOOD, "tools": [TOOL]}, {"messages": GOOD[:2], "tools": [TOOL]}, strict_template=True) == []
+
+
+def calling(**call: Any) -> dict[str, Any]:
+    return {**CALLING, "tool_calls": [{**CALL, **call}]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "complaint"),
+    [
+        ([], "non-empty"),
+        ([{"content": "x"}], "known role"),
+        ([USER, CALLING], "without a result"),
+        ([USER, CALLING, USER], "before the results"),
+        ([USER, RESULT], "without its call"),
+        ([USER, CALLING, RESULT, RESULT], "without its call"),
+        ([USER, CALLING, RESULT, CALLING, RESULT], "used twice"),
+        ([USER, calling(id=""), RESULT], "without an id"),
+        ([USER, calling(function={"name": "read", "arguments": '{"a"'}), RESULT], "JSON object"),
+        ([USER, calling(function={"name": "read", "arguments": "[]"}), RESULT], "JSON object"),
+        ([USER, calling(function={"name": "read", "arguments": {}}), RESULT], "JSON object"),
+        ([USER, calling(function={"name": "read", "arguments": '{"a": NaN}'}), RESULT], "JSON object"),
+        ([USER, calling(function={"name": "a.b", "arguments": "{}"}), RESULT], "tool name"),
+        ([USER, calling(type="custom"), RESULT], "no function"),
+        ([USER, {"role": "assistant", "content": ""}], "neither content nor calls"),
+        ([USER, {"role": "assistant", "content": "x", "tool_calls": []}], "leave the key out"),
+        ([USER, {"role": "assistant", "tool_calls": [CALL]}, RESULT], "content key is missing"),
+        ([{"role": "user", "content": []}], "empty content list"),
+        ([{"role": "user", "content": [{"type": "text", "text": ""}]}], "empty text part"),
+        ([USER, CALLING, {**RESULT, "content": None}], "must be text"),
+        ([{"role": "assistant", "content": "x"}], "no user message"),
+        ([USER, {"role": "system", "content": "s"}], "not the first"),
+    ],
+)
+def test_a_broken_rule_is_noticed(messages: list[dict[str, Any]], complaint: str) -> None:
+    assert any(complaint in each for each in lint({"messages": messages}))
+
+
+def test_two_user_messages_in_a_row_trouble_only_strict_templates() -> None:
+    assert lint({"messages": [USER, USER]}) == []
+    assert lint({"messages": [USER, USER]}, strict_template=True) != []
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [],
+        [TOOL, TOOL],
+        [{"type": "function", "function": {"name": "a b", "parameters": {"type": "object"}}}],
+        [{"type": "function", "function": {"name": "a", "parameters": {"type": "string"}}}],
+    ],
+)
+def test_bad_tools_are_noticed(tools: list[dict[str, Any]]) -> None:
+    assert lint({"messages": [USER], "tools": tools}) != []
+
+
+def test_a_changed_prefix_is_noticed() -> None:
+    changed = copy.deepcopy(GOOD)
+    changed[1]["content"] = "ho"
+    assert "messages[1] differs" in lint({"messages": changed}, {"messages": GOOD})[0]
+    assert lint({"messages": GOOD[:2]}, {"messages": GOOD}) != []
+    assert lint({"messages": GOOD, "tools": [TOOL]}, {"messages": GOOD}) != []
+    reordered = [{"content": "s", "role": "system"}, *GOOD[1:]]
+    assert lint({"messages": reordered}, {"messages": GOOD}) != []
