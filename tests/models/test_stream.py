@@ -566,12 +566,20 @@ async def test_two_runs_may_log_to_one_directory(open_room: Callable[..., Room],
     assert sorted(file.name for file in tmp_path.glob("*.json")) == ["0001-request.json", "0002-request.json"]
 
 
-async def test_a_directory_that_cannot_be_made_is_an_error_before_anything_is_sent(
-    open_room: Callable[..., Room], tmp_path: Path
+@pytest.mark.parametrize("name", ["file", "file/log"])
+def test_a_directory_that_cannot_be_made_is_an_error_before_anything_is_sent(
+    open_room: Callable[..., Room], tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="file"):
-        open_room(wire_log=tmp_path / "file" / "log")
+        open_room(wire_log=tmp_path / name)
+
+
+async def test_a_directory_that_vanishes_ends_it_with_a_sentence(open_room: Callable[..., Room], tmp_path: Path) -> None:
+    room = open_room(wire_log=tmp_path / "wire")
+    (tmp_path / "wire").rmdir()
+    with pytest.raises(ConfigError, match="wire"):
+        await room.ask()
 
 
 def test_a_format_is_picked_by_name_and_told_the_dialect() -> None:

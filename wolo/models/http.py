@@ -7,7 +7,7 @@ import ssl
 from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wolo.errors import ConfigError, ProviderError
+from wolo.errors import ConfigError, WoloError
 from wolo.models.address import host_of, origin, proxy_for
 from wolo.models.http_body import read_batches
 from wolo.models.network_errors import explain
@@ -47,7 +47,7 @@ class HttpTransport:
         try:
             async for batch in await read_batches(response, call):
                 yield batch
-        except (ProviderError, Refused):
+        except (WoloError, Refused):
             raise
         except Exception as error:
             raise explain(error, call, proxy=proxy, answering=True, reached=True) from error
