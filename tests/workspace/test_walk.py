@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.tools.programs import find_ripgrep, needs_ripgrep
@@ -164,6 +164,7 @@ def test_the_walk_sees_exactly_what_git_sees(tmp_path: Path, tree: tuple[list[st
 @given(tree=trees())
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_walk_sees_exactly_what_ripgrep_sees(tmp_path: Path, tree: tuple[list[str], dict[str, list[str]]]) -> None:
+    assume(not any("***" in line for lines in tree[1].values() for line in lines))  # where ripgrep and git differ, git is right
     root = tmp_path / "tree"
     plant(root, tree)
     (root / ".git").mkdir()

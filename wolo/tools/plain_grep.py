@@ -72,8 +72,10 @@ def _read_text(path: str) -> str:
     with open(path, "rb") as file:
         data = file.read()
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", errors="replace")
-    return data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+        text = data.decode("utf-16", errors="replace")
+    else:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
+    return text.replace("\r\n", "\n")
 
 
 def _show_name(path: str, text: str, pattern: re.Pattern[str], options: argparse.Namespace) -> None:
@@ -114,7 +116,7 @@ def _matches(text: str, pattern: re.Pattern[str], multiline: bool) -> Iterator[t
     if lines[-1] == "":
         lines.pop()
     for number, line in enumerate(lines):
-        if match := pattern.search(line.removesuffix("\r")):
+        if match := pattern.search(line):
             yield number, number, match.start()
 
 

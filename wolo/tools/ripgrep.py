@@ -32,7 +32,7 @@ _RIPGREP_ONLY = (
 )
 
 _LINE_BREAK = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n")
-_LINE = re.compile(rb"\./([^\0]*)\0(\d+)(?::(\d+):|-)([^\n]*)\n")
+_LINE = re.compile(rb"\./([^\0]*)\0(\d+)(?::(\d+):|(:)|-)([^\n]*)\n")
 _COUNT = re.compile(rb"\./([^\0]*)\0(\d+)\r?\n")
 _NAME = re.compile(rb"\./([^\0]*)\0")
 _CUT_MARK = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$")
@@ -138,11 +138,12 @@ def _read(query: Query, output: bytes) -> Iterator[Hit]:
 
 def _read_lines(output: bytes) -> Iterator[Hit]:
     for match in _LINE.finditer(output):
-        path, line, column, text = match.groups()
+        # An empty match at the end of the file comes without a column.
+        path, line, column, no_column, text = match.groups()
         shown = text.removesuffix(b"\r").decode(errors="replace")
         if len(text) > _MAX_COLUMNS:
             shown = _CUT_MARK.sub("", shown)[:_MAX_COLUMNS]
-        yield Hit(os.fsdecode(path), int(line), shown, int(column or 0))
+        yield Hit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)))
 
 
 def _reason(output: bytes) -> str:
