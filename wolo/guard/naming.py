@@ -26,8 +26,8 @@ def named_paths(command: Command) -> list[str]:
     named: list[str] = []
     for word in command.words or ():
         for piece in _pieces(word.text):
-            path = piece if piece.startswith("/") else f"{cwd}/{piece}"
-            if "/" in piece or piece.startswith(".") or os.path.lexists(path):
+            path = piece if piece[:1] == "/" else f"{cwd}/{piece}"
+            if piece and ("/" in piece or piece[0] == "." or os.path.lexists(path)):
                 named.append(os.path.realpath(path))
         if word.has_glob:
             named += map(os.path.realpath, _expand(word, cwd))
@@ -48,7 +48,7 @@ def spelled(places: Iterable[Path], home: str) -> re.Pattern[str] | None:
 def _pieces(text: str) -> list[str]:
     """`-f.env` names `.env`, `--file=.env` and `HEAD:.env` too."""
     pieces = [text] if _AROUND.search(text) is None else [text, *_AROUND.split(text)]
-    return [piece[2:] if piece[:1] == "-" and piece[:2] != "--" else piece for piece in pieces if piece]
+    return [piece[2:] if piece[0] == "-" else piece for piece in pieces if piece and piece[:2] != "--"]
 
 
 def _expand(word: Word, cwd: str) -> list[str]:
