@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -12,17 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import require
 from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.models.http import HttpTransport
 from wolo.models.transport import Call
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: one\n\n"
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the system package openssl")
-
 
 def openssl(*words: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *words], cwd=cwd, check=True, capture_output=True)
+    subprocess.run([require("openssl"), *words], cwd=cwd, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import miss, require
 from tests.sessions.samples import APPENDER, appender, environment, python_argv, said, texts
 from wolo.errors import SessionError
 from wolo.sessions.store import Store
@@ -27,11 +27,9 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def strace() -> list[str]:
-    program = shutil.which("strace")
-    if program is None or subprocess.run([program, "-qq", "true"], capture_output=True, check=False).returncode:
-        pytest.skip(
-            "strace is missing or not permitted: install the package `strace`; kills at single system calls are not tested"
-        )
+    program = require("strace")
+    if subprocess.run([program, "-qq", "true"], capture_output=True, check=False).returncode:
+        miss("the permission to trace a process: kills at single system calls are not tested")
     return [program, "-f", "-qq"]
 
 
@@ -55,10 +53,12 @@ def check_kept(data: Path, session_id: str, acknowledged: int, text: str = "entr
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[str, int]:
-    """The session a killed appender had and the last number it acknowledged."""
-    output, _ = process.communicate(timeout=60)
-    lines = output.splitlines()
-    return (lines[0] if lines else ""), (int(lines[-1]) if len(lines) > 1 else 0)
+    """The session a killed appender told, unless that was read before, and the last number it acknowledged."""
+    assert process.stdout is not None
+    lines = process.stdout.read().splitlines()  # what a `readline` has buffered is seen by the stream only
+    process.wait(timeout=60)
+    numbers = [int(line) for line in lines if line.isdigit()]
+    return (lines[0] if lines else ""), (numbers[-1] if numbers else 0)
 
 
 def test_kill_at_any_moment_loses_nothing_acknowledged(data: Path) -> None:
@@ -177,15 +177,9 @@ def test_two_processes_killed_at_once_lose_nothing_acknowledged(data: Path) -> N
                 left.stdout.readline()
             left.kill()
             right.kill()
-            kept = last_number(left), last_number(right)
+            kept = finish(left)[1], finish(right)[1]
         for session_id, acknowledged, text in zip(sessions, kept, ("left", "right"), strict=True):
             check_kept_at_least(data, session_id, acknowledged, text)
-
-
-def last_number(process: subprocess.Popen[str]) -> int:
-    output, _ = process.communicate(timeout=60)
-    numbers = re.findall(r"^(\d+)\n", output, re.MULTILINE)
-    return int(numbers[-1]) if numbers else 0
 
 
 def check_kept_at_least(data: Path, session_id: str, acknowledged: int, text: str) -> None:

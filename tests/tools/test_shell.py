@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import PACKAGES, require
 from tests.tools.desk import Desk
 from tests.workspace.living import alive, gone
 from wolo.errors import ToolError
@@ -202,7 +203,6 @@ KEYBOARD = {
     "rebase": "git rebase -i HEAD~2",
     "read": "read x",
     "input": "python3 -c 'input()'",
-    "sudo": "sudo -k true",
     "ssh": "ssh -o ConnectTimeout=1 nobody@127.0.0.1 -p 1",
     "editor": "$EDITOR file",
     "vi": "vi file </dev/tty",

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.components import require
 from wolo.workspace.diff import diff_lines
 
 
@@ -54,7 +54,6 @@ def test_a_very_long_line_is_cut() -> None:
     assert len(diff_lines("", "x" * 1_000_000).text) < 1000
 
 
-@pytest.mark.skipif(shutil.which("patch") is None, reason="needs the program patch")
 @given(before=st.lists(st.sampled_from("abc"), max_size=30), after=st.lists(st.sampled_from("abcd"), max_size=30))
 @settings(deadline=None, max_examples=40)
 def test_the_diff_can_be_applied(tmp_path_factory: pytest.TempPathFactory, before: list[str], after: list[str]) -> None:
@@ -66,7 +65,7 @@ def test_the_diff_can_be_applied(tmp_path_factory: pytest.TempPathFactory, befor
         return
     (folder / "f").write_text(old)
     patch = f"--- f\n+++ f\n{diff.text}\n"
-    subprocess.run(["patch", "-s", "--no-backup-if-mismatch", "f"], cwd=folder, input=patch.encode(), check=True)
+    subprocess.run([require("patch"), "-s", "--no-backup-if-mismatch", "f"], cwd=folder, input=patch.encode(), check=True)
     result = Path(folder / "f")
     assert (result.read_text() if result.exists() else "") == new
     assert diff.added - diff.removed == len(after) - len(before)

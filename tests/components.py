@@ -1,0 +1,44 @@
+"""Programs beside Python that some tests need: without one a test is skipped and names the package; in CI it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+PACKAGES = {
+    "git": "git",
+    "less": "less",
+    "openssl": "openssl",
+    "patch": "patch",
+    "rg": "ripgrep",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "strace": "strace",
+    "tmux": "tmux",
+    "vi": "vim-tiny",
+}
+"""Debian's package of each program; `.ci/run` installs them all."""
+
+
+def require(program: str) -> str:
+    """The path of the program. Call it in a test or a fixture."""
+    path = find(program)
+    return path or miss(f"{program} (install the package `{PACKAGES[program]}`)")
+
+
+def find(program: str) -> str | None:
+    beside = Path(sys.executable).with_name(program)  # ripgrep may come as a wheel
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which(program)
+
+
+def miss(component: str) -> NoReturn:
+    """Skips the test for want of a component, loudly; continuous integration has them all, so there it fails."""
+    words = f"this test needs {component}"
+    if os.environ.get("CI"):
+        pytest.fail(words, pytrace=False)
+    pytest.skip(words)
