@@ -9,12 +9,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from wolo.models.simple_prompts import LANGUAGES
+from wolo.models.simple_prompts import LANGUAGES, PROSE
 
 MAX_NAMES: Final = 60
 MAX_ENTRIES: Final = 2_000
 _NOISE: Final = frozenset(("node_modules", "__pycache__", "venv", "env", "build", "dist", "target"))
-_WITHOUT_EXTENSION: Final = frozenset(("Makefile", "Dockerfile", "LICENSE", "README"))
+_WITHOUT_EXTENSION: Final = frozenset(("Makefile", "Dockerfile"))
 _WORD: Final = re.compile(r"(?:[~./]*[\w-][\w./-]*)")
 
 
@@ -35,6 +35,10 @@ class ProjectNames(Struct, frozen=True):
             return (self.folder / name).is_dir()
         except (OSError, ValueError):
             return False
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return tuple(name for name in self.files if LANGUAGES.get(Path(name).suffix.lower(), "text") not in PROSE)
 
     @property
     def readme(self) -> str:

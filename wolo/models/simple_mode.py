@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import msgspec
 
-from wolo.errors import BadAnswer
 from wolo.messages.deltas import CallDelta, TextDelta
 from wolo.messages.message import Message, Producer, Usage, UsageCost
 from wolo.messages.parts import TextPart, ToolPart, new_id
@@ -29,20 +28,18 @@ from wolo.models.provider import Choice
 from wolo.models.simple_prompts import Action
 from wolo.models.simple_results import failure, file_text, finding, listing_of, success
 from wolo.models.simple_turn import PLAN_KEY, Plan, SimpleTurn, read_turn
+from wolo.models.simple_writer import FILE_TOKENS, OTHER_MODEL, FileWriter, Order
 from wolo.models.tokens import estimate_text
-from wolo.models.written_code import complain, keep_the_rest, lost_lines, whole_paragraphs
 
 ACTION_TOKENS: Final = 8
 PATH_TOKENS: Final = 24
 COMMAND_TOKENS: Final = 80
 ANSWER_TOKENS: Final = 300
-FILE_TOKENS: Final = 1024
+MAX_NAMES_SAID: Final = 8
 PROMPT_TOKENS: Final = 200
 """What the instructions and examples of one question come to."""
-TRIES: Final = 2
 MAX_CHANGED_CHARS: Final = 4_000
 """Of a file that is to be written anew as a whole: more would take a tiny model minutes, and it would forget half of it."""
-OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --model."
 
 _TOOLS_OF: Final[dict[Action, tuple[str, ...]]] = {
     "create": ("write",),
@@ -53,6 +50,7 @@ _TOOLS_OF: Final[dict[Action, tuple[str, ...]]] = {
     "answer": (),
 }
 _ABOUT_PROJECT: Final = re.compile(r"\b(project|repo|repository|codebase|folder|directory)\b", re.IGNORECASE)
+_POINTING: Final = re.compile(r"\b(this|that|these|it|its|code|files?|program|script|app|here)\b", re.IGNORECASE)
 _MAKING: Final = re.compile(r"\b(new|create|make|write|generate)\b", re.IGNORECASE)
 
 
@@ -102,6 +100,8 @@ class _Step:
     # The first step
 
     async def start(self) -> Message:
+        if not re.search(r"\w", self._turn.request):
+            return await self._say("Say in a few words what to make or change, such as: create a calculator")
         match await self._choose_action():
             case "create":
                 return await self._create()
@@ -140,36 +140,38 @@ class _Step:
         missing = [name for name in named if not self._names.exists(name)]
         if missing and _MAKING.search(self._question):
             return await self._write(missing[0])
-        path = await self._known_file(named)
-        if path:
+        if path := self._known_file(named):
             return await self._call("read", {"path": path}, plan="change")
-        return await (self._say_missing(missing[0]) if missing else self._create())
+        if missing:
+            return await self._say_missing(missing[0])
+        return await (self._ask_which() if self._names.files else self._create())
 
     async def _read(self) -> Message:
+        """Only where there is something to read: "explain recursion" is about no file."""
         named = named_files(self._question, self._names)
         if not named and _ABOUT_PROJECT.search(self._question):
             if readme := self._names.readme:
                 return await self._call("read", {"path": readme})
             if "glob" in self._tools:
                 return await self._call("glob", {"pattern": "*"}, plan="project")
-        if path := await self._known_file(named):
+        points = _POINTING.search(self._question)
+        is_meant = named or points or meant_file(self._question, self._names)
+        if is_meant and (path := self._known_file(named)):
             return await self._call("read", {"path": path})
         if named:
             return await self._say_missing(named[0])
-        return await self._talk()
+        return await (self._ask_which() if points and self._names.files else self._talk())
 
-    async def _known_file(self, named: Sequence[str]) -> str:
-        """The file that is there and is meant; empty when there is none."""
-        files = self._names.files
+    def _known_file(self, named: Sequence[str]) -> str:
+        """The file that is there and is meant; empty when there is none, or when it could be one of several."""
+        names = self._names
         if named:
-            return next((name for name in named if self._names.exists(name)), "")
-        if path := meant_file(self._question, self._names):
+            return next((name for name in named if names.exists(name)), "")
+        if path := meant_file(self._question, names):
             return path
-        if self._turn.recent_path and self._names.exists(self._turn.recent_path):
+        if self._turn.recent_path and names.exists(self._turn.recent_path):
             return self._turn.recent_path
-        if len(files) < 2:
-            return files[0] if files else ""
-        return await self._choose(prompts.known_path(self._question, files), files, PATH_TOKENS)
+        return next((files[0] for files in (names.programs, names.files) if len(files) == 1), "")
 
     async def _name_new_file(self) -> str:
         sampling = Sampling(max_tokens=PATH_TOKENS, schema=prompts.text_like(prompts.PATH_PATTERN))
@@ -190,8 +192,16 @@ class _Step:
         return await (self._call("shell", {"command": command}) if command else self._talk())
 
     async def _say_missing(self, name: str) -> Message:
-        there = f" It holds {', '.join(self._names.files[:8])}." if self._names.files else " It is empty."
-        return await self._say(f"There is no {name} in this folder.{there}")
+        there = f"It holds {self._some_names()}." if self._names.files else "It is empty."
+        return await self._say(f"There is no {name} in this folder. {there}")
+
+    async def _ask_which(self) -> Message:
+        """Better than changing a file that was not meant."""
+        return await self._say(f"Which file do you mean? Say it again with its name. There are {self._some_names()}.")
+
+    def _some_names(self) -> str:
+        more = len(self._names.files) - MAX_NAMES_SAID
+        return ", ".join(self._names.files[:MAX_NAMES_SAID]) + (f" and {more} more" if more > 0 else "")
 
     async def _talk(self) -> Message:
         return await self._answer(prompts.talk(self._request or "Hello", self._turn.earlier))
@@ -230,49 +240,10 @@ class _Step:
             return await self._say(f"{path} is too long for this small model to change. {OTHER_MODEL}")
         return await self._write(path, file.text)
 
-    # Writing a file
-
     async def _write(self, path: str, old: str | None = None) -> Message:
-        """A call that writes `path`. Raises BadAnswer when no try gave a file that can be used."""
-        fault = ""
-        for attempt in range(1, TRIES + 1):
-            if fault:
-                error = BadAnswer(f"The embedded model wrote a {path} that cannot be used ({fault}).", hint=OTHER_MODEL)
-                await self._listener.on_attempt_failed(error, attempt - 1, TRIES, 0.0)
-                await self._tell_attempt(attempt)
-            call_id = new_id("call")
-            text, fault = await self._write_once(path, old, call_id, retry=attempt > 1)
-            if not fault:
-                return self._calling("write", {"path": path, "content": text}, call_id)
-        raise BadAnswer(f"The embedded model could not write {path}: {fault}. Nothing was written.", hint=OTHER_MODEL)
-
-    async def _write_once(self, path: str, old: str | None, call_id: str, *, retry: bool) -> tuple[str, str]:
-        """The text, and what is wrong with it."""
-        language = prompts.LANGUAGES.get(Path(path).suffix.lower(), "text")
-        is_prose = language in prompts.PROSE
-        fence = "~~~~" if language == "markdown" else "```"  # Markdown holds fences of its own
-        if old is None:
-            turns = prompts.new_file(self._request, path, language, fence)
-        else:
-            turns = prompts.changed_file(self._request, path, old, language, fence)
-        prefill = turns[-1][1]
-        stream = CallStream(self._listener, call_id, path, prefill)
-        sampling = Sampling(
-            max_tokens=min(FILE_TOKENS, self._max_tokens), stop=(f"\n{fence}",), retry=retry, shun_repeats=is_prose
-        )
-        completion = await self._complete(turns, sampling, stream)
-        await stream.end()
-        text = completion.text.removeprefix(prefill).removesuffix(fence).strip("\n")
-        if completion.cut_off:
-            if not is_prose or old is not None:
-                return text, "it did not come to an end"
-            text = whole_paragraphs(text)
-        text = f"{text}\n" if text else ""
-        if old is not None and language == "python":
-            text = keep_the_rest(old, text, self._question)
-        elif old is not None and lost_lines(old, text):
-            return text, "most of what was in it would be lost"
-        return text, complain(path, text)
+        writer = FileWriter(self._complete, self._tell_attempt, self._listener, self._max_tokens)
+        call_id, text = await writer.write(Order(path=path, request=self._request, old=old))
+        return self._calling("write", {"path": path, "content": text}, call_id)
 
     # Asking the model
 

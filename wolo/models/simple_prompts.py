@@ -38,6 +38,7 @@ _ACTION_EXAMPLES: Final[tuple[tuple[str, Action], ...]] = (
     ("make a web page about dogs", "create"),
     ("fix the error in app.py", "change"),
     ("explain utils.py", "read"),
+    ("write tests for shapes.py", "create"),
     ("list the files", "list"),
     ("tell me about this project", "read"),
     ("count the words in notes.txt", "shell"),
@@ -73,6 +74,12 @@ _GREETING: Final = (
 )
 _BEFORE: Final = 'def greet(name):\n    return "Hello"\n\n\ndef part(name):\n    return f"Bye, {name}!"\n'
 _AFTER: Final = _BEFORE + '\n\ndef thank(name):\n    return f"Thank you, {name}!"'
+
+_TEXT_EXAMPLE: Final = ("Write the complete file hello.txt: a greeting.", "```text\nHello, World!\n```")
+_MARKDOWN_EXAMPLE: Final = (
+    "Write the complete file running.md: how to run the program.",
+    "~~~~markdown\n# Running\n\nStart it with:\n\n```\npython3 main.py\n```\n\nIt prints the result.\n~~~~",
+)
 
 PATH_PATTERN: Final = (
     r"^(README\.md|Makefile|Dockerfile"
@@ -126,10 +133,6 @@ def new_path(request: str) -> list[Turn]:
     return _by_example(system, _quoted(_PATH_EXAMPLES), request)
 
 
-def known_path(request: str, names: Sequence[str]) -> list[Turn]:
-    return [("system", "Name the file that the request is about."), ("user", f"Files: {', '.join(names)}\nRequest: {request}")]
-
-
 def command(request: str) -> list[Turn]:
     return _by_example("Reply with one shell command and nothing else.", _COMMAND_EXAMPLES, request)
 
@@ -141,7 +144,7 @@ def new_file(request: str, path: str, language: str, fence: str) -> list[Turn]:
         wanted = _python_request(path, request)
     else:
         system = "You reply with one code block and nothing else."
-        asked, answer = "Write the complete file hello.txt: a greeting.", f"{fence}text\nHello, World!\n{fence}"
+        asked, answer = _MARKDOWN_EXAMPLE if language == "markdown" else _TEXT_EXAMPLE
         wanted = f"Write the complete file {path}: {request}."
     return [("system", system), ("user", asked), ("assistant", answer), ("user", wanted), ("assistant", f"{fence}{language}\n")]
 
