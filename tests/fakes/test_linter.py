@@ -14,7 +14,7 @@ USER = {"role": "user", "content": "hi"}
 CALLING = {"role": "assistant", "content": None, "tool_calls": [CALL]}
 RESULT = {"role": "tool", "tool_call_id": "c1", "content": "done"}
 TOOL = {"type": "function", "function": {"name": "read", "description": "", "parameters": {"type": "object", "properties": {}}}}
-GOOD = [{"role": "system", "content": "s"}, USER, CALLING, RESULT]
+GOOD: list[dict[str, Any]] = [{"role": "system", "content": "s"}, USER, CALLING, RESULT]
 
 
 def test_a_good_request_passes() -> None:

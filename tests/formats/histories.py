@@ -7,8 +7,19 @@ import json
 from hypothesis import strategies as st
 
 from wolo.formats.format import Request, ToolSpec
-from wolo.messages.message import Message, Producer
-from wolo.messages.parts import AnyPart, AudioPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.message import Message, Producer, Role
+from wolo.messages.parts import (
+    AnyPart,
+    AudioPart,
+    Blob,
+    FilePart,
+    ImagePart,
+    Outcome,
+    TextPart,
+    ThinkingPart,
+    ToolPart,
+    ToolStatus,
+)
 
 OWN = Producer(provider="own", format="openai-chat", model="m-1")
 FOREIGN = Producer(provider="other", format="openai-chat", model="m-1")
@@ -40,8 +51,8 @@ inputs = st.dictionaries(st.text(max_size=5), st.one_of(texts, st.integers(), st
 
 @st.composite
 def tool_parts(draw: st.DrawFn) -> ToolPart:
-    status = draw(st.sampled_from(["pending", "running", "completed", "failed"]))
-    outcomes = {
+    status: ToolStatus = draw(st.sampled_from(["pending", "running", "completed", "failed"]))
+    outcomes: dict[str, list[Outcome | None]] = {
         "completed": ["ok", None],
         "failed": ["error", "denied_by_person", "denied_by_rule", "interrupted", "never_started", "cut_off", "invalid", None],
     }
@@ -87,7 +98,7 @@ text_parts = st.builds(TextPart, text=texts)
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
-    role = draw(
+    role: Role = draw(
         st.sampled_from(
             ["user", "user", "assistant", "assistant", "assistant", "custom", "compaction_summary", "branch_summary", "system"]
         )

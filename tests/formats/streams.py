@@ -16,12 +16,12 @@ Payload = dict[str, Any] | bytes
 DONE = b"[DONE]"
 
 
-def said(**delta: Any) -> Payload:
+def said(**delta: Any) -> dict[str, Any]:
     """`said(content="Hi")`"""
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
 
 
-def calls(*fragments: dict[str, Any]) -> Payload:
+def calls(*fragments: dict[str, Any]) -> dict[str, Any]:
     return said(tool_calls=list(fragments))
 
 
@@ -31,7 +31,7 @@ def part(name: str | None = None, arguments: Any = None, **more: Any) -> dict[st
     return {**more, "function": function}
 
 
-def ends(reason: str | None, **more: Any) -> Payload:
+def ends(reason: str | None, **more: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}], **more}
 
 

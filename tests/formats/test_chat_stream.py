@@ -40,8 +40,8 @@ def test_a_stream_becomes_a_message() -> None:
     assert message.usage == Usage(input_tokens=5, cache_read_tokens=4, output_tokens=5)
 
 
-ONE = [("read", {"p": 1})]
-TWO = [("a", {}), ("b", {})]
+ONE: list[tuple[str, dict[str, Any]]] = [("read", {"p": 1})]
+TWO: list[tuple[str, dict[str, Any]]] = [("a", {}), ("b", {})]
 
 CALL_STREAMS: dict[str, tuple[list[Payload], list[tuple[str, dict[str, Any]]]]] = {
     "no index at all": ([calls(part("read", "{", id="c1")), calls(part(None, '"p":1}'))], ONE),
@@ -410,7 +410,7 @@ def test_an_error_object_fails_the_attempt(payload: Any, kind: type[ProviderErro
 
 @pytest.mark.parametrize("error", [None, {}, "", False, []])
 def test_an_error_that_says_nothing_is_none(error: Any) -> None:
-    assert decode({**_object(said(content="Hi")), "error": error}, STOPPED).text == "Hi"
+    assert decode({**said(content="Hi"), "error": error}, STOPPED).text == "Hi"
 
 
 @pytest.mark.parametrize(
@@ -586,8 +586,3 @@ def test_what_a_server_said_goes_back_as_it_was_said(text: str, reasoning: str, 
 def _feed(*payloads: bytes) -> list[str]:
     decoder = OpenAIChat(PLAIN).decoder(request())
     return [delta.text for payload in payloads for delta in decoder.feed(payload) if hasattr(delta, "text")]
-
-
-def _object(payload: Payload) -> dict[str, Any]:
-    assert isinstance(payload, dict)
-    return payload
