@@ -66,6 +66,8 @@ class WrongBytes(WoloError):
 class Source(Protocol):
     name: str
     """In a sentence: "NAME yielded other bytes"."""
+    suffix: str
+    """Of the file it works on; what is half done is of no use to another source."""
     can_resume: bool
     """Whether a half-written file is of use to the next try."""
 
@@ -78,6 +80,7 @@ class PartPackages:
     """Reads data files of installed packages; none of their code is imported or run."""
 
     name = "The installed packages"
+    suffix = ".joining"
     can_resume = False
 
     def has(self, wanted: Wanted) -> bool:
@@ -125,6 +128,7 @@ class PartPackages:
 class Repository:
     """Downloads from the maker's repository, or the mirror that HF_ENDPOINT names; goes on where an earlier download stopped."""
 
+    suffix = ".part"
     can_resume = True
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
@@ -180,7 +184,7 @@ class Repository:
             file.truncate(done_bytes)
             if response.status_code == RANGE_REFUSED:
                 return False
-            for block in response.iter_raw(BLOCK_BYTES):
+            for block in response.iter_raw():
                 done_bytes += len(block)
                 if done_bytes > wanted.size_bytes:
                     raise WrongBytes(f"{self._endpoint} sends more than the pinned file; what came is deleted.")

@@ -142,8 +142,8 @@ def _prepare_locked(wanted: Wanted, path: Path, sources: tuple[Source, ...], pro
     if cached(wanted, path.parent.parent) or _verify(wanted, path, progress):
         return path
     failures: list[WoloError] = []
-    scratch = path.with_name(path.name + ".part")
     for source in sources:
+        scratch = path.with_name(path.name + source.suffix)
         try:
             _make_room(wanted, scratch)
             _take(source, wanted, scratch, progress)
@@ -153,6 +153,7 @@ def _prepare_locked(wanted: Wanted, path: Path, sources: tuple[Source, ...], pro
         scratch.replace(path)
         _sync_folder(path.parent)
         _write_stamp(path, wanted)
+        path.with_name(path.name + Repository.suffix).unlink(missing_ok=True)
         return path
     raise MissingWeights.of(wanted, "".join(f" {failure.message}" for failure in failures if _is_worth_saying(failure)))
 
