@@ -64,11 +64,11 @@ def _sqlite(problems: list[str]) -> dict[str, str]:
 
 
 def _model(problems: list[str]) -> str | None:
-    from wolo.conversation.build import choose_model
+    from wolo.conversation.choosing import choose_now
     from wolo.errors import WoloError
 
     try:
-        return choose_model({}).label
+        return choose_now().label
     except WoloError as error:
         problems.append(f"{error.message} {error.hint}".strip())
         return None

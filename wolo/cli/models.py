@@ -20,12 +20,13 @@ app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
 @app.command("list")
 def list_models(as_json: AsJson = False) -> None:
     """The models wolo knows, with window and price; a * marks those you have a key for."""
-    from wolo.config import layers
+    from wolo.config import keys, layers
     from wolo.models import catalog
     from wolo.places import find_places
 
     config = layers.load(find_places())
-    found = catalog.list_models(os.environ, overrides=config.settings.providers)
+    environ = keys.with_kept_keys(os.environ, find_places(), [])
+    found = catalog.list_models(environ, overrides=config.settings.providers)
     if as_json:
         print_json([_row(each) for each in found])
         return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 from wolo.config.files import find_line, read_toml
 from wolo.errors import ConfigError
+from wolo.models.provider_files import load
 from wolo.places import Places
 
 SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVATE")
@@ -15,28 +15,22 @@ SHORTEST_SECRET = 8
 """Shorter values would be redacted out of ordinary text."""
 
 
-class FoundKey(NamedTuple):
-    value: str
-    source: str
-    """The variable's name or the file; for people."""
+def with_kept_keys(environ: Mapping[str, str], places: Places, notices: list[str]) -> Mapping[str, str]:
+    """The environment, and beneath it the keys of `keys.toml` (beside the settings): one line a provider, `zai = "…"`.
 
-
-def find_key(
-    provider: str, variables: Sequence[str], places: Places, environ: Mapping[str, str], notices: list[str]
-) -> FoundKey | None:
-    """The environment first, then `keys.toml` beside the settings: one line a provider, `zai = "…"`."""
-    for name in variables:
-        if held := environ.get(name, "").strip():
-            return FoundKey(held, name)
+    Raises ConfigError for a file others can write, an unknown provider, and a key that is no text.
+    """
     path = places.config / "keys.toml"
     text, keys = read_toml(path, notices, is_secret=True)
-    value = keys.get(provider)
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value.strip():
-        line = find_line(text, (provider,))
-        raise ConfigError(f'{path}, line {line}: the key of {provider} must be text: {provider} = "…".')
-    return FoundKey(value.strip(), str(path))
+    kept: dict[str, str] = {}
+    for name, key in keys.items():
+        if not isinstance(key, str) or not key.strip():
+            line = find_line(text, (name,))
+            raise ConfigError(f'{path}, line {line}: the key of {name} must be text: {name} = "…".')
+        variables = load(name).key_env
+        if variables and not any(environ.get(variable, "").strip() for variable in variables):
+            kept[variables[0]] = key.strip()
+    return {**environ, **kept} if kept else environ
 
 
 def secrets(environ: Mapping[str, str], keys: Iterable[str] = ()) -> tuple[str, ...]:

