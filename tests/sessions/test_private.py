@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.sessions.samples import NOBODY, as_nobody, said
+from tests import unprivileged
+from tests.sessions.samples import as_nobody, said
 from wolo.errors import SessionError
 from wolo.sessions.store import Store
 
@@ -43,15 +45,10 @@ except SessionError as error:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place() -> Iterator[Path]:
     """A directory that the ordinary user may write and reach."""
-    folder = tmp_path / "place"
-    folder.mkdir()
-    if os.geteuid() == 0:
-        os.chown(folder, NOBODY, NOBODY)
-        for above in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-            above.chmod(above.stat().st_mode | 0o011)
-    return folder
+    with unprivileged.folder() as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
