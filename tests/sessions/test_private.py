@@ -90,10 +90,10 @@ def test_what_others_could_write_is_refused(tmp_path: Path, name: str) -> None:
         Store.open(data)
 
 
-def test_another_users_directory_is_refused_also_behind_a_link(place: Path, tmp_path: Path) -> None:
+def test_another_users_directory_is_refused_also_behind_a_link(place: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: a directory of another user cannot be made without it")
-    theirs = tmp_path / "theirs"
+    theirs = place / "theirs"
     Store.open(theirs).close()
     theirs.chmod(0o755)
     (place / "data").symlink_to(theirs)
