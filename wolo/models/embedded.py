@@ -66,7 +66,7 @@ class EmbeddedModel:
         self._choice = choice if self._wanted else _described(choice)
         self._transport = HttpTransport({})
         self._process: EmbeddedProcess | None = None
-        self._asker: Asker | SimpleMode | None = None
+        self._asker: Asker | None = None
 
     @property
     def choice(self) -> Choice:
@@ -113,7 +113,7 @@ class EmbeddedModel:
         finally:
             stop.set()
 
-    def _for_size(self, serving: Serving) -> Asker | SimpleMode:
+    def _for_size(self, serving: Serving) -> Asker:
         if serving.n_params < SMALLEST_WITH_TOOLS:
             return SimpleMode(LocalChat(self._transport, serving.url, serving.key), self._choice, self._cwd)
         from wolo.models.stream import ModelStream, make_format  # noqa: PLC0415  # only for large files of the user's own

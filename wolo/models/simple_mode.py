@@ -55,12 +55,19 @@ _MAKING: Final = re.compile(r"\b(new|create|make|write|generate)\b", re.IGNORECA
 
 
 class SimpleMode:
-    """Serves one conversation; it keeps nothing between two questions."""
+    """An `Asker` that keeps nothing between two questions."""
 
     def __init__(self, chat: LocalChat, choice: Choice, cwd: Path) -> None:
         self._chat = chat
         self._choice = choice
         self._cwd = cwd
+
+    @property
+    def choice(self) -> Choice:
+        return self._choice
+
+    async def close(self) -> None:
+        """The connection belongs to whoever made the chat."""
 
     async def ask(self, question: Question, listener: Listener) -> Message:
         """The next step of the turn: a message with one call, or the final text. Raises ProviderError."""

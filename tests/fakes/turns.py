@@ -1,0 +1,45 @@
+"""A real agent with the built-in tools and a real judge around any model, one prompt at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wolo.agent.events import Event
+from wolo.agent.loop import Agent, Turn
+from wolo.guard.judge import Judge
+from wolo.guard.modes import find_mode
+from wolo.messages.message import Message, user
+from wolo.messages.parts import ToolPart
+from wolo.models.ask import Asker
+from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.toolbox import Toolbox
+from wolo.workspace.files import FileLedger
+from wolo.workspace.root import Workspace
+
+
+class Play:
+    """Works in the current directory, in a mode that asks nobody."""
+
+    def __init__(self, asker: Asker, directory: Path, mode: str = "yolo") -> None:
+        self.history: tuple[Message, ...] = ()
+        self.events: list[Event] = []
+        work = Path.cwd()
+        context = ToolContext(
+            workspace=Workspace(work),
+            ledger=FileLedger(directory / "locks"),
+            keep=lambda name, data: directory / name,
+            shell=ShellState(work),
+        )
+        self._agent = Agent(asker, Toolbox(), context, Judge(find_mode(mode), [], work), emit=self._emit)
+
+    async def ask(self, prompt: str) -> Turn:
+        turn = await self._agent.run(self.history, user(prompt))
+        self.history = turn.messages
+        return turn
+
+    async def _emit(self, event: Event) -> None:
+        self.events.append(event)
+
+
+def calls_of(turn: Turn) -> list[ToolPart]:
+    return [call for message in turn.new for call in message.calls]

