@@ -83,6 +83,12 @@ async def test_what_git_ignores_what_is_binary_and_what_is_a_link_is_left_out(de
     assert (await search(grep, desk, "needle")).text == "late.txt:1:needle"
 
 
+async def test_a_folder_without_any_text_has_no_match(desk: Desk, grep: Grep) -> None:
+    desk.put("bin", b"needle\0\n")
+    desk.put("sub/other.txt", b"needle\n")
+    assert (await search(grep, desk, "needle", glob="bin")).text == "[No matches.]"
+
+
 async def test_encodings_and_line_ends_do_not_hide_a_match(desk: Desk, grep: Grep) -> None:
     desk.put("bom.txt", b"\xef\xbb\xbffirst\n")
     desk.put("crlf.txt", b"first\r\nlast\r\n")

@@ -64,6 +64,19 @@ async def test_many_programs_leave_no_descriptor_open(processes: Processes) -> N
     assert len(list(OPEN.iterdir())) == before
 
 
+@pytest.fixture
+def keyboard() -> Iterator[None]:
+    """A standard input on which nobody ever types."""
+    saved = os.dup(0)
+    reading, writing = os.pipe()
+    os.dup2(reading, 0)
+    yield
+    os.dup2(saved, 0)
+    for fd in (saved, reading, writing):
+        os.close(fd)
+
+
+@pytest.mark.usefixtures("keyboard")
 async def test_there_is_no_keyboard_no_terminal_and_a_session_of_its_own(processes: Processes) -> None:
     _, output = await run(processes, "cat; (: </dev/tty) 2>&1 | head -1; ps -o sid= -p $$ | tr -d ' '; echo $$")
     complaint, session, pid = output.decode().splitlines()
@@ -104,11 +117,14 @@ async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_end
 
 
 async def test_a_server_in_the_background_goes_on_serving_though_nobody_reads_its_output(processes: Processes) -> None:
-    script = 'python3 -u -c \'import time\nfor n in range(400): print(str(n)*2000)\nopen("done","w").close()\ntime.sleep(60)\' &'
-    await run(processes, script)
-    async with asyncio.timeout(10):
-        while not Path("done").exists():
-            await asyncio.sleep(0.02)
+    script = (
+        "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
+        "for n in range(400): print('x' * 2000)\nopen('done', 'w').close()\ntime.sleep(60)"
+    )
+    finished, _ = await run(processes, f'{sys.executable} -u -c "{script}" &')
+    assert finished.leftovers
+    Path("go").touch()
+    await until(Path("done").exists)
 
 
 async def test_a_child_that_writes_a_little_later_is_still_heard(processes: Processes) -> None:

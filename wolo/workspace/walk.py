@@ -76,7 +76,7 @@ def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[st
             levels.pop()
             continue
         path = level.path + entry.name
-        if entry.name == ".git" or entry.is_symlink():
+        if entry.name == ".git":
             continue
         if entry.is_dir(follow_symlinks=False):
             if not _is_ignored(path + "/", level.rules):
