@@ -26,7 +26,8 @@ class Log:
 
 
 class ScriptedServer:
-    """Models: `text` answers at once, `reads-N` asks for N reads of `notes.txt` first, `deltas` streams 20,000 pieces."""
+    """Models: `text` answers at once, `reads-N` asks for N reads of `notes.txt` first, `deltas-N` streams
+    20,000 pieces, N in each chunk of HTTP."""
 
     def __init__(self) -> None:
         self.log = Log()
@@ -56,10 +57,8 @@ class ScriptedServer:
                 self.log.arrived.append(time.perf_counter())
                 self.log.sizes.append(len(body))
                 try:
-                    connection.sendall(HEAD)
-                    for piece in self._answer(body):
-                        connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
-                    connection.sendall(b"0\r\n\r\n")
+                    chunks = [b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._answer(body)]
+                    connection.sendall(b"".join((HEAD, *chunks, b"0\r\n\r\n")))
                 except OSError:
                     return
                 self.log.answered.append(time.perf_counter())
@@ -73,9 +72,9 @@ class ScriptedServer:
             done = sum(1 for message in request["messages"] if message["role"] == "tool")
             if done < int(model.removeprefix("reads-")):
                 return [_read_call(done)]
-        if model == "deltas":
-            event = _event({"content": "word "})
-            return [event * 100] * (DELTAS // 100) + [_end("stop")]
+        if model.startswith("deltas-"):
+            event, together = _event({"content": "word "}), int(model.removeprefix("deltas-"))
+            return [event * together] * (DELTAS // together) + [_end("stop")]
         return [_event({"content": "Done."}) + _end("stop")]
 
 

@@ -33,6 +33,8 @@ PATIENCE = 4
 """Keep-alive comments count as received bytes; after so many idle limits without an event the stream is dead all the same."""
 SNIFFED_BYTES = 8
 """So many bytes tell a stream from a document."""
+AHEAD_BYTES = 1 * MEBIBYTE
+"""So much may have been read and not yet been taken."""
 STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 SHOWN_LETTERS = 200
 AUTOMATIC_HEADER = 32
@@ -136,19 +138,80 @@ async def _events(head: bytes, body: _Body, call: Call) -> AsyncIterator[Batch]:
     splitter = SseSplitter()
     patience_s = call.idle_s * PATIENCE or inf
     last_event = monotonic()
-    piece = head
-    while piece:
-        if payloads := splitter.feed(piece):
+    reader = _Reader(body)
+    try:
+        piece = head
+        while piece:
+            if payloads := splitter.feed(piece):
+                yield Batch(tuple(payloads))
+                if payloads[-1].startswith(DONE):
+                    await reader.skip_rest()
+                    return
+                last_event = monotonic()
+            elif monotonic() - last_event > patience_s:
+                raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without going on.")
+            piece = await reader.read()
+        if payloads := splitter.end():
             yield Batch(tuple(payloads))
-            if payloads[-1].startswith(DONE):
-                await body.some()
-                return
-            last_event = monotonic()
-        elif monotonic() - last_event > patience_s:
-            raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without going on.")
-        piece = await body.read()
-    if payloads := splitter.end():
-        yield Batch(tuple(payloads))
+    finally:
+        await reader.close()
+
+
+class _Reader:
+    """Gives everything that has come by now as one piece.
+
+    Servers send every event in a chunk of its own, and each chunk is a piece; taking them one by one costs more than all the
+    rest of reading an answer.
+    """
+
+    def __init__(self, body: _Body) -> None:
+        self._body = body
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+        self._failure: Exception | None = None
+        self._ended = False
+        self._something = asyncio.Event()
+        self._room = asyncio.Event()
+        self._task = asyncio.create_task(self._fill())
+
+    async def read(self) -> bytes:
+        """Empty at the end. Raises what the body raised, after what came before it."""
+        if not self._pieces and not self._ended:
+            self._something.clear()
+            await self._something.wait()
+        if not self._pieces and self._failure:
+            raise self._failure
+        piece = b"".join(self._pieces)
+        self._pieces.clear()
+        self._size_bytes = 0
+        self._room.set()
+        return piece
+
+    async def skip_rest(self) -> None:
+        """Read to the end of a body that has said all: only then can its connection be used again."""
+        with contextlib.suppress(TimeoutError, BadAnswer, _broken()):
+            async with asyncio.timeout(REST_S):
+                while await self.read():
+                    pass
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _fill(self) -> None:
+        try:
+            while piece := await self._body.read():
+                self._pieces.append(piece)
+                self._size_bytes += len(piece)
+                self._something.set()
+                if self._size_bytes > AHEAD_BYTES:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._failure = error
+        finally:
+            self._ended = True
+            self._something.set()
 
 
 async def _document(head: bytes, body: _Body) -> AsyncIterator[Batch]:
