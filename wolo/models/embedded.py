@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wolo.errors import ConfigError, ProviderError, WoloError
+from wolo.errors import ConfigError, ProviderError, Unavailable, WoloError
 from wolo.messages.message import Message
 from wolo.models.ask import Asker, Listener, Question
 from wolo.models.embedded_process import EmbeddedProcess, Serving
@@ -72,9 +72,17 @@ class EmbeddedModel:
     def choice(self) -> Choice:
         return self._choice
 
+    @property
+    def pid(self) -> int | None:
+        """Of the child, once it was started."""
+        return self._process.pid if self._process else None
+
     def start(self) -> None:
         """Lets the child load the weights while something else goes on. Does nothing while they are not in the cache."""
-        if self._weights is not None and (self._process is None or self._process.has_ended):
+        if self._process is not None and self._process.has_ended:
+            self._process.stop()
+            self._process = None
+        if self._weights is not None and self._process is None:
             self._process = EmbeddedProcess(self._weights, self._places.state / "embedded.log")
             self._asker = None
 
@@ -88,8 +96,8 @@ class EmbeddedModel:
             self._asker = self._for_size(await process.ready())
         try:
             return await self._asker.ask(question, listener)
-        except ProviderError as error:
-            if process.has_ended:
+        except Unavailable as error:
+            if await process.ends_soon():
                 raise process.ending() from error
             raise
 

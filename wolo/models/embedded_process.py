@@ -53,6 +53,12 @@ class EmbeddedProcess:
     def has_ended(self) -> bool:
         return self._child.poll() is not None
 
+    async def ends_soon(self) -> bool:
+        """Whether it is on its way out: its connections break a moment before it is gone."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            await asyncio.to_thread(self._child.wait, STOP_S)
+        return self.has_ended
+
     async def ready(self) -> Serving:
         """Returns once the model answers. Raises ProviderError when it never will."""
         if self._reading is None:
