@@ -128,7 +128,7 @@ LINES = st.builds(
 
 
 def _is_agreed(line: str) -> bool:
-    """Git and ripgrep disagree on what a mere `!` brings back, and git with itself on `a**/b`, which means more after a prefix."""
+    """Git and ripgrep disagree on what a mere `!` brings back; git with itself on `a**/b`, which means more after a prefix."""
     return line.strip(" /*") != "!" and re.search(r"[^/!]\*\*", line) is None
 
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 MAX_LINES = 1000
 MAX_BYTES = 30_000
 
 _BLOCK_BYTES = 256 * 1024
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ESCAPE = re.compile(
+# Not compiled here: that would cost a start of wolo more than `re` finding them in its cache costs later.
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_ESCAPE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor movements
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)?"  # titles, links, device strings
     r"|\x1b[ -/]*[0-~]"
 )
-_NOISE = re.compile("\ufffd{9,}")
+_NOISE = "\ufffd{9,}"
 
 
-@dataclass(frozen=True, slots=True)
-class Clipped:
+class Clipped(Struct, frozen=True):
     text: str
     omitted_lines: int = 0
     omitted_bytes: int = 0
@@ -91,13 +92,13 @@ def _blocks(data: bytes) -> Iterator[bytes]:
 def _clean_block(block: bytes) -> bytes:
     text = block.decode(errors="replace")
     if "\ufffd" in text:
-        text = _NOISE.sub("\ufffd" * 8, text)
-    if _CONTROL.search(text) is None:
+        text = re.sub(_NOISE, "\ufffd" * 8, text)
+    if re.search(_CONTROL, text) is None:
         return text.encode()
-    text = _ESCAPE.sub("", text).replace("\r\n", "\n")
+    text = re.sub(_ESCAPE, "", text).replace("\r\n", "\n")
     if "\r" in text or "\x08" in text:
         text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return _CONTROL.sub("", text).encode()
+    return re.sub(_CONTROL, "", text).encode()
 
 
 def _last_state(line: str) -> str:

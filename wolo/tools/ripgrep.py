@@ -7,9 +7,10 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.workspace.processes import Printed, Processes
@@ -31,15 +32,15 @@ _RIPGREP_ONLY = (
     *("--max-columns-preview", f"--max-columns={_MAX_COLUMNS}"),
 )
 
-_LINE_BREAK = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n")
-_LINE = re.compile(rb"\./([^\0]*)\0(\d+)(?::(\d+):|(:)|-)([^\n]*)\n")
-_COUNT = re.compile(rb"\./([^\0]*)\0(\d+)\r?\n")
-_NAME = re.compile(rb"\./([^\0]*)\0")
-_CUT_MARK = re.compile(r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$")
+# Not compiled here: that would cost a start of wolo more than `re` finding them in its cache costs later.
+_LINE_BREAK = r"\n|(?<!\\)(?:\\\\)*\\n"
+_LINE = rb"\./([^\0]*)\0(\d+)(?::(\d+):|(:)|-)([^\n]*)\n"
+_COUNT = rb"\./([^\0]*)\0(\d+)\r?\n"
+_NAME = rb"\./([^\0]*)\0"
+_CUT_MARK = r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$"
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     pattern: str
     mode: Mode = "content"
     context: int = 0
@@ -50,11 +51,10 @@ class Query:
 
     @property
     def crosses_lines(self) -> bool:
-        return self.multiline or _LINE_BREAK.search(self.pattern) is not None
+        return self.multiline or re.search(_LINE_BREAK, self.pattern) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A matching line or one of its neighbours; or a file that matches, with the number of matching lines if asked."""
 
     path: str
@@ -125,11 +125,11 @@ def _options(query: Query) -> list[str]:
 def _read(query: Query, output: bytes) -> Iterator[Hit]:
     """A piece that was cut off at the end is left out."""
     if query.mode == "files":
-        return (Hit(os.fsdecode(match[1])) for match in _NAME.finditer(output))
+        return (Hit(os.fsdecode(match[1])) for match in re.finditer(_NAME, output))
     if query.mode == "content":
         return _read_lines(output)
     if not query.crosses_lines:
-        return (Hit(os.fsdecode(match[1]), count=int(match[2])) for match in _COUNT.finditer(output))
+        return (Hit(os.fsdecode(match[1]), count=int(match[2])) for match in re.finditer(_COUNT, output))
     counts: dict[str, int] = {}
     for hit in _read_lines(output):
         counts[hit.path] = counts.get(hit.path, 0) + 1
@@ -137,12 +137,12 @@ def _read(query: Query, output: bytes) -> Iterator[Hit]:
 
 
 def _read_lines(output: bytes) -> Iterator[Hit]:
-    for match in _LINE.finditer(output):
+    for match in re.finditer(_LINE, output):
         # An empty match at the end of the file comes without a column.
         path, line, column, no_column, text = match.groups()
         shown = text.removesuffix(b"\r").decode(errors="replace")
         if len(text) > _MAX_COLUMNS:
-            shown = _CUT_MARK.sub("", shown)[:_MAX_COLUMNS]
+            shown = re.sub(_CUT_MARK, "", shown)[:_MAX_COLUMNS]
         yield Hit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)))
 
 

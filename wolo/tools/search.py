@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.tools.missing import missing
@@ -20,18 +21,17 @@ from wolo.workspace.walk import Bounds, Stopped, walk
 MAX_S = 10.0
 MAX_TEXT_BYTES = 25_000
 
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f]"
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     start: Path
     """The folder that was searched."""
-    files: list[str] = field(default_factory=list)
+    files: list[str] = []
     """Relative to it, sorted."""
     protected: int = 0
     """Left out because they may not be read."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
     """What the model must know about how complete this is."""
 
 
@@ -55,7 +55,7 @@ async def find_files(resolved: Resolved, glob: str | None, context: ToolContext,
 def shown(path: str) -> str:
     """A file's name is data: a line break in it must not look like another name."""
     readable = os.fsencode(path).decode(errors="replace")
-    return _UNPRINTABLE.sub(lambda match: f"\\x{ord(match[0]):02x}", readable)
+    return re.sub(_UNPRINTABLE, lambda match: f"\\x{ord(match[0]):02x}", readable)
 
 
 def _find_files(resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds) -> Found:

@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -135,8 +135,7 @@ class _Run:
         return [f"the next command runs in {state.cwd}"] if state.cwd.is_dir() else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Where a command runs; `vanished` is where it should have run, had that directory not disappeared."""
 
     cwd: Path
@@ -176,8 +175,7 @@ def _shell_and_script() -> tuple[list[str], str]:
     return ([bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]), script
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(Struct, frozen=True):
     fd: int
     """Where the shell writes."""
     _reading: int

@@ -15,8 +15,9 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 MARK_NAME = "WOLO_OWNER"
 KILL_DEADLINE_S = 2.0
@@ -25,8 +26,7 @@ _MAX_LOOKS = 4
 _NEVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     pid: int
     command: str
     """Its command line, on one line and shortened."""
@@ -35,8 +35,7 @@ class Member:
         return f"{self.pid} {self.command}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
+class _Status(Struct, frozen=True):
     pid: int
     parent: int
     group: int

@@ -13,8 +13,9 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from wolo.workspace.process_tree import MARK_NAME, Member, ProcessTree, end_marked, end_orphans, owner_mark
 
@@ -74,8 +75,7 @@ class Printed:
             self.omitted_bytes += dropped
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     exit_code: int
     """As the program gave it; minus the signal's number when a signal ended it."""
     seconds: float
@@ -216,8 +216,7 @@ class Processes:
             self._running.remove(running)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Running:
+class _Running(Struct, frozen=True, eq=False):
     process: subprocess.Popen[bytes]
     tree: ProcessTree
     output: _Output

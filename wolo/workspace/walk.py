@@ -11,8 +11,9 @@ import re
 import stat
 import time
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
 
 from wolo.workspace.globs import ignore_line
 
@@ -25,8 +26,7 @@ class Stopped(Exception):
     """A walk ended before its end; the message follows "stopped"."""
 
 
-@dataclass(slots=True)
-class Bounds:
+class Bounds(Struct):
     """How far a walk may go; the clock starts here. `cancel` stops it from another thread."""
 
     max_entries: int = 400_000
@@ -36,7 +36,7 @@ class Bounds:
     """Counted on the way."""
     _seen: int = 0
     _cancelled: bool = False
-    _deadline: float = field(init=False)
+    _deadline: float = 0.0
 
     def __post_init__(self) -> None:
         self._deadline = time.monotonic() + self.max_s
@@ -85,8 +85,7 @@ def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[st
             yield path
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
+class _Lines(Struct, frozen=True):
     """An ignore file as one expression, in which the last line comes first and so wins."""
 
     expression: re.Pattern[str]
@@ -98,8 +97,7 @@ class _Lines:
         return None if match is None or match.lastindex is None else self.ignores[match.lastindex - 1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(Struct, frozen=True):
     lines: _Lines
     above: str = ""
     """From the ignore file's folder down to the start of the walk, when the file lies above it."""
@@ -110,8 +108,7 @@ class _Rules:
         return self.lines.verdict(self.above + path[self.below :])
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
+class _Level(Struct, frozen=True):
     """A folder in the middle of being walked."""
 
     path: str
