@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from msgspec import Struct
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.loop import Agent
-from wolo.agent.prompt import build_system_prompt
+from wolo.agent.prompt import NAME, build_system_prompt
 from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.choosing import choose, find
@@ -48,21 +49,42 @@ class Opening(Struct, frozen=True, kw_only=True):
     """Set when it follows another one in the same process."""
 
 
+class Site(Struct, frozen=True, kw_only=True):
+    """What is settled before the rooms are tied together."""
+
+    opening: Opening
+    config: Config
+    places: Places
+    cwd: Path
+    workspace: Workspace
+    mode: Mode
+    choice: Choice
+    kept: Kept
+    notices: tuple[str, ...]
+
+    @property
+    def given(self) -> Given:
+        return self.opening.given
+
+
 async def open_conversation(opening: Opening) -> Conversation:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
+    return _tie(_settle(opening))
+
+
+def _settle(opening: Opening) -> Site:
     given, places, cwd = opening.given, find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, _many(given, "set"), cwd)
+    _check_sandbox(config)
     notices = [*config.notices]
     environ = keys.with_kept_keys(os.environ, places, notices)
-    _check_sandbox(config)
     mode, mode_notice = effective(config.settings.mode)
     workspace = Workspace(find_root(cwd), tuple(map(_directory, _many(given, "add_dir"))), cwd)
     store = None if given.get("no_session") else Store.open(places.data)
     try:
         session = _find_session(store, opening, cwd) if store else None
-        choice = choose(
-            config, environ, named=opening.change.model if opening.change else "", last=session.model if session else ""
-        )
+        named = opening.change.model if opening.change else ""
+        choice = choose(config, environ, named=named, last=session.model if session else "")
         if config.settings.limits.max_cost is not None and not price.is_known(choice.model.price):
             raise UsageError(f"--max-cost cannot be kept: the price of {choice.label} is not known.")
         kept = _keep(store, session, Origin(cwd=cwd, model=choice.label, mode=mode.name, name=_new_name(opening)), places)
@@ -70,56 +92,27 @@ async def open_conversation(opening: Opening) -> Conversation:
         if store:
             store.close()
         raise
-    return _tie(
-        opening,
-        config,
-        choice,
-        kept,
-        workspace,
-        mode,
-        (*notices, *_said_once(places, mode_notice), *kept.notices, *_moved(session, cwd)),
-    )
-
-
-def _tie(
-    opening: Opening,
-    config: Config,
-    choice: Choice,
-    kept: Kept,
-    workspace: Workspace,
-    mode: Mode,
-    notices: tuple[str, ...],
-) -> Conversation:
-    given, settings, places, cwd = opening.given, config.settings, find_places(), Path.cwd()
-    judge = Judge(
-        mode,
-        config.rules,
-        workspace.root,
-        extra_roots=workspace.extra,
+    return Site(
+        opening=opening,
+        config=config,
+        places=places,
         cwd=cwd,
-        own_places=(places.config, places.data, places.state),
-        free_reads=(places.data / "blobs",),
-    )
-    context = ToolContext(
         workspace=workspace,
-        ledger=FileLedger(places.state / "file-locks"),
-        keep=kept.keep,
-        shell=ShellState(cwd),
-        secrets=keys.secrets(os.environ, (choice.api_key,)),
-        shell_timeout_s=settings.shell.timeout_s,
-        readable=judge.readable,
+        mode=mode,
+        choice=choice,
+        kept=kept,
+        notices=(*notices, *_said_once(places, mode_notice), *kept.notices, *_moved(session, cwd)),
     )
-    toolbox = Toolbox().offer(settings.tools.offer, settings.tools.hide)
-    instructions = read_instructions(workspace.root, Path(os.path.realpath(cwd)), places.config)
-    system = build_system_prompt(
-        cwd,
-        instructions=instructions.text,
-        display_name=_text(given, "name") or "Wolo",
-        replacement=_text_or_file(given, "system_prompt") or None,
-        appendix=_text_or_file(given, "append_system_prompt"),
-    )
-    asker = _make_asker(config, choice, cwd, places, _text(given, "debug_wire"))
-    recorder = Recorder(kept, kept.session_id)
+
+
+def _tie(site: Site) -> Conversation:
+    judge = _make_judge(site)
+    context = _make_context(site, judge)
+    toolbox = Toolbox().offer(site.config.settings.tools.offer, site.config.settings.tools.hide)
+    instructions = read_instructions(site.workspace.root, Path(os.path.realpath(site.cwd)), site.places.config)
+    system = _make_system(site, instructions.text)
+    asker = _make_asker(site)
+    recorder = Recorder(site.kept, site.kept.session_id)
 
     def make_agent(emit: Emit, ask_person: AskPerson | None) -> Agent:
         return Agent(
@@ -130,64 +123,114 @@ def _tie(
             emit=emit,
             ask_person=ask_person,
             system=system,
-            session_id=kept.session_id,
-            limits=settings.limits,
+            session_id=site.kept.session_id,
+            limits=site.config.settings.limits,
         )
-
-    def decided(asked: ApprovalAsked, answer: ApprovalGiven) -> None:
-        if answer.allowed and answer.scope == "always" and asked.rule:
-            from wolo.config.change import remember_rule
-
-            remember_rule(places, workspace.root, asked.rule)
 
     async def close() -> None:
         await asker.close()
         context.shell.processes.close_all()
         recorder.close()
-        kept.close()
+        site.kept.close()
 
     async def reopen(change: Change) -> Conversation:
-        following = Opening(given=given, attended=opening.attended, change=_following(change, kept.session_id, choice))
-        _check_following(config, following)
+        following = Opening(given=site.given, attended=site.opening.attended, change=_following(change, site))
+        _check_following(site, following)
         await conversation.close()
         return await open_conversation(following)
 
-    def sessions() -> list[SessionInfo]:
-        with Store.open(places.data) as store:
-            return store.list(cwd)
-
-    facts = Facts(
-        session_id=kept.session_id,
-        model=choice.label,
-        cwd=cwd,
-        root=workspace.root,
-        mode=mode.name,
-        tool_names=toolbox.names,
-        keeps_session=isinstance(kept, KeptInStore),
-        notices=tuple(filter(None, (*notices, *instructions.notices))),
+    joints = Joints(
+        make_agent=make_agent,
+        decided=partial(_keep_rule, site),
+        close=close,
+        kill=context.shell.processes.close_all,
+        reopen=reopen,
+        sessions=partial(_sessions_here, site),
     )
-    joints = Joints(make_agent, decided, close, context.shell.processes.close_all, reopen, sessions)
-    conversation = Conversation(facts, joints, recorder, kept.history, attended=opening.attended)
+    facts = _facts(site, toolbox, instructions.notices)
+    conversation = Conversation(facts, joints, recorder, site.kept.history, attended=site.opening.attended)
     return conversation
+
+
+def _make_judge(site: Site) -> Judge:
+    places = site.places
+    return Judge(
+        site.mode,
+        site.config.rules,
+        site.workspace.root,
+        extra_roots=site.workspace.extra,
+        cwd=site.cwd,
+        own_places=(places.config, places.data, places.state),
+        free_reads=(places.data / "blobs",),
+    )
+
+
+def _make_context(site: Site, judge: Judge) -> ToolContext:
+    return ToolContext(
+        workspace=site.workspace,
+        ledger=FileLedger(site.places.state / "file-locks"),
+        keep=site.kept.keep,
+        shell=ShellState(site.cwd),
+        secrets=keys.secrets(os.environ, (site.choice.api_key,)),
+        shell_timeout_s=site.config.settings.shell.timeout_s,
+        readable=judge.readable,
+    )
+
+
+def _make_system(site: Site, instructions: str) -> str:
+    return build_system_prompt(
+        site.cwd,
+        instructions=instructions,
+        display_name=_text(site.given, "name") or NAME,
+        replacement=_text_or_file(site.given, "system_prompt") or None,
+        appendix=_text_or_file(site.given, "append_system_prompt"),
+    )
+
+
+def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts:
+    return Facts(
+        session_id=site.kept.session_id,
+        model=site.choice.label,
+        cwd=site.cwd,
+        root=site.workspace.root,
+        mode=site.mode.name,
+        tool_names=toolbox.names,
+        keeps_session=isinstance(site.kept, KeptInStore),
+        notices=(*site.notices, *more_notices),
+    )
+
+
+def _keep_rule(site: Site, asked: ApprovalAsked, given: ApprovalGiven) -> None:
+    """A person's "always" goes into the user's rules."""
+    if given.allowed and given.scope == "always" and asked.rule:
+        from wolo.config.change import remember_rule
+
+        remember_rule(site.places, site.workspace.root, asked.rule)
+
+
+def _sessions_here(site: Site) -> list[SessionInfo]:
+    with Store.open(site.places.data) as store:
+        return store.list(site.cwd)
 
 
 # The model
 
 
-def _make_asker(config: Config, choice: Choice, cwd: Path, places: Places, wire_log: str) -> Asker:
+def _make_asker(site: Site) -> Asker:
     from wolo.models.http import HttpTransport
     from wolo.models.stream import ModelStream, Surroundings, make_format
 
+    settings, choice, wire_log = site.config.settings, site.choice, _text(site.given, "debug_wire")
     around = Surroundings(
-        headers=config.settings.headers,
-        retries=config.settings.retry,
-        project=cwd.name,
+        headers=settings.headers,
+        retries=settings.retry,
+        project=site.cwd.name,
         wire_log=Path(wire_log) if wire_log else None,
     )
     if choice.provider.name == "local":
         from wolo.models.embedded import EmbeddedModel
 
-        return EmbeddedModel(choice, places)
+        return EmbeddedModel(choice, site.places)
     return ModelStream(choice, make_format(choice), HttpTransport(), around)
 
 
@@ -232,18 +275,19 @@ def _moved(session: SessionInfo | None, cwd: Path) -> tuple[str, ...]:
     return (f"This session was begun in {session.cwd}; it goes on in {cwd}.",)
 
 
-def _following(change: Change, session_id: str, choice: Choice) -> Change:
-    session = session_id if change.session == "" else change.session
-    return Change(model=change.model or choice.label, session=session)
+def _following(change: Change, site: Site) -> Change:
+    same = site.kept.session_id if site.kept.is_begun else None
+    session = same if change.session == "" else change.session
+    return Change(model=change.model or site.choice.label, session=session)
 
 
-def _check_following(config: Config, following: Opening) -> None:
+def _check_following(site: Site, following: Opening) -> None:
     """Whatever can fail fails here, while the conversation at hand still lives."""
     assert following.change is not None
-    find(config, keys.with_kept_keys(os.environ, find_places(), []), following.change.model)
+    find(site.config, keys.with_kept_keys(os.environ, site.places, []), following.change.model)
     if following.change.session:
-        with Store.open(find_places().data) as store:
-            store.find(following.change.session, Path.cwd())
+        with Store.open(site.places.data) as store:
+            store.find(following.change.session, site.cwd)
 
 
 # The command line

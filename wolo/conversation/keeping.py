@@ -24,6 +24,11 @@ class Kept(Protocol):
     history: tuple[Message, ...]
     notices: tuple[str, ...]
 
+    @property
+    def is_begun(self) -> bool:
+        """There is something in it that can be gone on with."""
+        ...
+
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
 
     def keep(self, name: str, data: bytes) -> Path:
@@ -59,6 +64,10 @@ class KeptInStore:
             self.history = tree.messages(loaded.entries)
             self.notices += (loaded.warning,) if loaded.warning else ()
 
+    @property
+    def is_begun(self) -> bool:
+        return self._lock is not None
+
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
         self._begin()
         self._store.append(session_id, entries)
@@ -87,6 +96,10 @@ class KeptNowhere:
         self.history: tuple[Message, ...] = ()
         self.notices: tuple[str, ...] = ()
         self._folder = state / f"unkept-{os.urandom(6).hex()}"
+
+    @property
+    def is_begun(self) -> bool:
+        return False
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
         """Nothing is kept."""
