@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 
-HEAVY = {"rich", "prompt_toolkit", "pydantic", "mcp", "acp", "typer", "pygments", "keyring", "PIL", "rapidfuzz", "pathspec"}
+HEAVY = {"rich", "prompt_toolkit", "pydantic", "mcp", "acp", "typer", "pygments", "keyring", "PIL", "rapidfuzz", "tomlkit"}
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 
 PROBE = """

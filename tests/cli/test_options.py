@@ -1,0 +1,109 @@
+"""How a line is read: options anywhere, the words joined, subcommands only where they are meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wolo.cli.options import OPTIONS, SUBCOMMANDS, parse
+from wolo.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("argv", "words", "values"),
+    [
+        (["create", "a", "calculator"], ("create", "a", "calculator"), {}),
+        (["-p", "hi"], ("hi",), {"print": True}),
+        (["hi", "-p"], ("hi",), {"print": True}),
+        (["fix", "-m", "zai/glm-5.2", "it"], ("fix", "it"), {"model": "zai/glm-5.2"}),
+        (["--model=zai/glm-5.2", "x"], ("x",), {"model": "zai/glm-5.2"}),
+        (["-mzai/glm-5.2", "x"], ("x",), {"model": "zai/glm-5.2"}),
+        (["-pc", "x"], ("x",), {"print": True, "continue": True}),
+        (["-pm", "a/b", "x"], ("x",), {"print": True, "model": "a/b"}),
+        (["-r"], (), {"resume": ""}),
+        (["-r", "session_123"], (), {"resume": "session_123"}),
+        (["-r", "-p", "x"], ("x",), {"resume": "", "print": True}),
+        (["-r", "--", "x"], ("x",), {"resume": ""}),
+        (["--resume=abc", "go", "on"], ("go", "on"), {"resume": "abc"}),
+        (["--allow", "shell:ls", "--allow=read:**", "x"], ("x",), {"allow": ["shell:ls", "read:**"]}),
+        (["-W", "x"], ("x",), {"mode": "yolo"}),
+        (["--dangerously-skip-permissions", "x"], ("x",), {"mode": "yolo"}),
+        (["--permission-mode", "acceptEdits", "x"], ("x",), {"mode": "acceptEdits"}),
+        (["--json", "x"], ("x",), {"output_format": "json"}),
+        (["--max-budget-usd", "1", "--max-steps", "3", "x"], ("x",), {"max_cost": "1", "max_turns": "3"}),
+        (["--effort", "high", "--cwd", "d", "x"], ("x",), {"thinking": "high", "cd": "d"}),
+        (["--", "--mode=yolo", "-p"], ("--mode=yolo", "-p"), {}),
+        (["--system-prompt", "--mode=yolo", "x"], ("x",), {"system_prompt": "--mode=yolo"}),
+        (["--append-system-prompt=two words", "x"], ("x",), {"append_system_prompt": "two words"}),
+        (["- fix this list"], ("- fix this list",), {}),
+        (["--mode yolo please"], ("--mode yolo please",), {}),
+        (["-"], ("-",), {}),
+        (["review", "-"], ("review", "-"), {}),
+        (["", "x"], ("", "x"), {}),
+        (["undo", "the", "last", "edit"], ("undo", "the", "last", "edit"), {}),
+        (["models", "of", "cars"], ("models", "of", "cars"), {}),
+        (["-p", "models"], ("models",), {"print": True}),
+        (["-i", "sessions", "list"], ("sessions", "list"), {"interactive": True}),
+        (["--", "doctor"], ("doctor",), {}),
+        (["the", "sessions", "list"], ("the", "sessions", "list"), {}),
+    ],
+)
+def test_a_prompt_line(argv: list[str], words: tuple[str, ...], values: dict[str, Any]) -> None:
+    line = parse(argv)
+    assert (line.words, line.values, line.subcommand) == (words, values, ())
+
+
+@pytest.mark.parametrize(
+    ("argv", "subcommand"),
+    [
+        (["doctor"], ("doctor",)),
+        (["doctor", "--json"], ("doctor", "--json")),
+        (["--json", "doctor"], ("doctor", "--json")),
+        (["sessions", "list", "--all"], ("sessions", "list", "--all")),
+        (["sessions", "--all", "list"], ("sessions", "list", "--all")),
+        (["sessions", "show", "abc", "--json"], ("sessions", "show", "abc", "--json")),
+        (["sessions"], ("sessions",)),
+        (["sessions", "--help"], ("sessions", "--help")),
+        (["models", "pull", "local/x"], ("models", "pull", "local/x")),
+        (["config", "show"], ("config", "show")),
+    ],
+)
+def test_a_subcommand(argv: list[str], subcommand: tuple[str, ...]) -> None:
+    assert parse(argv).subcommand == subcommand
+
+
+@pytest.mark.parametrize(
+    ("argv", "said", "hint"),
+    [
+        (["--modell", "x"], "no option --modell", "--model?"),
+        (["--modell=x"], "no option --modell", "--model?"),
+        (["-x", "go"], "no option -x", "--help"),
+        (["--print=yes"], "takes no value", ""),
+        (["-m"], "needs a value", "PROVIDER/MODEL"),
+        (["hi", "--max-turns"], "needs a value", "--max-turns N"),
+        (["-px", "hi"], "no option -px", "--help"),
+    ],
+)
+def test_a_line_that_makes_no_sense_is_refused_with_the_nearest_option(argv: list[str], said: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse(argv)
+    assert said in refused.value.message
+    assert hint in refused.value.hint
+
+
+def test_no_spelling_stands_for_two_options() -> None:
+    spellings = [spelling for option in OPTIONS for spelling in (*option.spellings, *option.also)]
+    assert len(spellings) == len(set(spellings))
+
+
+def test_the_help_page_offers_exactly_the_subcommands_of_the_table() -> None:
+    from wolo.cli.subcommands import build_app
+
+    app = build_app()
+    groups = {
+        group.name: {command.name for command in group.typer_instance.registered_commands} for group in app.registered_groups
+    }
+    assert groups | {command.name: set() for command in app.registered_commands} == {
+        name: set(words) for name, words in SUBCOMMANDS.items()
+    }

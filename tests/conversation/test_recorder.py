@@ -1,0 +1,115 @@
+"""Events become entries, and are on disk before anyone else hears of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wolo.agent.events import (
+    AnswerEnded,
+    AttemptFailed,
+    CallEnded,
+    CallStarted,
+    ErrorInfo,
+    RequestStarted,
+    TextStreamed,
+    TurnStarted,
+)
+from wolo.conversation.recorder import PARTIAL_EVERY_CHARS, Recorder
+from wolo.messages.message import Message, user
+from wolo.messages.parts import TextPart, ToolPart
+from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry
+from wolo.sessions.tree import messages
+
+ALLOWED = {"verdict": {"decision": "allow"}}
+
+
+class Shelf:
+    """Keeps entries in memory, one commit at a time."""
+
+    def __init__(self) -> None:
+        self.commits: list[tuple[AnyEntry, ...]] = []
+
+    def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+        assert session_id == "session_1"
+        self.commits.append(tuple(entries))
+
+    @property
+    def entries(self) -> list[AnyEntry]:
+        return [entry for commit in self.commits for entry in commit]
+
+
+def begin() -> RequestStarted:
+    return RequestStarted(model="m", attempt=1, context_tokens=1)
+
+
+async def test_a_tool_turn_costs_two_commits() -> None:
+    shelf = Shelf()
+    recorder = Recorder(shelf, "session_1")
+    call = ToolPart(tool="read", metadata=ALLOWED)
+    answer = Message(role="assistant", parts=[call], finished=True)
+    await recorder.record(TurnStarted(prompt=user("go")))
+    prompt_commits = len(shelf.commits)
+    await recorder.record(begin())
+    await recorder.record(AnswerEnded(message=answer))
+    await recorder.record(CallStarted(message_id=answer.id, part=call))
+    await recorder.record(CallEnded(message_id=answer.id, part=call))
+    recorder.close()
+    assert prompt_commits == 1
+    assert [type(entry) for entry in shelf.entries] == [MessageEntry, MessageEntry, ResultsEntry]
+
+
+async def test_a_call_that_its_answer_does_not_tell_of_is_kept_when_it_begins() -> None:
+    shelf = Shelf()
+    recorder = Recorder(shelf, "session_1")
+    first, second = ToolPart(tool="shell", metadata=ALLOWED), ToolPart(tool="shell", metadata=ALLOWED)
+    asked = ToolPart(tool="shell", metadata={"verdict": {"decision": "ask"}})
+    for calls, kept in (((first, second), second), ((asked,), asked)):
+        answer = Message(role="assistant", parts=calls, finished=True)
+        await recorder.record(AnswerEnded(message=answer))
+        before = len(shelf.commits)
+        for call in calls:
+            await recorder.record(CallStarted(message_id=answer.id, part=call))
+        (entry,) = (entry for commit in shelf.commits[before:] for entry in commit)
+        assert isinstance(entry, ResultsEntry)
+        assert entry.parts == (kept,)
+    recorder.close()
+
+
+async def test_a_long_stream_is_kept_piece_by_piece_and_superseded_by_its_answer() -> None:
+    shelf = Shelf()
+    recorder = Recorder(shelf, "session_1", clock=lambda: 0.0)
+    await recorder.record(begin())
+    await recorder.record(TextStreamed(text="a" * (PARTIAL_EVERY_CHARS - 1)))
+    assert shelf.commits == []
+    await recorder.record(TextStreamed(text="b"))
+    await recorder.record(TextStreamed(text="c" * PARTIAL_EVERY_CHARS))
+    pieces = [entry.text for entry in shelf.entries if isinstance(entry, PartialEntry)]
+    assert [len(piece) for piece in pieces] == [PARTIAL_EVERY_CHARS, PARTIAL_EVERY_CHARS]
+    (cut,) = messages(shelf.entries)
+    assert (cut.text, cut.finish_reason) == ("".join(pieces), "interrupted")
+    await recorder.record(AnswerEnded(message=Message(role="assistant", parts=[TextPart(text="whole")], finished=True)))
+    recorder.close()
+    assert [message.text for message in messages(shelf.entries)] == ["whole"]
+
+
+async def test_a_second_without_a_commit_is_enough() -> None:
+    shelf, now = Shelf(), [0.0]
+    recorder = Recorder(shelf, "session_1", clock=lambda: now[0])
+    await recorder.record(begin())
+    await recorder.record(TextStreamed(text="slow "))
+    now[0] = 1.1
+    await recorder.record(TextStreamed(text="going"))
+    recorder.close()
+    assert [entry.text for entry in shelf.entries if isinstance(entry, PartialEntry)] == ["slow going"]
+
+
+async def test_what_a_broken_attempt_streamed_is_taken_back() -> None:
+    shelf = Shelf()
+    recorder = Recorder(shelf, "session_1", clock=lambda: 0.0)
+    await recorder.record(TurnStarted(prompt=user("go")))
+    await recorder.record(begin())
+    await recorder.record(TextStreamed(text="x" * PARTIAL_EVERY_CHARS))
+    error = ErrorInfo(kind="unavailable", message="The stream ended early.")
+    await recorder.record(AttemptFailed(error=error, attempt=1, tries=2, delay_s=0))
+    recorder.close()
+    assert [message.role for message in messages(shelf.entries)] == ["user"]
