@@ -132,9 +132,26 @@ def test_a_signal_ends_the_run_and_leaves_the_session_whole(
         process.send_signal(number)
         stdout, stderr = process.communicate(timeout=10)
     assert process.returncode == exit_code, stderr
-    assert json.loads(stdout)["subtype"] == "error_interrupted"
+    result = json.loads(stdout)
+    assert (result["subtype"], result["exit_code"]) == ("error_interrupted", exit_code)
     hold.release()
     assert run_wolo("-p", *provider.flags, "-s", "mine", "go on").stdout == "again\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads from /proc which signals are caught")
+def test_a_signal_before_the_turn_gives_its_exit_status_too() -> None:
+    argv = [sys.executable, "-m", "wolo", "-p", "--base-url", "http://127.0.0.1:1/v1", "-m", "m"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: catches(process.pid, signal.SIGTERM))  # it reads its prompt from a pipe nobody writes to
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=10)
+    assert (process.returncode, stdout, stderr) == (143, b"", b"")
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(next(line for line in status.splitlines() if line.startswith("SigCgt:")).split()[1], 16)
+    return bool(caught >> (number - 1) & 1)
 
 
 def test_a_signal_while_a_command_runs_kills_it_and_tells_the_model_later(provider: ProviderServer) -> None:

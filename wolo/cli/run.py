@@ -18,6 +18,9 @@ from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless import Headless, OutputFormat, OutputLost, check_format, print_failure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
     from wolo.conversation.build import Opening
     from wolo.conversation.conversation import Conversation
 
@@ -29,6 +32,7 @@ def run(line: Line) -> int:
     values = line.values
     format = check_format(_text(values, "output_format") or "text")
     headless = "print" in values or format != "text" or not _is_terminal(sys.stdout) or not _is_terminal(sys.stdin)
+    _answer_signals(_leave)
     try:
         return _run(line, format, headless=headless)
     except WoloError as error:
@@ -40,6 +44,8 @@ def run(line: Line) -> int:
         except OutputLost as lost:
             return lost.exit_code
         return error.exit_code
+    finally:
+        _answer_signals(signal.SIG_IGN)  # the exit status is settled
 
 
 def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
@@ -69,16 +75,15 @@ async def _headless(opening: Opening, values: Values, format: OutputFormat, prom
     conversation = await open_conversation(opening)
     try:
         message = compose(prompt, piped=piped, files=_files(values), cwd=conversation.cwd)
-        stopped = _stop_on_signals(conversation)
+        front = Headless(conversation, format=format, partial="partial" in values, verbose="verbose" in values)
+        _stop_on_signals(conversation, front)
         gc.enable()
         gc.freeze()
-        front = Headless(conversation, format=format, partial="partial" in values, verbose="verbose" in values)
         last = _text(values, "output_last_message")
         try:
-            exit_code = await front.run(message, last_message_file=Path(last) if last else None)
+            return await front.run(message, last_message_file=Path(last) if last else None)
         except OutputLost as lost:
-            exit_code = lost.exit_code
-        return EXIT_BY_SIGNAL[stopped[0]] if stopped else exit_code
+            return front.stopped_by or lost.exit_code
     finally:
         await conversation.close()
 
@@ -88,21 +93,29 @@ def _files(values: Values) -> tuple[Path, ...]:
     return tuple(map(Path, named)) if isinstance(named, list) else ()
 
 
-def _stop_on_signals(conversation: Conversation) -> list[signal.Signals]:
-    """The list fills with the first signal that came; a second one ends the process at once."""
-    received: list[signal.Signals] = []
+def _stop_on_signals(conversation: Conversation, front: Headless) -> None:
+    """The first signal ends the turn, a second one the process."""
     loop = asyncio.get_running_loop()
 
     def stop(number: signal.Signals) -> None:
-        if received:
+        if front.stopped_by:
             conversation.kill()
-            os._exit(EXIT_BY_SIGNAL[received[0]])
-        received.append(number)
+            os._exit(front.stopped_by)
+        front.stopped_by = EXIT_BY_SIGNAL[number]
         conversation.interrupt()
 
     for number in EXIT_BY_SIGNAL:
         loop.add_signal_handler(number, stop, number)
-    return received
+
+
+def _answer_signals(answer: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for number in EXIT_BY_SIGNAL:
+        signal.signal(number, answer)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Before a turn there is nothing to end cleanly; the exit status is the documented one all the same."""
+    raise SystemExit(EXIT_BY_SIGNAL[signal.Signals(number)])
 
 
 def _prompt_text(line: Line, *, headless: bool) -> tuple[str, str]:

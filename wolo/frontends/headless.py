@@ -61,9 +61,11 @@ class Headless:
         self._verbose = verbose
         self._denials: list[dict[str, Any]] = []
         self._changed: set[str] = set()
+        self.stopped_by = 0
+        """The exit status of the signal that ended the turn; 0: none did."""
 
     async def run(self, prompt: Message, *, last_message_file: Path | None = None) -> int:
-        """The exit status, signals aside. Raises OutputLost when stdout cannot be written."""
+        """The exit status. Raises OutputLost when stdout cannot be written."""
         self._init_line()
         ended: TurnEnded | None = None
         async for event in self._conversation.prompt(prompt):
@@ -72,7 +74,7 @@ class Headless:
             else:
                 self._show(event)
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
-        exit_code = ended.exit_code or (4 if self._denials else 0)
+        exit_code = self.stopped_by or ended.exit_code or (4 if self._denials else 0)
         if last_message_file is not None:
             _save(last_message_file, ended.answer)
         self._finish(ended, exit_code)
