@@ -14,6 +14,8 @@ import threading
 
 CONTEXT_TOKENS = 8192
 MAX_THREADS = 8
+PROMPT_CACHE_MIB = 128
+"""For prompts seen before; the engine would let it grow to 8 GiB."""
 
 
 def main(argv: list[str]) -> None:
@@ -42,6 +44,7 @@ def _serve(path: str, key: str) -> tuple[object, dict[str, object]]:
     params.model.path = path
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
+    params.cache_ram_mib = PROMPT_CACHE_MIB
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = min(_cores(), MAX_THREADS)
     params.verbosity = 1
     params.ui = False
