@@ -87,6 +87,8 @@ class Hub:
         self.statuses: list[int] = []
         """For each of the next requests, the refusal it gets."""
         self.ranges = True
+        self.off_by = 0
+        """The range that is served begins so many bytes too late."""
         self.asked: list[tuple[str, str]] = []
         """Path and range of each request."""
         hub = self
@@ -109,7 +111,7 @@ class Hub:
         if self.statuses:
             request.send_error(self.statuses.pop(0))
             return
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and self.ranges else 0
+        start = int(asked.removeprefix("bytes=").rstrip("-")) + self.off_by if asked and self.ranges else 0
         body = self.content[start:]
         request.send_response(206 if start else 200)
         request.send_header("content-length", str(len(body)))
@@ -339,6 +341,12 @@ def test_a_later_run_goes_on_where_the_earlier_one_stopped(cache: Path, hub: Hub
 def test_a_server_without_ranges_starts_over(cache: Path, hub: Hub) -> None:
     hub.ranges, hub.cut_after = False, [1_000_000]
     assert download(cache, hub).read_bytes() == CONTENT
+
+
+def test_another_range_than_was_asked_for_is_not_taken(cache: Path, hub: Hub) -> None:
+    hub.cut_after, hub.off_by = [1_000_000], 10
+    with pytest.raises(MissingWeights, match="another part of the file"):
+        download(cache, hub)
 
 
 def test_a_damaged_beginning_is_fetched_again(cache: Path, hub: Hub) -> None:
