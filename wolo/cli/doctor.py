@@ -74,17 +74,13 @@ def _model(problems: list[str]) -> str | None:
         return None
 
 
-LOOPBACK_PORTS = {11434: "ollama", 8080: "llama.cpp", 1234: "lmstudio", 8000: "vllm"}
-
-
 def _model_servers() -> list[str]:
-    """Model servers that listen on this machine; they are offered, never used unasked."""
-    import socket
+    """Model servers on this machine; they are offered, never used unasked."""
+    import os
 
-    found = []
-    for port, name in LOOPBACK_PORTS.items():
-        with socket.socket() as probe:
-            probe.settimeout(0.2)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                found.append(f"something listens on port {port}, where {name} does: try -m {name}/MODEL")
-    return found
+    from wolo.models.loopback import find_servers
+
+    return [
+        f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
+        for server in find_servers(os.environ)
+    ]

@@ -38,6 +38,7 @@ def list_models(as_json: AsJson = False) -> None:
 @app.command("pull")
 def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
     """Fetch the weights of an embedded model from its maker's repository."""
+    from wolo.cli.progress import show_progress
     from wolo.models.weights import find_weights, in_units, prepare
     from wolo.places import find_places
 
@@ -47,16 +48,6 @@ def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
     print(f"{wanted.repository}, {in_units(wanted.size_bytes)}, {wanted.licence}", file=sys.stderr)
     path = prepare(wanted, find_places().cache, download=True, progress=show_progress)
     print(path)
-
-
-def show_progress(done: int, total: int) -> None:
-    """One line on stderr that counts up; nothing where stderr is no terminal."""
-    from wolo.models.weights import in_units
-
-    if sys.stderr.isatty():
-        share = 100 * done // max(total, 1)
-        end = "\n" if done >= total else ""
-        print(f"\r  {share:3d} %  {in_units(done)} of {in_units(total)} ", end=end, file=sys.stderr, flush=True)
 
 
 def _row(each: Listed) -> dict[str, Any]:

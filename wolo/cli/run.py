@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from wolo.cli.complaint import show_error
 from wolo.cli.log import log_to_file
 from wolo.cli.options import Line, Values
+from wolo.cli.progress import show_progress
 from wolo.cli.stdin import read_piped
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless import Headless, OutputFormat, OutputLost, check_format, print_failure
@@ -58,14 +59,16 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     from wolo.conversation.build import Opening
 
     log_to_file()
-    opening = Opening(given=line.values, attended=not headless)
+    opening = Opening(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, line.values, format, prompt, piped))
-        from wolo.frontends.terminal.start import start
+        from wolo.frontends.terminal.start import Task, start
 
         stay = "interactive" in line.values or not (prompt.strip() or piped.strip())
-        return runner.run(start(opening, _files(line.values), prompt, piped, stay=stay))
+        files, last = _files(line.values), _last_message_file(line.values)
+        task = Task(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay)
+        return runner.run(start(opening, task))
 
 
 async def _headless(opening: Opening, values: Values, format: OutputFormat, prompt: str, piped: str) -> int:
@@ -79,9 +82,8 @@ async def _headless(opening: Opening, values: Values, format: OutputFormat, prom
         _stop_on_signals(conversation, front)
         gc.enable()
         gc.freeze()
-        last = _text(values, "output_last_message")
         try:
-            return await front.run(message, last_message_file=Path(last) if last else None)
+            return await front.run(message, last_message_file=_last_message_file(values))
         except OutputLost as lost:
             return front.stopped_by or lost.exit_code
     finally:
@@ -91,6 +93,11 @@ async def _headless(opening: Opening, values: Values, format: OutputFormat, prom
 def _files(values: Values) -> tuple[Path, ...]:
     named = values.get("file", [])
     return tuple(map(Path, named)) if isinstance(named, list) else ()
+
+
+def _last_message_file(values: Values) -> Path | None:
+    named = _text(values, "output_last_message")
+    return Path(named) if named else None
 
 
 def _stop_on_signals(conversation: Conversation, front: Headless) -> None:

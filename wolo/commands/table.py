@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wolo.commands import cost, leave, model, new, resume, sessions
 from wolo.commands import help as help_command
-from wolo.commands import leave, model, new, resume, sessions
 from wolo.commands.command import Command
 
 COMMANDS: tuple[Command, ...] = (
@@ -12,5 +12,6 @@ COMMANDS: tuple[Command, ...] = (
     Command("new", "begin a new session", new.run, aliases=("clear",)),
     Command("resume", "go on with another session: /resume ID", resume.run),
     Command("sessions", "the sessions of this directory", sessions.run),
+    Command("cost", "tokens and money of this session so far", cost.run),
     Command("exit", "leave; the session is kept", leave.run, aliases=("quit", "q")),
 )

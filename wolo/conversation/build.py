@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
@@ -47,6 +48,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """A person is there to be asked."""
     change: Change | None = None
     """Set when it follows another one in the same process."""
+    progress: Callable[[int, int], None] | None = None
+    """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -134,7 +137,7 @@ def _tie(site: Site) -> Conversation:
         site.kept.close()
 
     async def reopen(change: Change) -> Conversation:
-        following = Opening(given=site.given, attended=site.opening.attended, change=_following(change, site))
+        following = replace(site.opening, change=_following(change, site))
         _check_following(site, following)
         await conversation.close()
         return await open_conversation(following)
@@ -230,7 +233,7 @@ def _make_asker(site: Site) -> Asker:
     if choice.provider.name == "local":
         from wolo.models.embedded import EmbeddedModel
 
-        return EmbeddedModel(choice, site.places)
+        return EmbeddedModel(choice, site.places, progress=site.opening.progress)
     return ModelStream(choice, make_format(choice), HttpTransport(), around)
 
 

@@ -2,85 +2,88 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from contextlib import suppress
-
-from prompt_toolkit import PromptSession
 from rich.text import Text
 
-from wolo.agent.events import ApprovalAsked
-from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.clean import clean
+from wolo.agent.events import ApprovalAsked, ApprovalGiven
+from wolo.frontends.terminal.clean import clean, spelled_out
+from wolo.frontends.terminal.keyboard import Keyboard
+from wolo.frontends.terminal.question import ask_line
+from wolo.frontends.terminal.render.tool import preview
 from wolo.frontends.terminal.screen import Screen
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 
-SETTLE_S = 0.4
-"""Keys that arrive sooner were typed before the question could be read."""
+_WISHES = {
+    ReadIntent: "read a file",
+    WriteIntent: "write a file",
+    RunIntent: "run a command",
+    FetchIntent: "fetch a page",
+    CallIntent: "call out",
+}
 
 
-async def ask(asked: ApprovalAsked, conversation: Conversation, screen: Screen) -> None:
-    """Ctrl-C, Ctrl-D and an empty line mean no."""
-    screen.ask_space()
-    screen.print(Text.assemble(("? ", "bold yellow"), (f"{asked.part.tool} wants to ", "bold"), _wish(asked.intents)))
-    if asked.reason:
-        screen.print(Text(f"  {clean(asked.reason)}", style="dim"))
-    for intent in asked.intents:
-        screen.print(Text(f"  {_spelled_out(intent)}", style="cyan"))
-    choices = "[y]es  [s]ession"
-    if asked.rule:
-        screen.print(Text(f"  always would write the rule {clean(asked.rule)}", style="dim"))
-        choices += "  [a]lways"
-    word = await _read(f"  {choices}  [N]o, or say why not: ")
-    match word.strip().lower():
-        case "y" | "yes":
-            conversation.answer(asked.id, allowed=True)
-        case "s" | "session":
-            conversation.answer(asked.id, allowed=True, scope="session")
-        case "a" | "always" if asked.rule:
-            conversation.answer(asked.id, allowed=True, scope="always")
-        case "" | "n" | "no":
-            conversation.answer(asked.id, allowed=False)
-        case _:
-            conversation.answer(asked.id, allowed=False, reason=word.strip())
-
-
-async def _read(question: str) -> str:
-    _drop_typed_ahead()
-    asked_at = time.monotonic()
-    session: PromptSession[str] = PromptSession()
-    with suppress(KeyboardInterrupt, EOFError):
-        word = await session.prompt_async(question)
-        while time.monotonic() - asked_at < SETTLE_S:
-            asked_at = time.monotonic() - SETTLE_S
-            word = await session.prompt_async(question)
-        return word
-    return ""
-
-
-def _drop_typed_ahead() -> None:
+async def ask(asked: ApprovalAsked, screen: Screen, keyboard: Keyboard) -> ApprovalGiven:
+    """Only one of the offered letters is a yes; any other text is a no with that reason. Raises Dismissed for Ctrl-C."""
+    keyboard.hush()
+    keyboard.forget_typed()
+    _show(asked, screen)
     try:
-        import termios  # noqa: PLC0415  # not on every platform
-    except ImportError:
-        return
-    with suppress(termios.error, ValueError):
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        typed = await ask_line(_choices(asked), screen, keyboard)
+    except EOFError:
+        typed = ""
+    return _read_answer(asked, typed)
 
 
-def _wish(intents: tuple[Intent, ...]) -> str:
-    verbs = {ReadIntent: "read", WriteIntent: "write", RunIntent: "run a command", FetchIntent: "fetch", CallIntent: "call out"}
-    return " and ".join(dict.fromkeys(verbs[type(intent)] for intent in intents)) or "go on"
+def _show(asked: ApprovalAsked, screen: Screen) -> None:
+    wishes = " and ".join(dict.fromkeys(_WISHES[type(intent)] for intent in asked.intents)) or "go on"
+    screen.print(Text.assemble(("? ", "bold yellow"), (f"{clean(asked.part.tool)} wants to {wishes}", "bold")))
+    for intent in asked.intents:
+        screen.print(_spelled_out(intent))
+    if any(isinstance(intent, WriteIntent) for intent in asked.intents):
+        screen.print(preview(asked.part), end="")
+    if asked.reason:
+        screen.say(f"  {asked.reason}", "dim")
+    if asked.rule:
+        screen.say(f"  always: writes the rule {asked.rule}", "dim")
 
 
-def _spelled_out(intent: Intent) -> str:
-    """The whole of it, escaped, never cut."""
+def _choices(asked: ApprovalAsked) -> str:
+    always = "  [a]lways" if asked.rule else ""
+    return f"  [y]es once  [s]ession{always}  [N]o, or type why not › "
+
+
+def _read_answer(asked: ApprovalAsked, typed: str) -> ApprovalGiven:
+    match typed.lower().strip(" \t"):
+        case "y" | "yes":
+            return ApprovalGiven(id=asked.id, allowed=True)
+        case "s" | "session":
+            return ApprovalGiven(id=asked.id, allowed=True, scope="session")
+        case "a" | "always" if asked.rule:
+            return ApprovalGiven(id=asked.id, allowed=True, scope="always")
+        case "" | "n" | "no":
+            return ApprovalGiven(id=asked.id, allowed=False)
+        case _:
+            return ApprovalGiven(id=asked.id, allowed=False, reason=typed.strip())
+
+
+def _spelled_out(intent: Intent) -> Text:
+    """The whole of it, never cut; each line of a command carries a mark, so that none of them can pose as ours."""
     match intent:
         case RunIntent():
-            return clean(intent.command)
+            return _marked(intent.command, "  $ ", "  > ")
         case ReadIntent() | WriteIntent():
-            outside = "" if intent.inside else "   (outside the workspace)"
-            return clean(str(intent.path)) + outside
+            text = _marked(str(intent.path), "  ", "  ")
+            return text if intent.inside else text.append("   outside the workspace", "yellow")
         case FetchIntent():
-            return clean(intent.url)
+            return _marked(intent.url, "  ", "  ")
         case CallIntent():
-            return clean(intent.target)
+            return _marked(intent.target, "  ", "  ")
+
+
+def _marked(shown: str, first: str, following: str) -> Text:
+    text = Text.assemble((first, "dim"))
+    for piece, is_escape in spelled_out(shown):
+        for number, line in enumerate(piece.split("\n")):
+            if number:
+                text.append("\n").append(following, "dim")
+            text.append(line, "reverse" if is_escape else "cyan")
+    return text

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
+from pathlib import Path
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import WordCompleter
-from prompt_toolkit.history import FileHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.patch_stdout import patch_stdout
 from rich.text import Text
 
 from wolo.commands.command import Desk, Left, Opened, Shown, dispatch
@@ -16,120 +12,116 @@ from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
-from wolo.frontends.terminal.clean import clean, clean_line
-from wolo.frontends.terminal.screen import Screen, where
-from wolo.frontends.terminal.start import run_turn
-from wolo.places import find_places
+from wolo.frontends.terminal.clean import clean_line
+from wolo.frontends.terminal.composer import Composer, Leave
+from wolo.frontends.terminal.terminal import Terminal
+from wolo.frontends.terminal.turn import run_turn
+from wolo.messages.message import Message
 
-LEAVE_WITHIN_S = 2.0
-"""A second Ctrl-C on an empty line within this time leaves."""
-
-LEAVING_WORDS = {"exit", "quit", ":q"}
+LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
+MOST_RECALLED_LINES = 30
+"""Of the last answer of a resumed session."""
 
 
 class Repl:
-    def __init__(self, conversation: Conversation, screen: Screen) -> None:
+    def __init__(self, conversation: Conversation, terminal: Terminal) -> None:
         self.conversation = conversation
-        self._screen = screen
-        self._session = _composer()
+        self._terminal = terminal
+        self._screen = terminal.screen
+        self._composer = Composer([f"/{name}" for command in COMMANDS for name in (command.name, *command.aliases)])
 
     async def run(self) -> int:
-        """Until the person leaves; the exit status is 0 then, 129 or 143 after a signal."""
-        self._greet()
-        while (line := await self._read()) is not None:
-            line = line.strip()
-            if not line:
-                continue
-            if line in LEAVING_WORDS:
-                return 0
-            exit_code = await self._take(line)
-            if exit_code is not None:
-                return exit_code
-        return 0
-
-    def _greet(self) -> None:
-        facts = self.conversation.facts
-        head = Text.assemble(("wolo ", "bold"), (f"{facts.model} · {facts.mode} · {clean_line(where(facts.cwd))}", "dim"))
-        self._screen.print(head)
-        self._screen.print(Text("Enter sends, Alt-Enter makes a new line, /help shows the rest.", style="dim"))
-        for message in self.conversation.history[-2:]:
-            if message.text:
-                self._screen.print(Text(f"{message.role}: {clean_line(message.text)[:200]}", style="dim"))
-
-    async def _read(self) -> str | None:
-        """None when the person leaves: Ctrl-D on an empty line, or Ctrl-C twice."""
-        cleared_at = 0.0
+        """Until the person leaves; the exit status."""
+        self.greet()
         while True:
             try:
-                with patch_stdout(raw=True):
-                    return await self._session.prompt_async()
+                line = (await self._read()).strip()
+                if line in LEAVING_WORDS:
+                    return 0
+                if line and not await self._take(line):
+                    return self._terminal.signals.exit_status
+            except Leave:
+                return 130 if self._terminal.signals.just_forgiven else 0
             except EOFError:
-                return None
-            except KeyboardInterrupt:
-                if time.monotonic() - cleared_at < LEAVE_WITHIN_S:
-                    return None
-                cleared_at = time.monotonic()
-                self._screen.print(Text("Ctrl-C again leaves.", style="dim"))
+                return self._terminal.signals.exit_status
+            except asyncio.CancelledError:
+                if not self._terminal.signals.exit_status:
+                    raise
+                return self._terminal.signals.exit_status
 
-    async def _take(self, line: str) -> int | None:
+    def greet(self) -> None:
+        """Who answers, how much it may do, and where; then the end of what was said before."""
+        facts = self.conversation.facts
+        self._screen.print(Text.assemble(("wolo", "bold"), (f" · {facts.model} · {facts.mode} · {where(facts.cwd)}", "dim")))
+        self._screen.say("Enter sends, Alt-Enter makes a new line, /help shows the rest.", "dim")
+        self._recall()
+
+    async def _read(self) -> str:
+        self._screen.print(Text(), end="")
+        with self._terminal.signals.during(self._composer.stop):
+            return await self._composer.read()
+
+    async def _take(self, line: str) -> bool:
+        """False when it ends the REPL."""
+        self._screen.fresh()
         try:
-            if line.startswith("/") and not line.startswith("//"):
+            if is_command(line):
                 return await self._command(line)
-            message = compose(line, cwd=self.conversation.cwd)
+            message = compose(line[1:] if line.startswith("//") else line, cwd=self.conversation.cwd)
         except WoloError as error:
-            self._screen.print(Text(clean(f"{error.message} {error.hint}"), style="red"))
-            return None
-        exit_code = await run_turn(self.conversation, message, self._screen)
-        return exit_code if exit_code in (129, 143) else None
+            self._complain(error)
+            return True
+        await run_turn(self.conversation, message, self._terminal)
+        return self._terminal.signals.forgive()
 
-    async def _command(self, line: str) -> int | None:
-        outcome = await dispatch(line, Desk(self.conversation, COMMANDS))
+    async def _command(self, line: str) -> bool:
+        with self._terminal.signals.during(lambda: None):
+            outcome = await dispatch(line, Desk(self.conversation, COMMANDS))
         match outcome:
             case Shown():
-                self._screen.print(Text(clean(outcome.text)))
+                self._screen.say(outcome.text)
             case Opened():
                 self.conversation = outcome.conversation
-                self._greet()
+                self.greet()
             case Left():
-                return 0
-        return None
+                return False
+        return True
+
+    def _complain(self, error: WoloError) -> None:
+        self._screen.say(error.message, "red")
+        if error.hint:
+            self._screen.say(error.hint, "dim")
+
+    def _recall(self) -> None:
+        """The last exchange of a session that goes on."""
+        asked, answered = last_exchange(self.conversation.history)
+        if asked:
+            self._screen.print(Text.assemble("\n", ("› ", "bold"), (clean_line(asked), "dim")))
+        if answered:
+            lines = answered.strip().split("\n")
+            shown = lines[-MOST_RECALLED_LINES:]
+            if len(lines) > len(shown):
+                self._screen.say(f"… {len(lines) - len(shown)} lines above", "dim")
+            self._screen.answer("\n".join(shown))
 
 
-def _composer() -> PromptSession[str]:
-    state = find_places().state
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    history = state / "history"
-    history.touch(mode=0o600)
-    names = [f"/{command.name}" for command in COMMANDS]
-    return PromptSession(
-        "› ",
-        history=FileHistory(str(history)),
-        completer=WordCompleter(names, sentence=True),
-        complete_while_typing=False,
-        multiline=True,
-        key_bindings=_keys(),
-        prompt_continuation="  ",
-        enable_history_search=True,
-    )
+def is_command(line: str) -> bool:
+    """`//text` is text that begins with a slash, and so is a path."""
+    return line.startswith("/") and "/" not in line[1:].split(maxsplit=1)[0:1][0] if line[1:].strip() else line == "/"
 
 
-def _keys() -> KeyBindings:
-    keys = KeyBindings()
+def last_exchange(history: tuple[Message, ...]) -> tuple[str, str]:
+    """The last prompt of the person and the last words of the model after it."""
+    asked = answered = ""
+    for message in history:
+        if message.role == "user" and message.text and "nudge" not in message.metadata:
+            asked, answered = message.text, ""
+        elif message.role == "assistant" and message.text:
+            answered = message.text
+    return asked, answered
 
-    @keys.add("enter")
-    def send(event: KeyPressEvent) -> None:
-        event.current_buffer.validate_and_handle()
 
-    @keys.add("escape", "enter")
-    @keys.add("c-j")
-    def new_line(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
-
-    @keys.add("c-c")
-    def clear_or_leave(event: KeyPressEvent) -> None:
-        if event.current_buffer.text:
-            event.current_buffer.reset()
-        else:
-            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
-
-    return keys
+def where(path: Path) -> str:
+    """A directory as people write it."""
+    home = Path.home()
+    return clean_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))

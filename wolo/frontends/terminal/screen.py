@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
+from collections.abc import Callable
+from typing import Literal
 
 from rich.console import Console
+from rich.segment import Segments
 from rich.text import Text
 
 from wolo.agent.events import (
@@ -22,114 +25,213 @@ from wolo.agent.events import (
     ThinkingStreamed,
     TurnEnded,
 )
+from wolo.commands.cost import in_words
 from wolo.frontends.terminal.clean import clean, clean_line
 from wolo.frontends.terminal.render import tool
-from wolo.frontends.terminal.render.markdown import SettledBlocks, render
+from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.status import StatusLine
-from wolo.messages.message import Usage
+from wolo.frontends.terminal.stdout import Stdout
+from wolo.messages.message import Message
+
+BAR_CELLS = 20
+TAIL_CHARS = 400
+"""How much of thinking or live output is kept to show its newest line."""
+
+Kind = Literal["", "text", "call", "block", "notice"]
+"""What was printed last; a block is a call with something below its headline."""
 
 
 class Screen:
-    """Everything printed stays printed: scrollback and copying are the terminal's own."""
+    """Everything printed stays printed: scrollback, wrapping and copying are the terminal's own."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
-        self.status = StatusLine()
-        self._blocks = SettledBlocks()
+    def __init__(self, stdout: Stdout) -> None:
+        self.stdout = stdout
+        self.status = StatusLine(stdout)
+        self._console = Console(
+            file=stdout,  # type: ignore[arg-type]  # as much of a text file as Rich needs
+            color_system="auto" if stdout.has_colours else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+        self._markdown = self._new_markdown()
+        self._last: Kind = ""
+        self._tail = ""
         self._chars = 0
-        self._superseded = False
+        self._has_text = False
+        """Something of the answer under way has been printed."""
+        self._refusals: dict[str, str] = {}
+        """Why a call was refused, by its id."""
+        self._told: set[str] = set()
+        """Notices are said once."""
 
     def show(self, event: Event) -> None:
         match event:
             case RequestStarted():
-                self._chars = 0
-                self.status.start("waiting for the model")
+                self._begin_answer(event)
             case TextStreamed():
-                self._stream(event.text)
+                self._count(event.text, "writing")
+                self._draw(self._markdown.feed(event.text))
             case ThinkingStreamed():
-                self._count(event.text, "thinking")
+                self._count(event.text, "thinking", tail=True)
             case CallStreamed():
-                self.status.say(f"receiving {event.tool or 'a call'} · {event.size_bytes / 1000:.1f} kB")
+                self.status.say(f"writing the call of {clean_line(event.tool) or 'a tool'} · {event.size_bytes / 1000:.1f} kB")
             case AnswerEnded():
-                self._settle(self._blocks.close())
+                self._end_answer(event.message)
             case AttemptFailed():
-                self._retry(event)
+                self._attempt_failed(event)
             case CallStarted():
-                self.status.start(f"{event.part.tool} {clean_line(tool.subject(event.part))[:60]}")
+                self._call_started(event)
             case CallProgressed():
-                self.status.say(_last_line(event.text) or "running")
+                self._call_progressed(event)
+            case CallDenied():
+                self._refusals[event.part.id] = event.reason
             case CallEnded():
                 self._call_ended(event)
-            case CallDenied():
-                self.print(Text(f"  not allowed: {clean(event.reason)}", style="yellow"))
             case Noticed():
-                self.print(Text(clean(event.text), style="yellow" if event.level == "warning" else "dim"))
+                self._notice(event)
             case TurnEnded():
                 self._turn_ended(event)
 
-    def print(self, renderable: Text | str) -> None:
-        self.status.hide()
-        self.console.print(renderable, soft_wrap=True)
+    def say(self, words: str, style: str = "") -> None:
+        """A sentence of wolo's own, or one from outside: it is cleaned."""
+        self.print(Text.assemble((clean(words), style)))
+
+    def print(self, text: Text, *, kind: Kind = "notice", end: str = "\n") -> None:
+        """Whole lines, wrapped by nobody but the terminal."""
+        self._end_line()
+        if self._last == "block" or (self._last and "text" in (self._last, kind) and self._last != kind):
+            text = Text("\n").append_text(text)
+        self._last = kind
+        self._write(text.append(end) if end else text)
+
+    def fresh(self) -> None:
+        """Somebody else has written in between."""
+        self._last = ""
+
+    def weights_progress(self) -> Callable[[int, int], None] | None:
+        """Shows how far the weights of the embedded model are; may be called from any thread. None: nothing can move here."""
+        return self._show_progress if self.status.is_alive else None
 
     def ask_space(self) -> None:
         """Before a person is asked something: nothing moves below the question."""
+        self._end_line()
         self.status.stop()
 
-    def _stream(self, text: str) -> None:
-        self._count(text, "writing")
-        self._settle(self._blocks.feed(text))
+    def answer(self, text: str) -> None:
+        """A whole answer at once, as it looked when it was streamed."""
+        markdown = self._new_markdown()
+        self._draw(markdown.feed(text))
+        self._draw(markdown.close())
 
-    def _settle(self, text: str) -> None:
-        if text.strip():
-            self.status.hide()
-            self.console.print(render(text))
-            self.console.print()
+    # Answers
 
-    def _count(self, text: str, what: str) -> None:
+    def _begin_answer(self, event: RequestStarted) -> None:
+        self._draw(self._markdown.close())
+        self._markdown = self._new_markdown()
+        self._chars, self._tail, self._has_text = 0, "", False
+        self.status.start(f"waiting for the model · ~{event.context_tokens:,} tokens sent")
+
+    def _end_answer(self, message: Message) -> None:
+        if not self._chars and message.text.strip():
+            self._draw(self._markdown.feed(message.text))
+        self._draw(self._markdown.close())
+        self._markdown = self._new_markdown()
+        self.status.hold(False)
+
+    def _count(self, text: str, what: str, *, tail: bool = False) -> None:
         self._chars += len(text)
-        self.status.say(f"{what} · {max(self._chars // 4, 1)} tokens")
+        self._tail = (self._tail + text)[-TAIL_CHARS:] if tail else ""
+        self.status.say(self._progress if what == "writing" else self._thinking)
 
-    def _retry(self, event: AttemptFailed) -> None:
-        self._blocks = SettledBlocks()
-        wait = f" Trying again in {event.delay_s:.0f} s ({event.attempt} of {event.tries})."
-        self.print(Text(f"{clean(event.error.message)}{wait} What was shown of this answer is void.", style="yellow"))
-        self.status.start("waiting to try again")
+    def _progress(self) -> str:
+        return f"writing · {max(self._chars // 4, 1):,} tokens"
+
+    def _thinking(self) -> str:
+        return f"thinking · {max(self._chars // 4, 1):,} tokens · {_last_line(self._tail)}".rstrip(" ·")
+
+    def _attempt_failed(self, event: AttemptFailed) -> None:
+        void = " What was shown of this answer is void." if self._has_text else ""
+        self._markdown = self._new_markdown()
+        again = f"Trying again ({event.attempt + 1} of {event.tries})."
+        self.say(f"{event.error.message} {again}{void}", "yellow")
+        due = time.monotonic() + event.delay_s
+        self.status.start(lambda: f"trying again in {max(due - time.monotonic(), 0):.0f} s")
+
+    # Calls
+
+    def _call_started(self, event: CallStarted) -> None:
+        self._tail = ""
+        words = f"{clean_line(event.part.tool)} {clean_line(tool.subject(event.part))[:60]}"
+        if not self.status.is_alive:
+            self.print(Text(f"… {words}"), kind="call")
+        self.status.start(words)
+
+    def _call_progressed(self, event: CallProgressed) -> None:
+        self._tail = (self._tail + event.text)[-TAIL_CHARS:]
+        self.status.say(lambda: _last_line(self._tail) or "running")
 
     def _call_ended(self, event: CallEnded) -> None:
         self.status.stop()
-        self.print(tool.headline(event.part))
-        if below := tool.details(event.part, event.view):
-            self.print(below)
+        below = tool.details(event.part, event.view, self._refusals.pop(event.part.id, ""))
+        headline = tool.headline(event.part, event.view).append("\n")
+        self.print(headline.append_text(below), kind="block" if below else "call", end="")
+
+    # The turn
+
+    def _notice(self, event: Noticed) -> None:
+        if event.text not in self._told:
+            self._told.add(event.text)
+            self.say(event.text, "yellow" if event.level == "warning" else "dim")
 
     def _turn_ended(self, event: TurnEnded) -> None:
+        self._draw(self._markdown.close())
+        self._end_line()
         self.status.stop()
-        self._settle(self._blocks.close())
         if event.error is not None:
-            self.print(Text(clean(event.error.message), style="red"))
+            self.say(event.error.message, "yellow" if event.cause == "interrupted" else "red")
             if event.error.hint:
-                self.print(Text(clean(event.error.hint), style="dim"))
-        elif event.cause == "interrupted":
-            self.print(Text("Interrupted.", style="yellow"))
-        elif event.cause != "done":
-            self.print(Text(f"Stopped: {event.cause.replace('_', ' ')} was reached.", style="yellow"))
-        self.print(Text(cost_line(event.usage, event.duration_s), style="dim"))
+                self.say(event.error.hint, "dim")
+        self.say(f"{in_words(event.usage)} · {event.duration_s:.0f} s", "dim")
 
+    def _show_progress(self, done_bytes: int, total_bytes: int) -> None:
+        share = done_bytes / max(total_bytes, 1)
+        bar = "━" * round(share * BAR_CELLS) + "─" * (BAR_CELLS - round(share * BAR_CELLS))
+        amount = f"{done_bytes / 1e6:,.0f} of {total_bytes / 1e6:,.0f} MB"
+        self.status.say(f"the embedded model, once {bar} {share:.0%} · {amount}")
 
-def cost_line(usage: Usage, seconds: float) -> str:
-    """`1,234 in (900 cached) · 56 out · $0.0012 · 8 s`; a guess carries a ~."""
-    about = "~" if usage.estimated else ""
-    into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
-    cost = "price unknown" if usage.cost is None else f"${usage.cost.total:.4f}" if usage.cost.total else "free"
-    return f"{about}{into:,} in{cached} · {about}{usage.output_tokens:,} out · {cost} · {seconds:.0f} s"
+    # Ink
+
+    def _draw(self, drawn: list[Drawn]) -> None:
+        for each in drawn:
+            self._has_text = True
+            self.status.hide()
+            if self._last not in ("", "text"):
+                self._write(Text("\n"))
+            self._last = "text"
+            if isinstance(each, Text):
+                self._write(each)
+            else:
+                self._console.print(each)
+        self.status.hold(self._markdown.is_mid_line)
+
+    def _end_line(self) -> None:
+        """A line that was still being written ends where it is."""
+        self.status.hide()
+        if self._markdown.is_mid_line:
+            self._draw(self._markdown.close())
+            self._markdown = self._new_markdown()
+
+    def _write(self, text: Text) -> None:
+        """As segments, because Rich would turn tabs into blanks."""
+        self.status.hide()
+        self._console.print(Segments(text.render(self._console)), soft_wrap=True, end="")
+
+    def _new_markdown(self) -> MarkdownStream:
+        return MarkdownStream(plain=not self.stdout.has_colours)
 
 
 def _last_line(text: str) -> str:
-    lines = clean(text).strip().splitlines()
-    return lines[-1][:80] if lines else ""
-
-
-def where(path: Path) -> str:
-    """A directory as people write it."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)
+    """The newest line that says something; a progress bar writes over itself with carriage returns."""
+    lines = [line for line in clean(text.replace("\r", "\n")).split("\n") if line.strip()]
+    return lines[-1].strip().replace("\t", " ") if lines else ""

@@ -4,75 +4,104 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from pathlib import Path
 
-from wolo.agent.events import ApprovalAsked, CallDenied, TurnEnded
+from msgspec import Struct
+from msgspec.structs import replace
+
 from wolo.conversation.attachments import compose
 from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.choosing import NO_MODEL
 from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.approval import ask
-from wolo.frontends.terminal.screen import Screen
-from wolo.messages.message import Message
+from wolo.errors import ConfigError
+from wolo.frontends.terminal.question import Dismissed
+from wolo.frontends.terminal.terminal import Terminal, hold_terminal
+from wolo.frontends.terminal.turn import run_turn
 
-EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
+
+class Task(Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    prompt: str = ""
+    piped: str = ""
+    files: tuple[Path, ...] = ()
+    last_message_file: Path | None = None
+    stay: bool = False
+    """After the prompt, if there is one, the REPL goes on."""
 
 
-async def start(opening: Opening, files: tuple[Path, ...], prompt: str, piped: str, *, stay: bool) -> int:
-    """The exit status. `stay`: after the prompt, if there is one, the REPL goes on."""
-    conversation = await open_conversation(opening)
-    screen = Screen()
+async def start(opening: Opening, task: Task) -> int:
+    """The exit status. Raises WoloError for what a person must mend."""
+    with hold_terminal() as terminal:
+        try:
+            picked = await _pick(opening, terminal)
+            return await _run(picked, task, terminal) if picked else 0
+        except Dismissed:
+            return 130
+        except asyncio.CancelledError:
+            if not terminal.signals.exit_status:
+                raise
+            return terminal.signals.exit_status
+
+
+async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
+    conversation = await _open(opening, terminal)
     gc.enable()
     gc.freeze()
     exit_code = 0
     try:
-        if prompt.strip() or piped.strip():
-            message = compose(prompt, piped=piped, files=files, cwd=conversation.cwd)
-            exit_code = await run_turn(conversation, message, screen)
-        if stay and exit_code not in (129, 143):
-            from wolo.frontends.terminal.repl import Repl  # noqa: PLC0415  # prompt_toolkit's composer is for the REPL only
+        if task.prompt.strip() or task.piped.strip():
+            message = compose(task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd)
+            ended = await run_turn(conversation, message, terminal)
+            exit_code = ended.exit_code
+            _save(task.last_message_file, ended.answer, terminal)
+        if task.stay and terminal.signals.forgive():
+            from wolo.frontends.terminal.repl import Repl  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
-            repl = Repl(conversation, screen)
-            exit_code = await repl.run()
-            conversation = repl.conversation
-        return exit_code
+            repl = Repl(conversation, terminal)
+            try:
+                exit_code = await repl.run()
+            finally:
+                conversation = repl.conversation
     finally:
+        await _close(conversation, terminal)
+    return terminal.signals.exit_status or exit_code
+
+
+async def _close(conversation: Conversation, terminal: Terminal) -> None:
+    with terminal.signals.during(lambda: None):
         await conversation.close()
-        screen.status.stop()
-        if conversation.facts.keeps_session and conversation.history:
-            screen.print(f"wolo --resume {conversation.session_id}")
+    if conversation.facts.keeps_session and conversation.history:
+        terminal.screen.say(f"wolo --resume {conversation.session_id}", "dim")
 
 
-async def run_turn(conversation: Conversation, message: Message, screen: Screen) -> int:
-    """One turn on the screen, with signals stopping it; the exit status it calls for."""
-    stopped: list[signal.Signals] = []
-    loop = asyncio.get_running_loop()
+async def _pick(opening: Opening, terminal: Terminal) -> Opening | None:
+    """`-r` without a session: the person chooses one. None: no one."""
+    if opening.given.get("resume") != "":
+        return opening
+    from wolo.frontends.terminal.pick import pick_session  # noqa: PLC0415  # only then
 
-    def stop(number: signal.Signals) -> None:
-        if stopped:
-            conversation.kill()
-        stopped.append(number)
-        conversation.interrupt()
+    session_id = await pick_session(terminal)
+    return replace(opening, given={**opening.given, "resume": session_id}) if session_id else None
 
-    for number in EXIT_BY_SIGNAL:
-        loop.add_signal_handler(number, stop, number)
+
+async def _open(opening: Opening, terminal: Terminal) -> Conversation:
+    opening = replace(opening, progress=terminal.screen.weights_progress())
     try:
-        exit_code = await _show_turn(conversation, message, screen)
-    finally:
-        for number in EXIT_BY_SIGNAL:
-            loop.remove_signal_handler(number)
-    return EXIT_BY_SIGNAL[stopped[0]] if stopped else exit_code
+        return await open_conversation(opening)
+    except ConfigError as error:
+        if error.message != NO_MODEL:
+            raise
+        from wolo.frontends.terminal.first_run import offer_model  # noqa: PLC0415  # on the first run only
+
+        await offer_model(terminal, error)
+    return await open_conversation(opening)
 
 
-async def _show_turn(conversation: Conversation, message: Message, screen: Screen) -> int:
-    exit_code = 0
-    denied = False
-    async for event in conversation.prompt(message):
-        screen.show(event)
-        if isinstance(event, ApprovalAsked):
-            await ask(event, conversation, screen)
-        elif isinstance(event, CallDenied):
-            denied = True
-        elif isinstance(event, TurnEnded):
-            exit_code = event.exit_code or (4 if denied else 0)
-    return exit_code
+def _save(path: Path | None, answer: str, terminal: Terminal) -> None:
+    """The final answer as a file; a failure is said and changes nothing else."""
+    if path is not None:
+        try:
+            path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
+        except (OSError, ValueError) as error:
+            terminal.screen.say(f"{path} could not be written: {error}.", "red")

@@ -3,60 +3,97 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import time
+from collections.abc import Callable
+
+from rich.cells import cell_len, set_cell_size
+
+from wolo.frontends.terminal.stdout import Stdout
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_PLAIN_FRAMES = "-\\|/"
 _TICK_S = 0.1
+_REPAINT_S = 0.5
+"""How often the whole line is painted while only the spinner moves in between: little is written however long it takes."""
+_HINT = " · Ctrl-C stops"
+_ROOM_FOR_HINT = 60
+
+Words = str | Callable[[], str]
 
 
 class StatusLine:
-    """Repaints the bottom line in place; everything else is printed above it. Silent where the terminal cannot."""
+    """Painted on the bottom line, and taken away before anything else is printed. Silent where the cursor cannot move."""
 
-    def __init__(self) -> None:
-        self._alive = os.environ.get("TERM", "dumb") != "dumb" and sys.stdout.isatty()
-        self._text = ""
-        self._started = 0.0
+    def __init__(self, stdout: Stdout) -> None:
+        self.is_alive = stdout.can_move
+        self._stdout = stdout
+        self._dim, self._normal = ("\x1b[2m", "\x1b[0m") if stdout.has_colours else ("", "")
+        self._frames = _FRAMES if "utf" in stdout.encoding.lower() else _PLAIN_FRAMES
+        self._words: Words = ""
+        self._started = self._painted = 0.0
         self._shown = False
+        self._held = False
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, text: str) -> None:
-        self._text = text
+    def start(self, words: Words) -> None:
+        """Something new has begun; its seconds count from now."""
         self._started = time.monotonic()
-        if self._alive and self._task is None:
-            self._task = asyncio.create_task(self._tick())
+        self.say(words)
+        if self.is_alive and self._task is None:
+            self._stdout.write("\x1b[?25l")
+            self._task = asyncio.get_running_loop().create_task(self._tick())
 
-    def say(self, text: str) -> None:
-        """A new text; the seconds go on counting."""
-        self._text = text
+    def say(self, words: Words) -> None:
+        """Other words for the same thing. A function is asked again whenever the line is painted."""
+        self._words = words
+
+    def hold(self, held: bool) -> None:
+        """Held while the cursor stands in the middle of a line that is still being written."""
+        self._held = held
 
     def hide(self) -> None:
         """Before anything else is printed."""
         if self._shown:
-            sys.stdout.write("\r\x1b[2K")
-            sys.stdout.flush()
+            self._stdout.write("\r\x1b[J")
             self._shown = False
 
     def stop(self) -> None:
+        self.hide()
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        self.hide()
+            self._stdout.write("\x1b[?25h")
+        self._stdout.flush()
 
     async def _tick(self) -> None:
         frame = 0
         while True:
             await asyncio.sleep(_TICK_S)
-            if not self._text:
+            frame = (frame + 1) % len(self._frames)
+            if self._held:
                 continue
-            frame = (frame + 1) % len(_FRAMES)
-            seconds = int(time.monotonic() - self._started)
-            self._paint(f"{_FRAMES[frame]} {self._text} · {seconds} s · Ctrl-C stops")
+            if time.monotonic() - self._painted >= _REPAINT_S:
+                self._paint(self._frames[frame])
+            elif self._shown:
+                self._write(f"{self._dim}{self._frames[frame]}{self._normal}\r")
 
-    def _paint(self, line: str) -> None:
-        width = max(os.get_terminal_size(sys.stdout.fileno()).columns - 1, 10)
-        dim, normal = ("", "") if os.environ.get("NO_COLOR") else ("\x1b[2m", "\x1b[0m")
-        sys.stdout.write(f"\r\x1b[2K{dim}{line[:width]}{normal}")
-        sys.stdout.flush()
+    def _paint(self, frame: str) -> None:
+        self._painted = time.monotonic()
         self._shown = True
+        self._write(f"\r\x1b[J{self._dim}{self._line(frame)}{self._normal}\r")  # back at its start, a resize cannot strand it
+
+    def _line(self, frame: str) -> str:
+        width = max(self._stdout.columns - 1, 4)
+        words = self._words if isinstance(self._words, str) else self._words()
+        hint = _HINT if width >= _ROOM_FOR_HINT else ""
+        end = f" · {int(time.monotonic() - self._started)} s{hint}"
+        room = width - cell_len(end) - 2
+        if room < 4:
+            return set_cell_size(f"{frame} {words}", width).rstrip()
+        if cell_len(words) > room:
+            words = set_cell_size(words, room - 1).rstrip() + "…"
+        return f"{frame} {words}{end}"
+
+    def _write(self, painted: str) -> None:
+        self._stdout.write(painted)
+        self._stdout.flush()

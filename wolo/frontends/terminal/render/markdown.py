@@ -1,64 +1,304 @@
-"""Streamed Markdown: each block is printed once, as soon as nothing can change it any more."""
+"""Streamed Markdown: each line is printed once, as soon as nothing that follows can change it.
+
+Lines stay lines: the terminal wraps them, so that copied text is the model's text. Only tables are laid out. Without colours the
+Markdown is printed as it is, because its marks then say more than nothing.
+"""
 
 from __future__ import annotations
 
 import re
 
-from rich.console import RenderableType
-from rich.markdown import Markdown
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
 
 from wolo.frontends.terminal.clean import clean
+from wolo.frontends.terminal.render.code import PLAIN_CODE, CodeBlock
+from wolo.frontends.terminal.render.inline import inline, is_unfinished
+from wolo.frontends.terminal.render.table import DELIMITERS, GrowingTable
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+Drawn = Text | Table
+"""Text carries its own newlines."""
+
+LONG_LINE = 400
+"""A line that grows beyond this is printed in pieces."""
+NEXT_PIECE = 80
+"""How much more of such a line is waited for each time."""
+LONGEST_WAIT = 2000
+"""Characters after which a piece is printed although something in it is still open."""
+MOST_HELD = 6
+"""Lines after which an emphasis that does not end is taken for what it looks like."""
+
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^`]*)$")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_ITEM = re.compile(r"^([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)")
+_QUOTE = re.compile(r"^( {0,3}(?:> ?)+)")
+_TASK = re.compile(r"^\[([ xX])\](?=[ \t])")
+
+_HEADINGS = (Style(bold=True, underline=True), Style(bold=True), Style(bold=True, italic=True))
+_MARK = Style(color="cyan")
+_DIM = Style(dim=True)
+_QUOTED = Style(italic=True)
 
 
-class SettledBlocks:
-    """Feed it text as it comes; it gives back the blocks that are complete.
+class MarkdownStream:
+    """Feed it the text of one answer as it comes; it gives back what can be printed now."""
 
-    A block ends at a blank line outside a fence. A list goes on over blank lines as long as its lines are indented or marked.
-    """
-
-    def __init__(self) -> None:
-        self._text = ""
-
-    def feed(self, text: str) -> str:
-        """The newly settled text, possibly empty."""
-        self._text += text
-        end = self._settled_end()
-        settled, self._text = self._text[:end], self._text[end:]
-        return settled
-
-    def close(self) -> str:
-        """What is left at the end of the answer."""
-        rest, self._text = self._text, ""
-        return rest
+    def __init__(self, *, plain: bool = False) -> None:
+        self._plain = plain
+        self._partial = ""
+        """The line that has not ended yet, or what is left of it."""
+        self._is_mid_line = False
+        self._begun = False
+        self._blank = False
+        """A blank line is due before whatever comes next."""
+        self._held: list[str] = []
+        """Lines of a paragraph that wait for an emphasis to end."""
+        self._prefix = Text()
+        self._fence = ""
+        self._fence_indent = 0
+        self._code: CodeBlock | None = None
+        self._header = ""
+        """A line that is the header of a table if the next one says so."""
+        self._table: GrowingTable | None = None
+        self._in_list = False
+        self._drawn: list[Drawn] = []
 
     @property
-    def pending(self) -> str:
-        """The unfinished block, for a preview."""
-        return self._text
+    def is_mid_line(self) -> bool:
+        """What was printed last did not end its line."""
+        return self._is_mid_line
 
-    def _settled_end(self) -> int:
-        end = position = 0
-        fence = ""
-        while (line_end := self._text.find("\n", position)) >= 0:
-            line = self._text[position:line_end]
-            position = line_end + 1
-            if mark := _FENCE.match(line):
-                if not fence:
-                    fence = mark[1]
-                elif mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not line.strip(f" {fence[0]}"):
-                    fence = ""
-                    end = position
-            elif not fence and not line.strip() and self._block_may_end(position):
-                end = position
-        return end
+    def feed(self, text: str) -> list[Drawn]:
+        self._partial += text
+        if "\n" in text:
+            *lines, self._partial = self._partial.split("\n")
+            self._take_lines(lines)
+        if len(self._partial) > (NEXT_PIECE if self._is_mid_line else LONG_LINE):
+            self._print_ahead()
+        return self._give()
 
-    def _block_may_end(self, position: int) -> bool:
-        """A blank line settles what is before it once the next line has begun and does not continue a list."""
-        following = self._text[position : position + 4]
-        return bool(following.strip()) and not following.startswith((" ", "\t"))
+    def close(self) -> list[Drawn]:
+        """What is left at the end of the answer."""
+        if self._partial or self._is_mid_line:
+            last, self._partial = self._partial, ""
+            self._take_lines([last])
+        self._settle()
+        return self._give()
+
+    def _give(self) -> list[Drawn]:
+        drawn, self._drawn = self._drawn, []
+        return drawn
+
+    # Lines
+
+    def _take_lines(self, lines: list[str]) -> None:
+        code: list[str] = []
+        for line in map(clean, lines):
+            if self._fence and not self._is_mid_line and not self._closes_fence(line):
+                code.append(_unindented(line, self._fence_indent))
+                continue
+            self._put_code(code)
+            code = []
+            self._take(line)
+        self._put_code(code)
+
+    def _take(self, line: str) -> None:
+        if self._is_mid_line:
+            self._end_long_line(line)
+        elif self._plain:
+            self._take_plain(line)
+        elif self._fence:
+            self._fence, self._code, self._blank = "", None, True
+        elif not line.strip():
+            self._settle()
+            self._blank = True
+        elif not self._joins_table(line):
+            self._take_block(line)
+
+    def _take_block(self, line: str) -> None:
+        if self._blank and not line[0].isspace():
+            self._in_list = False
+        if opened := _FENCE.match(line):
+            self._settle()
+            self._open_fence(opened)
+        elif heading := _HEADING.match(line):
+            self._settle()
+            self._blank = True
+            self._put(_heading(heading), "\n")
+            self._blank = True
+        elif _RULE.match(line):
+            self._settle()
+            self._put(Text.assemble(("─" * 24, _DIM)), "\n")
+        elif item := _ITEM.match(line):
+            self._settle()
+            self._take_item(item, line)
+        elif self._is_indented_code(line):
+            self._put(Text.assemble((line, PLAIN_CODE)), "\n")
+        elif "|" in line and not self._held:
+            self._header = line
+        else:
+            self._take_text(line)
+
+    def _take_plain(self, line: str) -> None:
+        if line.strip() or self._fence:
+            self._put(Text(line), "\n")
+        else:
+            self._blank = True
+        if opened := _FENCE.match(line):
+            self._fence = "" if self._fence and self._closes_fence(line) else self._fence or opened[1]
+
+    # Blocks
+
+    def _take_item(self, item: re.Match[str], line: str) -> None:
+        rest = line[item.end() :]
+        mark = item[2] if item[2][0].isdigit() else "•"
+        self._in_list = True
+        self._prefix = Text.assemble(item[1], (mark, _MARK), " " * max(len(item[3].expandtabs(4)), 1))
+        if opened := _FENCE.match(rest):
+            self._put(self._take_prefix(), "\n")
+            self._open_fence(opened, item.end())
+        else:
+            self._hold(_TASK.sub(lambda box: "☐" if box[1] == " " else "☑", rest))
+
+    def _take_text(self, line: str) -> None:
+        if self._held:
+            self._hold(line)
+            return
+        if quote := _QUOTE.match(line):
+            self._prefix = Text.assemble((quote[1], _DIM))
+            self._hold(line[quote.end() :])
+            return
+        indent = len(line) - len(line.lstrip())
+        self._in_list = self._in_list and (indent > 0 or not self._blank)
+        self._prefix = Text(line[:indent] if self._in_list else "")
+        self._hold(line[indent:])
+
+    def _hold(self, line: str) -> None:
+        self._held.append(line.rstrip())
+        if len(self._held) >= MOST_HELD or not is_unfinished("\n".join(self._held)):
+            self._settle_text()
+
+    def _settle(self) -> None:
+        """Nothing that waits can be changed any more."""
+        if self._table is not None:
+            self._put_table(self._table.draw())
+            self._table = None
+            self._blank = True
+        if self._header:
+            header, self._header = self._header, ""
+            self._take_text(header)
+        self._settle_text()
+
+    def _settle_text(self) -> None:
+        if self._held:
+            text = inline("\n".join(self._held))
+            self._held = []
+            prefix = self._take_prefix()
+            if prefix.plain.startswith(">"):
+                text.stylize(_QUOTED)
+            self._put(prefix.append_text(text), "\n")
+
+    def _take_prefix(self) -> Text:
+        prefix, self._prefix = self._prefix, Text()
+        return prefix
+
+    def _is_indented_code(self, line: str) -> bool:
+        return line.startswith(("    ", "\t")) and not self._in_list and not self._held and (self._blank or not self._begun)
+
+    # Fences
+
+    def _open_fence(self, opened: re.Match[str], indent: int = 0) -> None:
+        self._fence = opened[1]
+        self._fence_indent = indent + opened.start(1)
+        self._code = CodeBlock(opened[2])
+        self._blank = True
+
+    def _closes_fence(self, line: str) -> bool:
+        mark = line.strip()
+        return len(mark) >= len(self._fence) and not mark.strip(self._fence[0])
+
+    def _put_code(self, lines: list[str]) -> None:
+        if lines:
+            self._put(self._code.lines(lines) if self._code else Text("".join(f"{line}\n" for line in lines)))
+
+    # Tables
+
+    def _joins_table(self, line: str) -> bool:
+        """True when the line was taken as a row, or as what turns the line before it into a header."""
+        if self._table is not None and "|" in line:
+            self._put_table(self._table.add(line))
+            return True
+        if self._header and DELIMITERS.match(line) and _columns(line) == _columns(self._header):
+            self._table = GrowingTable(self._header, line)
+            self._header = ""
+            self._blank = self._begun
+            return True
+        if self._header or self._table is not None:
+            self._settle()
+        return False
+
+    def _put_table(self, table: Table | None) -> None:
+        if table is not None:
+            self._put(Text())
+            self._drawn.append(table)
+
+    # Long lines
+
+    def _print_ahead(self) -> None:
+        """A line that does not end is printed up to the last place before which nothing is open."""
+        if self._table is not None or self._partial.lstrip().startswith("|"):
+            return
+        if not self._is_mid_line:
+            self._settle()
+        raw = self._plain or bool(self._fence)
+        cut = _last_gap(self._partial)
+        if not raw and len(self._partial) < LONGEST_WAIT and is_unfinished(self._partial[:cut]):
+            return
+        piece, self._partial = self._partial[:cut], self._partial[cut:]
+        if piece:
+            self._put_piece(clean(piece), raw=raw)
+
+    def _put_piece(self, piece: str, *, raw: bool) -> None:
+        prefix = Text()
+        if not self._is_mid_line and not raw and (item := _ITEM.match(piece)):
+            self._in_list = True
+            prefix, piece = Text.assemble(item[1], (item[2] if item[2][0].isdigit() else "•", _MARK), " "), piece[item.end() :]
+        self._put(prefix.append_text(Text(piece) if raw else inline(piece)))
+        self._is_mid_line = True
+
+    def _end_long_line(self, line: str) -> None:
+        self._put(Text(line) if self._plain or self._fence else inline(line), "\n")
+        self._is_mid_line = False
+
+    def _put(self, text: Text, end: str = "") -> None:
+        if self._blank and self._begun and not self._is_mid_line:
+            text = Text("\n").append_text(text)
+        if not self._is_mid_line:
+            self._blank = False
+        self._begun = True
+        self._drawn.append(text.append(end) if end else text)
 
 
-def render(text: str) -> RenderableType:
-    return Markdown(clean(text).strip("\n"), code_theme="ansi_dark", hyperlinks=False)
+def _heading(found: re.Match[str]) -> Text:
+    text = inline(found[2] or "")
+    text.stylize(_HEADINGS[min(len(found[1]), len(_HEADINGS)) - 1])
+    return text
+
+
+def _unindented(line: str, columns: int) -> str:
+    """Code in a list stands under its item; copied, it must stand at the margin."""
+    margin = len(line) - len(line.lstrip(" "))
+    return line[min(margin, columns) :]
+
+
+def _last_gap(line: str) -> int:
+    """Where to cut a long line: after a blank, else (some scripts have none) before the last characters."""
+    if (gap := line.rfind(" ", len(line) - LONG_LINE, len(line) - 1)) >= 0:
+        return gap + 1
+    return len(line[:-1].rstrip("*_`~[]()!<&\\"))
+
+
+def _columns(line: str) -> int:
+    return len(re.findall(r"(?<!\\)\|", line.strip().strip("|"))) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Any, assert_never
 
 from rich.text import Text
 
@@ -12,63 +12,123 @@ from wolo.tools.tool import Diff, Listing, Output, View
 
 MAX_DIFF_LINES = 40
 MAX_OUTPUT_LINES = 8
+MAX_LINE_CHARS = 500
 MAX_ARGUMENT_CHARS = 160
 
 _SUBJECTS = ("path", "command", "pattern", "url", "query", "prompt")
+_BAD_ENDS = {
+    "denied_by_person": "refused",
+    "denied_by_rule": "not allowed",
+    "interrupted": "interrupted",
+    "never_started": "not started",
+    "cut_off": "cut off",
+}
+_SIGNS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def headline(part: ToolPart) -> Text:
-    """`● write calculator.py`, red when it failed."""
-    style = "red" if part.is_error else "green" if part.status == "completed" else "yellow"
-    return Text.assemble(("● ", style), (part.tool, "bold"), " ", clean_line(subject(part))[:MAX_ARGUMENT_CHARS])
+def headline(part: ToolPart, view: View | None = None) -> Text:
+    """`● write calculator.py +12`; the dot is red when it failed."""
+    good = part.status == "completed"
+    stopped = part.outcome in _BAD_ENDS
+    asked = clean_line(subject(part))
+    if len(asked) > MAX_ARGUMENT_CHARS:
+        asked = f"{asked[:MAX_ARGUMENT_CHARS]}…"
+    text = Text.assemble(("● ", "green" if good else "yellow" if stopped else "red"), (clean_line(part.tool), "bold"), " ", asked)
+    if part.outcome in _BAD_ENDS:
+        text.append(f" · {_BAD_ENDS[part.outcome]}", "yellow")
+    return text.append_text(_in_short(view))
 
 
 def subject(part: ToolPart) -> str:
+    """The argument that says most."""
     for name in _SUBJECTS:
         if isinstance(value := part.input.get(name), str):
             return value
     return ", ".join(f"{name}={value}" for name, value in part.input.items())
 
 
-def details(part: ToolPart, view: View | None) -> Text:
-    """What is worth seeing below the headline; empty when there is nothing."""
+def details(part: ToolPart, view: View | None, reason: str = "") -> Text:
+    """What is worth seeing below the headline, each line with its newline; empty when there is nothing.
+
+    `reason`: why the call was refused, when it was.
+    """
+    if reason:
+        return _lines(reason, 2, "yellow")
     if part.is_error and not isinstance(view, Output):
-        return _tail(part.output, MAX_OUTPUT_LINES, "red")
+        return _tail(part.output, "red")
     match view:
-        case None:
+        case None | Listing():
             return Text()
         case Diff():
-            return diff(view)
-        case Listing():
-            return Text(f"  {view.total} found", style="dim")
+            return _diff(view)
         case Output():
-            return _output(view)
+            return _tail(view.text, "dim")
         case _:
             assert_never(view)
 
 
-def diff(view: Diff) -> Text:
-    text = Text.assemble("  ", (f"+{view.added}", "green"), " ", (f"−{view.removed}", "red"))
-    lines = view.text.splitlines()
-    for line in lines[:MAX_DIFF_LINES]:
-        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-        text.append(f"\n  {clean(line)}", style)
-    if len(lines) > MAX_DIFF_LINES:
-        text.append(f"\n  … {len(lines) - MAX_DIFF_LINES} more lines", "dim")
-    return text
-
-
-def _output(view: Output) -> Text:
-    text = _tail(view.text, MAX_OUTPUT_LINES, "dim")
-    if view.exit_code:
-        text.append(f"\n  exit {view.exit_code}" if text else f"  exit {view.exit_code}", "red")
-    return text
-
-
-def _tail(output: str, limit: int, style: str) -> Text:
-    lines = clean(output).rstrip().splitlines()
+def preview(part: ToolPart) -> Text:
+    """What a call would write, for someone who is asked whether it may."""
     text = Text()
-    if len(lines) > limit:
-        text.append(f"  … {len(lines) - limit} lines above\n", "dim")
-    text.append("\n".join(f"  {line}" for line in lines[-limit:]), style)
+    for written in _writings(part.input):
+        for name, sign in (("old", "-"), ("new", "+"), ("content", "+")):
+            if isinstance(value := written.get(name), str) and value:
+                marked = "".join(f"{sign} {line}\n" for line in value.splitlines())
+                text.append_text(_lines(marked, MAX_DIFF_LINES, _SIGNS[sign]))
     return text
+
+
+def _writings(given: dict[str, Any]) -> list[dict[str, Any]]:
+    edits = given.get("edits")
+    return [given, *(edit for edit in edits if isinstance(edit, dict))] if isinstance(edits, list) else [given]
+
+
+def _in_short(view: View | None) -> Text:
+    match view:
+        case Diff():
+            counts = [(f" +{view.added}", "green")] * bool(view.added) + [(f" −{view.removed}", "red")] * bool(view.removed)
+            return Text.assemble(*counts)
+        case Listing():
+            return Text.assemble((f" · {view.total} found", "dim"))
+        case Output():
+            failed = f" · exit {view.exit_code}" if view.exit_code else ""
+            return Text.assemble((failed, "red"), (f" · {view.seconds:.1f} s", "dim"))
+        case None:
+            return Text()
+        case _:
+            assert_never(view)
+
+
+def _diff(view: Diff) -> Text:
+    text = Text()
+    lines = [line for line in clean(view.text).split("\n") if not (view.created and line.startswith("@"))]
+    for line in lines[:MAX_DIFF_LINES]:
+        text.append(f"  {_short(line)}\n", _SIGNS.get(line[:1], "dim"))
+    return text.append_text(_rest(len(lines) - MAX_DIFF_LINES))
+
+
+def _lines(shown: str, limit: int, style: str) -> Text:
+    """The first lines."""
+    lines = clean(shown).rstrip("\n").split("\n")
+    text = Text.assemble(("".join(f"  {_short(line)}\n" for line in lines[:limit]), style))
+    return text.append_text(_rest(len(lines) - limit))
+
+
+def _tail(output: str, style: str) -> Text:
+    """The last lines: that is where commands say how it went."""
+    shown = clean(output).strip("\n")
+    if not shown.strip():
+        return Text()
+    lines = shown.split("\n")
+    text = Text()
+    if len(lines) > MAX_OUTPUT_LINES:
+        text.append(f"  … {len(lines) - MAX_OUTPUT_LINES} lines above\n", "dim")
+    return text.append("".join(f"  {_short(line)}\n" for line in lines[-MAX_OUTPUT_LINES:]), style)
+
+
+def _rest(number: int) -> Text:
+    return Text.assemble((f"  … {number} more {'line' if number == 1 else 'lines'}\n", "dim")) if number > 0 else Text()
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…"

@@ -1,0 +1,26 @@
+"""/cost: the tokens and the money of this session so far."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from wolo.agent.budget import NOTHING, add
+from wolo.commands.command import Desk, Outcome, Shown
+from wolo.messages.message import Usage
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    used = [message.usage for message in desk.conversation.history if message.usage is not None]
+    if not used:
+        return Shown("Nothing was asked in this session yet.")
+    answers = "1 answer" if len(used) == 1 else f"{len(used)} answers"
+    return Shown(f"{in_words(reduce(add, used, NOTHING))} · {answers} in this session")
+
+
+def in_words(usage: Usage) -> str:
+    """`1,234 in (900 cached) · 56 out · $0.0012`; a guess carries a ~."""
+    about = "~" if usage.estimated else ""
+    into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
+    cost = "price unknown" if usage.cost is None else f"${usage.cost.total:.4f}" if usage.cost.total else "free"
+    return f"{about}{into:,} in{cached} · {about}{usage.output_tokens:,} out · {cost}"

@@ -1,0 +1,66 @@
+"""One line from the person, as the answer to something wolo asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from wolo.frontends.terminal.keyboard import Keyboard
+from wolo.frontends.terminal.screen import Screen
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.output import Output
+
+SETTLE_S = 0.4
+"""Keys that arrive sooner were meant for something else: the question could not have been read."""
+
+
+class Dismissed(Exception):
+    """Ctrl-C instead of an answer. (A KeyboardInterrupt would go through the whole event loop.)"""
+
+
+async def ask_line(question: str, screen: Screen, keyboard: Keyboard) -> str:
+    """What was typed before the question, or right after it, is no answer.
+
+    Raises Dismissed for Ctrl-C, EOFError for Ctrl-D and for a terminal that is gone.
+    """
+    screen.ask_space()
+    keyboard.hush()
+    try:
+        await asyncio.sleep(SETTLE_S)
+        return await _read(question, keyboard)
+    finally:
+        screen.fresh()
+
+
+async def _read(question: str, keyboard: Keyboard) -> str:
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  # 100 ms, only when something is asked
+    from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415  # the same
+
+    from wolo.frontends.terminal.keys import line_keys  # noqa: PLC0415  # the same
+
+    session: PromptSession[str] = PromptSession(
+        question, key_bindings=line_keys(_interrupt, new_lines=False), output=make_output()
+    )
+    clear_typeahead(session.app.input)
+    keyboard.forget_typed()
+    return await session.prompt_async(handle_sigint=False, set_exception_handler=False)
+
+
+def _interrupt(event: KeyPressEvent) -> None:
+    event.app.exit(exception=Dismissed(), style="class:aborting")
+
+
+def make_output() -> Output | None:
+    """Never asks the terminal where its cursor is: the reply could end up in what the person types. None on dumb terminals."""
+    from prompt_toolkit.output.vt100 import Vt100_Output  # noqa: PLC0415  # as above
+
+    term = os.environ.get("TERM", "dumb")
+    if term in ("dumb", "unknown"):
+        return None
+    output = Vt100_Output.from_pty(sys.stdout, term=term)
+    output.enable_cpr = False
+    return output

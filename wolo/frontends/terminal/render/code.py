@@ -1,0 +1,53 @@
+"""Lines of a code block in colour, without frame or margin: what is copied is the code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.syntax import Syntax
+
+_REMEMBERED_LINES = 150
+"""How many earlier lines are read again to know whether a new one stands inside a string or comment."""
+_THEME = "ansi_dark"
+_UNCOLOURED = frozenset({"", "text", "txt", "plain", "plaintext", "output"})
+PLAIN_CODE = Style(color="cyan")
+
+
+class CodeBlock:
+    def __init__(self, language: str) -> None:
+        self._syntax = _find_syntax(language.strip().partition(" ")[0].strip("{}.").lower())
+        self._seen: list[str] = []
+
+    def lines(self, new: list[str]) -> Text:
+        """The new lines, each with its newline."""
+        if self._syntax is None:
+            return Text.assemble(("".join(f"{line}\n" for line in new), PLAIN_CODE))
+        if len(self._seen) > _REMEMBERED_LINES:
+            self._seen = []
+        self._seen += new
+        return _colour("\n".join(self._seen), self._syntax, skip=len(self._seen) - len(new))
+
+
+def _colour(code: str, syntax: Syntax, *, skip: int) -> Text:
+    """All but the first lines, token by token: Rich's own way would turn tabs into blanks."""
+    theme = syntax.get_theme(_THEME)
+    text = Text()
+    line = 0
+    assert syntax.lexer is not None  # _find_syntax has seen to it
+    for kind, value in syntax.lexer.get_tokens(code):
+        for piece in value.splitlines(keepends=True):
+            if line >= skip:
+                text.append(piece, None if piece.isspace() else theme.get_style_for_token(kind))
+            line += piece.endswith("\n")
+    return text
+
+
+def _find_syntax(name: str) -> Syntax | None:
+    from rich.syntax import Syntax  # noqa: PLC0415  # brings Pygments, for the first block of code
+
+    syntax = None if name in _UNCOLOURED else Syntax("", name, tab_size=0)
+    return syntax if syntax and syntax.lexer else None

@@ -1,0 +1,79 @@
+"""Ctrl-C and its kin: the first one stops what is under way, a second one ends wolo at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Self
+
+EXIT_STATUS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
+AGAIN_WITHIN_S = 2.0
+"""A second Ctrl-C within this time leaves."""
+
+
+class Signals:
+    """Hears the signals from `with` to the end of it. Whoever is busy says with `during` how it is stopped."""
+
+    def __init__(self, *, hung_up: Callable[[], None], resumed: Callable[[], None], last_act: Callable[[], None]) -> None:
+        """`hung_up`: the terminal is gone. `resumed`: after Ctrl-Z and fg. `last_act`: before the process ends on the spot."""
+        self.exit_status = 0
+        """What the first signal calls for; 0 while there was none, or once it is forgiven."""
+        self._hung_up = hung_up
+        self._resumed = resumed
+        self._last_act = last_act
+        self._stop: Callable[[], None] = lambda: None
+        self._forgiven_at = float("-inf")
+
+    def __enter__(self) -> Self:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # a running loop runs a task
+        self._stop = lambda: _cancel(task)
+        for number in EXIT_STATUS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                loop.add_signal_handler(number, self.hear, number)
+        loop.add_signal_handler(signal.SIGCONT, self._resumed)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (*EXIT_STATUS, signal.SIGCONT):
+            loop.remove_signal_handler(number)
+
+    @contextmanager
+    def during(self, stop: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, a first signal calls `stop`."""
+        before, self._stop = self._stop, stop
+        try:
+            yield
+        finally:
+            self._stop = before
+
+    def hear(self, number: signal.Signals = signal.SIGINT) -> None:
+        if number == signal.SIGHUP:
+            self._hung_up()
+        if self.exit_status:
+            self._last_act()
+            os._exit(self.exit_status)
+        self.exit_status = EXIT_STATUS[number]
+        self._stop()
+
+    def forgive(self) -> bool:
+        """True after a Ctrl-C that only meant the turn: it counts no more, unless another one follows soon."""
+        if self.exit_status not in (0, EXIT_STATUS[signal.SIGINT]):
+            return False
+        if self.exit_status:
+            self._forgiven_at = time.monotonic()
+        self.exit_status = 0
+        return True
+
+    @property
+    def just_forgiven(self) -> bool:
+        return time.monotonic() - self._forgiven_at < AGAIN_WITHIN_S
+
+
+def _cancel(task: asyncio.Task[object]) -> None:
+    task.cancel()

@@ -1,0 +1,44 @@
+"""The person's terminal: what is drawn, what is typed, and the signals that come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from wolo.frontends.terminal.keyboard import Keyboard
+from wolo.frontends.terminal.screen import Screen
+from wolo.frontends.terminal.signals import Signals
+from wolo.frontends.terminal.stdout import Stdout
+
+
+@dataclass(slots=True)
+class Terminal:
+    screen: Screen
+    keyboard: Keyboard
+    signals: Signals
+    kill: Callable[[], None] = lambda: None
+    """Ends the processes of the conversation that is open now."""
+
+
+@contextmanager
+def hold_terminal() -> Iterator[Terminal]:
+    """However the block ends, the terminal is left as it was found."""
+    stdout, keyboard = Stdout(), Keyboard()
+    screen = Screen(stdout)
+
+    def leave() -> None:
+        screen.status.stop()
+        keyboard.release()
+
+    def last_act() -> None:
+        terminal.kill()
+        leave()
+
+    signals = Signals(hung_up=stdout.let_go, resumed=keyboard.resume, last_act=last_act)
+    terminal = Terminal(screen, keyboard, signals)
+    try:
+        with signals:
+            yield terminal
+    finally:
+        leave()

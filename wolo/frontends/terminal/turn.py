@@ -1,0 +1,72 @@
+"""One turn in the terminal: its events on the screen, its questions answered, its signals heard."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, TurnEnded
+from wolo.conversation.conversation import Conversation
+from wolo.frontends.terminal.approval import ask
+from wolo.frontends.terminal.question import Dismissed
+from wolo.frontends.terminal.terminal import Terminal
+from wolo.messages.message import Message
+
+
+async def run_turn(conversation: Conversation, message: Message, terminal: Terminal) -> TurnEnded:
+    """`exit_code` of what is returned is the whole truth: signals and calls that nobody could allow are in it."""
+    turn = _Turn(conversation, terminal)
+    terminal.kill = conversation.kill
+    terminal.keyboard.hush()
+    try:
+        with terminal.signals.during(turn.stop):
+            return await turn.play(message)
+    finally:
+        terminal.screen.status.stop()
+        terminal.keyboard.release()
+
+
+class _Turn:
+    def __init__(self, conversation: Conversation, terminal: Terminal) -> None:
+        self._conversation = conversation
+        self._terminal = terminal
+        self._question: asyncio.Task[ApprovalGiven] | None = None
+
+    def stop(self) -> None:
+        self._conversation.interrupt()
+        if self._question is not None:
+            self._question.cancel()
+
+    async def play(self, message: Message) -> TurnEnded:
+        ended: TurnEnded | None = None
+        is_denied = False
+        async for event in self._conversation.prompt(message):
+            self._terminal.screen.show(event)
+            if isinstance(event, ApprovalAsked):
+                await self._answer(event)
+            elif isinstance(event, CallDenied):
+                is_denied = is_denied or event.part.outcome == "denied_by_rule"
+            elif isinstance(event, TurnEnded):
+                ended = event
+        assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
+        exit_code = self._terminal.signals.exit_status or ended.exit_code or (4 if is_denied else 0)
+        return replace(ended, exit_code=exit_code)
+
+    async def _answer(self, asked: ApprovalAsked) -> None:
+        if self._terminal.signals.exit_status:
+            return  # the turn is ending, the question with it
+        self._question = asyncio.ensure_future(ask(asked, self._terminal.screen, self._terminal.keyboard))
+        try:
+            given = await self._question
+        except Dismissed:
+            self._question = None
+            self._terminal.signals.hear()
+        except asyncio.CancelledError:
+            if not self._terminal.signals.exit_status:
+                raise
+        else:
+            self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason)
+        finally:
+            self._question = None
+            self._terminal.keyboard.hush()
