@@ -190,6 +190,7 @@ def test_a_mistake_elsewhere_names_the_place(places: Places) -> None:
     assert complaint(places, flags={"thinking": "lots"}).startswith("--thinking: thinking cannot be")
     assert complaint(places, environ={"WOLO_MODE": "lots"}).startswith("WOLO_MODE: mode cannot be")
     assert complaint(places, flags={"allow": ["ls"]}).startswith('The allow rule "ls" (--allow) cannot be used')
+    assert complaint(places, flags={"deny": [""]}).startswith('The deny rule "" (--deny) cannot be used')
     assert "plan, ask, edit" in complaint(places, flags={"mode": "edti"})
 
 

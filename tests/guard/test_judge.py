@@ -181,6 +181,13 @@ deny  | find . -exec shutdown {} +
 deny  | bash -c 'shutdown now'
 deny  | bash -c "sudo shut'down' now"
 deny  | eval "shut""down now"
+deny  | python3 -c 'run(["shutdown", "now"])'
+deny  | perl -e 'system("shutdown","now")'
+deny  | env bin/shut[d]own now
+deny  | env bin/shut?own now
+deny  | nice ./b*/shutd* now
+deny  | env ./*/*/../bin/sh*n now
+ask   | find s*
 deny  | ls; shutdown now
 deny  | ls && shutdown
 deny  | echo $(shutdown now)
@@ -223,6 +230,8 @@ def test_a_command_gets_the_verdict_the_rules_say(expected: str, command: str, r
     (root / ".env").write_text("TOKEN=x")
     (root / "link-to-env").symlink_to(".env")
     (root / "out").symlink_to("..")
+    (root / "bin").mkdir()
+    (root / "bin" / "shutdown").touch()
     verdict = judge(root, *RULES).judge("shell", [run(command)])
     assert verdict.decision == expected, verdict.reason
 
@@ -365,6 +374,23 @@ def test_a_git_directory_is_protected_by_any_name(root: Path, isolated: Path) ->
     assert decision(guarded, write("other/config")) == "allow"
 
 
+@pytest.mark.parametrize("last", ["HEAD", "objects/pack/x", "commondir"])
+def test_a_git_directory_cannot_be_put_together_piece_by_piece(root: Path, last: str) -> None:
+    """Git obeys the settings in any folder that looks like a repository: whichever piece comes last asks."""
+    pieces = {"HEAD": "ref: refs/heads/main", "objects/pack/x": ""}
+    folder = root / "innocent"
+    for piece, content in pieces.items():
+        if piece != last:
+            (folder / piece).parent.mkdir(parents=True, exist_ok=True)
+            (folder / piece).write_text(content)
+    if last == "commondir":
+        (folder / "objects" / "pack" / "x").unlink()
+        (folder / "objects" / "pack").rmdir()
+        (folder / "objects").rmdir()
+    assert decision(judge(root, mode="yolo"), write(folder / last)) == "ask"
+    assert decision(judge(root, mode="yolo"), write("elsewhere/HEAD")) == "allow"
+
+
 def test_a_protected_name_that_is_a_link_is_protected_too(root: Path) -> None:
     (root / "settings").mkdir()
     (root / ".vscode").symlink_to("settings")
@@ -392,9 +418,25 @@ def test_what_was_spilled_for_the_model_is_free_to_read(root: Path, isolated: Pa
     assert decision(guarded, write(own / "outputs" / "long.txt")) == "deny"
 
 
+def test_what_other_sessions_spilled_cannot_be_listed(root: Path, isolated: Path) -> None:
+    """The name of a spilled output is known to the session that was told it; the folder would tell them all."""
+    own = isolated / "wolo" / "data"
+    spilled = own / "outputs" / "long.txt"
+    spilled.parent.mkdir(parents=True)
+    spilled.touch()
+    guarded = judge(root, "allow shell:*", mode="yolo", own=(own,), free=(spilled.parent,))
+    assert decision(guarded, read(spilled.parent)) == "ask"
+    assert decision(guarded, run(f"wc -l {spilled}")) == "allow"
+    assert decision(guarded, run(f"head {spilled} | wc -l")) == "allow"
+    for command in ("ls {}", "ls {}/", "cat {}/*", "cat {}/l*", "cat {}/l?ng.txt", "grep -r x {} | cat", "cat {}/{{a,b}} | cat"):
+        assert decision(guarded, run(command.format(spilled.parent))) == "deny", command
+
+
 SECRET = """
 .env .env.local .env.production sub/.env .envrc id_rsa id_ed25519 sub/id_ecdsa .netrc .npmrc .pypirc server.pem tls.key
 .ssh/config .aws/credentials .kube/config .config/gcloud/x.json .git-credentials .docker/config.json .ENV service-account.json
+prod.env .env.example.local terraform.tfstate service_account-prod.json client_secret_1.json app-credentials.toml
+secrets.prod.yaml application_default_credentials.json kubeconfig .dockercfg
 """
 
 
@@ -408,7 +450,11 @@ def test_reading_a_secret_asks_in_every_mode_unless_a_rule_names_it(root: Path, 
 
 
 @pytest.mark.parametrize(
-    "given", [".env.example", "id_rsa.pub", "environment.py", "monkey.py", "keys.py", "env", "src/envs/a.py"]
+    "given",
+    [
+        *(".env.example", "example.env", "id_rsa.pub", "environment.py", "monkey.py", "keys.py", "env", "src/envs/a.py"),
+        *("credentials.py", "test_secrets.py", "secretary.json", "package.json", "vite-env.d.ts", "docs/credentials.md"),
+    ],
 )
 def test_ordinary_files_are_no_secrets(root: Path, given: str) -> None:
     assert decision(judge(root), read(given)) == "allow"

@@ -62,6 +62,10 @@ task:a/b                  | wrong form
 read:~root/x              | is not expanded
 read:$HOME/x              | is not expanded
 read:*/../x               | after a wildcard
+read:key[0-9]             | is no wildcard here
+read:[!a]*                | is no wildcard here
+read:**/*.{pem,key}       | is no wildcard here
+write:!src/**             | does not turn
 """
 
 

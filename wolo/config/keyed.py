@@ -50,9 +50,9 @@ class Place(NamedTuple):
 
     def at_words(self, words: str) -> str:
         """Where exactly these words stand."""
-        before, found, _ = self.text.partition(words)
-        line = before.count("\n") + 1
-        return f"{self.name}, line {line}" if found else self.name
+        at = self.text.find(words) if words else -1
+        line = self.text.count("\n", 0, at) + 1
+        return f"{self.name}, line {line}" if at >= 0 else self.name
 
 
 def leaves(data: Mapping[str, Any], place: Place) -> Iterator[Leaf]:

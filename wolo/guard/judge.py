@@ -18,7 +18,7 @@ from wolo.guard import protected
 from wolo.guard.grants import Grants, fingerprint
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.modes import Mode
-from wolo.guard.naming import TooManyFiles, named_paths, spelled
+from wolo.guard.naming import TooManyFiles, files_of, named_paths, spelled
 from wolo.guard.patterns import Ground, read_host
 from wolo.guard.rulebook import Paths, Rulebook, Subject, Target
 from wolo.guard.rules import Decision, Rule, RuleTool, Verdict, parse_rule
@@ -54,6 +54,7 @@ class Judge:
         self._own = [os.path.realpath(path) for path in own_places]
         self._own_spelled = spelled(own_places, self._home)
         self._free_reads = [os.path.realpath(path) for path in free_reads]
+        self._free_spelled = files_of(self._free_reads)
         self._ground = Ground(self._roots[0], os.path.realpath(self._home), fold_case=sys.platform == "darwin")
         self._book = Rulebook(rules, self._ground)
         self._granted = Rulebook((), self._ground)
@@ -122,7 +123,7 @@ class Judge:
 
     def _judge_read(self, intent: ReadIntent, extra: Rulebook | None) -> Verdict:
         paths = self._paths(intent)
-        is_free = self._is_below(paths.real, self._free_reads)
+        is_free = self._is_free(paths.real)
         default = "allow" if is_free or self._is_inside(intent) else self.mode.read_outside
         verdict = self._weigh("read", paths, default, self._about("Reading", intent), extra)
         if verdict.decision != "allow" or _names_secret(verdict):
@@ -219,12 +220,14 @@ class Judge:
         return ""
 
     def _names_own(self, command: Command, named: Sequence[str]) -> bool:
-        text = command.text
-        for free in self._free_reads:
-            text = text.replace(free, "")
+        text = self._free_spelled.sub("", command.text) if self._free_spelled else command.text
         if self._own_spelled and self._own_spelled.search(text):
             return True
-        return any(self._is_below(path, self._own) and not self._is_below(path, self._free_reads) for path in named)
+        return any(self._is_below(path, self._own) and not self._is_free(path) for path in named)
+
+    def _is_free(self, path: str) -> bool:
+        """A file that was spilled for the model, who was told its name; not the folder, which lists what others were told."""
+        return path not in self._free_reads and self._is_below(path, self._free_reads)
 
     def _is_inside(self, intent: ReadIntent | WriteIntent) -> bool:
         return intent.inside and self._is_below(str(intent.path), self._roots)

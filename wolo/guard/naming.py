@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from glob import iglob
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def named_paths(command: Command) -> list[str]:
             if piece and ("/" in piece or piece[0] == "." or os.path.lexists(path)):
                 named.append(os.path.realpath(path))
         if word.has_glob:
-            named += map(os.path.realpath, _expand(word, cwd))
+            named += map(os.path.realpath, expand(word, cwd))
     return named
 
 
@@ -45,13 +45,19 @@ def spelled(places: Iterable[Path], home: str) -> re.Pattern[str] | None:
     return re.compile(rf"(?:{'|'.join(texts)})(?![\w.-])") if texts else None
 
 
+def files_of(folders: Sequence[str]) -> re.Pattern[str] | None:
+    """Finds files right inside these folders, each named in full."""
+    return re.compile(rf"(?:{'|'.join(map(re.escape, folders))})/[\w-][\w.-]*(?![\w./*?\[{{$-])") if folders else None
+
+
 def _pieces(text: str) -> list[str]:
     """`-f.env` names `.env`, `--file=.env` and `HEAD:.env` too."""
     pieces = [text] if _AROUND.search(text) is None else [text, *_AROUND.split(text)]
     return [piece[2:] if piece[0] == "-" else piece for piece in pieces if piece and piece[:2] != "--"]
 
 
-def _expand(word: Word, cwd: str) -> list[str]:
+def expand(word: Word, cwd: str) -> list[str]:
+    """The files a word with wildcards stands for, in full. Raises TooManyFiles."""
     wild_parts = sum(any(each in part for each in "*?[") for part in word.text.split("/"))
     if wild_parts > MAX_WILD_PARTS or _BRACKET_CLASS.search(word.text):
         raise TooManyFiles

@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from wolo.guard.naming import TooManyFiles, expand
 from wolo.guard.shell import Command, Word, name_of, split_words
 
 
@@ -88,10 +90,21 @@ class ShellPattern:
         """Wider than `allows`: behind any wrapper, by any path, inside quoted code; without a last `*` as with one."""
         if command.words is None:
             return not self._program or self._is_named_in(command.text)
-        texts = [word.text for word in command.words]
+        texts = [text for word in command.words for text in self._handed_on(word, command)]
         if self._is_among(texts):
             return True
         return any(self._is_among(_PIECES.findall(_unquoted(text))) for text in texts if not _BARE.fullmatch(text))
+
+    def _handed_on(self, word: Word, command: Command) -> list[str]:
+        """What bash makes of a word: `env /bin/r[m] x` runs rm."""
+        if not word.has_glob:
+            return [word.text]
+        try:
+            return expand(word, str(command.cwd)) or [word.text]
+        except TooManyFiles:
+            name = name_of(word.text)
+            # `*` alone picks no program: whatever comes first would run.
+            return [self._program if name.strip("*?") and fnmatchcase(self._program, name) else word.text]
 
     def _is_among(self, texts: Sequence[str]) -> bool:
         return any(self._is_head(text) and self._begins(texts[index:]) for index, text in enumerate(texts))
@@ -120,7 +133,7 @@ class ShellPattern:
 
 
 _BARE = re.compile(r"[\w./:=@%+,-]*")
-_PIECES = re.compile(r"""[^\s;|&()<>'"`{}$\\]+""")
+_PIECES = re.compile(r"""[^\s;|&()<>\[\],'"`{}$\\]+""")
 
 
 def _unquoted(text: str) -> str:

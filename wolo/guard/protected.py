@@ -8,12 +8,21 @@ import re
 _RUNS_CODE = """
 .git .wolo .agents .claude .cursor .vscode .idea .zed .fleet .devcontainer .husky .envrc .mcp.json
 .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
-.kshrc .mkshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .gitconfig .ssh .vimrc .exrc .gdbinit
+.kshrc .mkshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .gitconfig .hg .ssh
+.vim .vimrc .gvimrc .nvimrc .exrc .emacs .emacs.d .gdbinit .lldbinit .pdbrc .irbrc .pryrc .psqlrc .sqliterc .rprofile
+.tmux.conf .screenrc
 """
 RUNS_CODE = frozenset(_RUNS_CODE.split())
 """What a shell, an editor, git or an agent reads and obeys. A write to one, or below one, asks in every mode."""
 
-RUNS_CODE_BELOW = ("/.config/fish/", "/.config/git/", "/.config/autostart/", "/.config/systemd/", "/library/launchagents/")
+RUNS_CODE_BELOW = (
+    "/.config/fish/",
+    "/.config/git/",
+    "/.config/nvim/",
+    "/.config/autostart/",
+    "/.config/systemd/",
+    "/library/launchagents/",
+)
 
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud", ".password-store"})
 SECRET_BELOW = (
@@ -26,13 +35,21 @@ SECRET_BELOW = (
     "/library/keychains/",
 )
 _SECRET_NAMES = """
-.netrc _netrc .npmrc .yarnrc.yml .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .terraformrc .boto .s3cfg
-credentials.json credentials service-account.json secrets.json secrets.yml secrets.yaml secrets.toml master.key
+.netrc _netrc .npmrc .yarnrc.yml .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .vault_pass .terraformrc
+.boto .s3cfg .dockercfg kubeconfig credentials
 """
 SECRET_NAMES = frozenset(_SECRET_NAMES.split())
-SECRET_ENDINGS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk")
+SECRET_ENDINGS = (
+    *(".pem", ".key", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".ovpn"),
+    *(".env", ".tfstate", ".tfstate.backup"),
+)
+_TELLING_NAME = re.compile(
+    r"(?:.*[-_.])?(?:credentials?|secrets?|service[-_]?accounts?|client[-_]secrets?|adminsdk)(?:[-_.].*)?"
+    r"\.(?:json|ya?ml|toml|ini|csv|properties)"
+)
+"""Data that says by its name what it holds; a program about credentials is none."""
 _PRIVATE_KEY = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\..*)?")
-_EXAMPLE = (".example", ".sample", ".template", ".dist")
+_EXAMPLE = re.compile(r"\.env.*\.(?:example|sample|template|dist)|(?:example|sample|template|dist)\.env")
 _PROCESS_MEMORY = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem|auxv)")
 _IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 """Some file systems leave these out when they compare names: `.g<200c>it` is `.git` there."""
@@ -57,9 +74,9 @@ def is_secret(path: str) -> bool:
     folded = fold(path)
     parts = folded.split("/")
     name = parts[-1]
-    if name.startswith(".env") and not name.endswith(_EXAMPLE):
-        return True
-    if name in SECRET_NAMES or name.endswith(SECRET_ENDINGS):
+    if name.startswith(".env") or name.endswith(SECRET_ENDINGS):
+        return _EXAMPLE.fullmatch(name) is None
+    if name in SECRET_NAMES or _TELLING_NAME.fullmatch(name):
         return True
     if name.startswith("id_") and _PRIVATE_KEY.fullmatch(name) and not name.endswith(".pub"):
         return True
@@ -69,14 +86,17 @@ def is_secret(path: str) -> bool:
 
 
 def _is_in_git_folder(path: str) -> bool:
-    """A git directory by any name: bare, or what the `gitdir:` line of a `.git` file points at."""
-    folder = path.rpartition("/")[0]
+    """A git directory by any name: bare, or what the `gitdir:` line of a `.git` file points at.
+
+    One that `path` itself would complete counts: its settings may have been written first.
+    """
+    folder, _, name = path.rpartition("/")
     while folder:
-        if _exists(f"{folder}/HEAD") and (_exists(f"{folder}/objects") or _exists(f"{folder}/commondir")):
+        if _holds(folder, "HEAD", name) and (_holds(folder, "objects", name) or _holds(folder, "commondir", name)):
             return True
-        folder = folder.rpartition("/")[0]
+        folder, _, name = folder.rpartition("/")
     return False
 
 
-def _exists(path: str) -> bool:
-    return os.access(path, os.F_OK)
+def _holds(folder: str, name: str, coming: str) -> bool:
+    return fold(coming) == name.lower() or os.access(f"{folder}/{name}", os.F_OK)

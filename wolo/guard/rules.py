@@ -24,6 +24,8 @@ _MEANT = {
     "web": "fetch",
 }
 """Names people try, and the tool of the rule that covers them."""
+_OTHER_WILDCARD = re.compile(r"\[(?:[!^][^\]]*|[^\]]*\w-\w[^\]]*)\]|\{[^{}]*,[^{}]*\}")
+"""Taken for a name it would match nothing; `[id]` and `[...slug]` are names that people use."""
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
 _HOST = re.compile(rf"(?:\*|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::\d{{1,5}})?")
 _TARGETS = {"mcp": re.compile(r"[\w.*-]+(?:/[\w.*-]+)?"), "task": re.compile(r"[\w.*-]+")}
@@ -102,6 +104,10 @@ def _complaint(tool: RuleTool, pattern: str) -> tuple[str, str] | None:
 
 def _path_complaint(pattern: str) -> tuple[str, str] | None:
     parts = pattern.split("/")
+    if pattern.startswith("!"):
+        return "`!` does not turn a pattern round", "Write what is meant, under `allow` or `deny`."
+    if other := _OTHER_WILDCARD.search(pattern):
+        return f"`{other[0]}` is no wildcard here", "The wildcards are `*`, `?` and `**`; otherwise write one rule for each name."
     if pattern.startswith("~") and parts[0] != "~":
         return f"`{parts[0]}` is not expanded", "Write the directory in full."
     if "$" in parts[0]:
