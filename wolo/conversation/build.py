@@ -72,7 +72,12 @@ class Site(Struct, frozen=True, kw_only=True):
 
 async def open_conversation(opening: Opening) -> Conversation:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
-    return _tie(_settle(opening))
+    site = _settle(opening)
+    try:
+        return _tie(site)
+    except BaseException:
+        site.kept.close()
+        raise
 
 
 def _settle(opening: Opening) -> Site:
@@ -233,7 +238,9 @@ def _make_asker(site: Site) -> Asker:
     if choice.provider.name == "local":
         from wolo.models.embedded import EmbeddedModel
 
-        return EmbeddedModel(choice, site.places, progress=site.opening.progress)
+        embedded = EmbeddedModel(choice, site.places, progress=site.opening.progress)
+        embedded.start()  # it loads while the project is read
+        return embedded
     return ModelStream(choice, make_format(choice), HttpTransport(), around)
 
 
