@@ -199,6 +199,18 @@ def test_reasoning_details_are_kept_complete_and_go_back_unchanged() -> None:
     assert sent["reasoning_details"] == [{**first, "text": "Let me", "signature": "sig"}, third]
 
 
+@pytest.mark.parametrize("junk", ["[1e999]", '{"a": 1e999}', "9" * 400])
+def test_what_could_not_be_sent_back_is_not_kept(junk: str) -> None:
+    """A number beyond all bounds passes through a stream, but no request can carry it: it would end the session."""
+    details = b'{"choices":[{"index":0,"delta":{"content":"Hi","reasoning_details":%b}}]}' % junk.encode()
+    call = b'{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"read","arguments":"{}"},'
+    extra = call + b'"extra_content":%b}]}}]}' % junk.encode()
+    for payload, end in ((details, STOPPED), (extra, CALLED)):
+        message = decode(payload, end)
+        assert not any(part.blobs for part in message.parts)
+        assert OpenAIChat(Dialect()).encode(request((message,)))
+
+
 def test_reasoning_details_alone_are_shown() -> None:
     message = decode(said(reasoning_details=[{"type": "reasoning.summary", "summary": "sum"}]), said(content="Hi"), STOPPED)
     assert message.reasoning_content == "sum"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from wolo.formats.chat_chunks import ABSENT, Fragment
 from wolo.formats.chat_messages import EXTRA_CONTENT
+from wolo.formats.loose_json import read_strictly
 from wolo.messages.deltas import CallDelta, Delta
 from wolo.messages.parts import Blob
 
@@ -85,7 +84,7 @@ class OpenCalls:
 
     def _find(self, index: int | None, wire_id: str, name: str, arguments: str, place: int | None) -> _Open:
         if index is None:
-            call = self._find_unnumbered(wire_id, name, arguments, place)
+            call = self._find_unnumbered(wire_id, name, place)
         else:
             call = self._find_numbered(index, wire_id, name, arguments)
             self._by_index[index] = call
@@ -110,7 +109,7 @@ class OpenCalls:
         )
         return self._begin() if another else known
 
-    def _find_unnumbered(self, wire_id: str, name: str, arguments: str, place: int | None) -> _Open:
+    def _find_unnumbered(self, wire_id: str, name: str, place: int | None) -> _Open:
         last = self._calls[-1] if self._calls else None
         if wire_id:
             known = self._with_id(wire_id)
@@ -138,20 +137,14 @@ class OpenCalls:
         call.name = name or call.name
         call.fragments.append(arguments)
         call.size += len(arguments)
-        blobs = () if extra in ABSENT else (Blob(EXTRA_CONTENT, extra.decode("utf-8", "replace")),)
+        is_there = extra not in ABSENT and read_strictly(extra) is not None
+        blobs = (Blob(EXTRA_CONTENT, extra.decode()),) if is_there else ()
         return CallDelta(call.slot, new_id, self._names.get(name, name), arguments, blobs=blobs)
 
 
 def is_object(text: str) -> bool:
-    return isinstance(_decoded(text), dict)
+    return isinstance(read_strictly(text), dict)
 
 
 def _same(some: str, other: str) -> bool:
-    return some == other or (is_object(some) and _decoded(some) == _decoded(other))
-
-
-def _decoded(text: str) -> object:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
+    return some == other or (is_object(some) and read_strictly(some) == read_strictly(other))

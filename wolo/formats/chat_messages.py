@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from wolo.formats.dialect import Dialect
+from wolo.formats.loose_json import read_strictly
 from wolo.formats.pairing import as_sent, result_text
 from wolo.formats.tool_names import to_wire
 from wolo.formats.wire_ids import wire_id
@@ -161,8 +162,8 @@ class Layout:
         for part in message.of(ThinkingPart):
             by_field.setdefault(part.field, []).append(part.text)
             for blob in part.blobs:
-                if blob.kind == REASONING_DETAILS and REASONING_DETAILS.partition(".")[2] not in self._withheld:
-                    item["reasoning_details"] = msgspec.json.decode(blob.data)
+                if blob.kind == REASONING_DETAILS and "reasoning_details" not in self._withheld:
+                    item |= {"reasoning_details": details} if (details := read_strictly(blob.data)) else {}
         for field, texts in by_field.items():
             text = clean("".join(texts))
             if field == CONTENT_LIST and text:
@@ -174,8 +175,8 @@ class Layout:
     def _call(self, call: ToolPart, wire: str, own: bool) -> dict[str, Any]:
         function = {"name": to_wire(call.tool, self._dialect.reserved_tool_names), "arguments": arguments_text(call)}
         item: dict[str, Any] = {"id": wire, "type": "function", "function": function}
-        if own and (extra := _blob(call.blobs, EXTRA_CONTENT)):
-            item["extra_content"] = msgspec.json.decode(extra)
+        if own and (extra := read_strictly(_blob(call.blobs, EXTRA_CONTENT))):
+            item["extra_content"] = extra
         return item
 
     def _result(self, call: ToolPart, wire: str) -> dict[str, Any]:
@@ -229,11 +230,8 @@ def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple
 
 def arguments_text(call: ToolPart) -> str:
     """What the model wrote where that is JSON and still what it means, otherwise the parsed arguments written anew."""
-    try:
-        if call.raw_input and msgspec.json.decode(call.raw_input) == call.input:
-            return call.raw_input
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
+    if call.raw_input and read_strictly(call.raw_input) == call.input:
+        return call.raw_input
     return _written(call.input) if call.input else "{}"
 
 

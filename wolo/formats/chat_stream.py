@@ -15,7 +15,7 @@ from wolo.formats.dialect import Dialect
 from wolo.formats.failures import classify, is_error
 from wolo.formats.finish import neutral_finish
 from wolo.formats.leaked_calls import Leaked, LeakedCalls
-from wolo.formats.loose_json import read_object
+from wolo.formats.loose_json import read_object, read_strictly
 from wolo.formats.reasoning_details import merged
 from wolo.formats.think_tags import ThinkTags
 from wolo.formats.tool_names import from_wire
@@ -135,7 +135,7 @@ class ChatDecoder:
         else:
             text = ""
         if said.reasoning_details:
-            details = msgspec.json.decode(said.reasoning_details)
+            details = read_strictly(bytes(said.reasoning_details))
             if isinstance(details, list):
                 self._details += details
                 if not text and (shown := "".join(map(_shown, details))):

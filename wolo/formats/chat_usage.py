@@ -6,17 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from wolo.formats.loose_json import read_strictly
 from wolo.messages.message import Usage, UsageCost
 
 
 def read_usage(raw: bytes) -> Usage | None:
     """None when it is no usage at all. Prompt counts include what was cached, completion counts include reasoning."""
-    try:
-        usage = msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
+    usage = read_strictly(raw)
     if not isinstance(usage, dict):
         return None
     prompt = _first(usage, "prompt_tokens", "input_tokens")
