@@ -58,6 +58,10 @@ class Composer:
         if self._reading is not None:
             self._reading.cancel()
 
+    def count_ctrl_c(self) -> None:
+        """One was pressed elsewhere, just now."""
+        self._pressed_at = time.monotonic()
+
     def _ctrl_c(self, event: KeyPressEvent) -> None:
         """Clears what is written, if anything is."""
         if event.current_buffer.text:
@@ -65,9 +69,9 @@ class Composer:
         elif time.monotonic() - self._pressed_at < AGAIN_WITHIN_S:
             event.app.exit(exception=Leave(), style="class:aborting")
         else:
-            self._pressed_at = time.monotonic()
+            self.count_ctrl_c()
             self._session.bottom_toolbar = _HINT
-            event.app.loop.call_later(AGAIN_WITHIN_S, self._unhint) if event.app.loop else None
+            asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self._unhint)
 
     def _unhint(self) -> None:
         self._session.bottom_toolbar = None

@@ -57,7 +57,7 @@ class Repl:
         self._recall()
 
     async def _read(self) -> str:
-        self._screen.print(Text(), end="")
+        self._screen.space()
         with self._terminal.signals.during(self._composer.stop):
             return await self._composer.read()
 
@@ -72,6 +72,8 @@ class Repl:
             self._complain(error)
             return True
         await run_turn(self.conversation, message, self._terminal)
+        if self._terminal.signals.exit_status:
+            self._composer.count_ctrl_c()
         return self._terminal.signals.forgive()
 
     async def _command(self, line: str) -> bool:
@@ -107,7 +109,7 @@ class Repl:
 
 def is_command(line: str) -> bool:
     """`//text` is text that begins with a slash, and so is a path."""
-    return line.startswith("/") and "/" not in line[1:].split(maxsplit=1)[0:1][0] if line[1:].strip() else line == "/"
+    return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
 
 
 def last_exchange(history: tuple[Message, ...]) -> tuple[str, str]:

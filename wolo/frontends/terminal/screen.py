@@ -105,6 +105,12 @@ class Screen:
         self._last = kind
         self._write(text.append(end) if end else text)
 
+    def space(self) -> None:
+        """An empty line, before somebody else writes."""
+        self._end_line()
+        self._write(Text("\n"))
+        self._last = ""
+
     def fresh(self) -> None:
         """Somebody else has written in between."""
         self._last = ""
@@ -192,7 +198,8 @@ class Screen:
             self.say(event.error.message, "yellow" if event.cause == "interrupted" else "red")
             if event.error.hint:
                 self.say(event.error.hint, "dim")
-        self.say(f"{in_words(event.usage)} · {event.duration_s:.0f} s", "dim")
+        used = f"{in_words(event.usage)} · " if event.usage.context_tokens else ""
+        self.say(f"{used}{event.duration_s:.0f} s", "dim")
 
     def _show_progress(self, done_bytes: int, total_bytes: int) -> None:
         share = done_bytes / max(total_bytes, 1)

@@ -1,0 +1,169 @@
+"""Ctrl-C, SIGTERM and a terminal that closes: wolo ends soon, leaves nothing running and the terminal as it was."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.end_to_end.waiting import wait_for
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, text, usage
+from tests.fakes.screen import Terminal, pty_wolo
+
+SOON_S = 2.0
+"""Half a second is what a person gets on an idle machine; tests run on busy ones."""
+
+STUBBORN = "trap '' INT TERM HUP; sleep 300 & echo $! > child; echo waiting; wait; sleep 300"
+
+
+@contextmanager
+def in_a_shell(*args: str) -> Iterator[Terminal]:
+    """wolo as the job of a shell, which writes down the terminal's modes before and after, and the exit status."""
+    command = " ".join(shlex.quote(word) for word in (sys.executable, "-m", "wolo", *args))
+    script = f"trap : INT TERM HUP; stty -a > before; {command}; echo $? > status; stty -a > after"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the provider's threads do not matter: the child execs at once
+        child = pexpect.spawn("/bin/sh", ["-c", script], env={**os.environ, "TERM": "xterm-256color"}, dimensions=(24, 80))
+    child.delaybeforesend = None
+    try:
+        yield Terminal(child, 24, 80)
+    finally:
+        child.close(force=True)
+
+
+def waiting_reply() -> Reply:
+    return sse(delta("Some words.\n"), Hold(), finish("stop", usage()))
+
+
+def failing_reply() -> Reply:
+    return error(429, {"error": {"message": "slow down"}}, {"retry-after": "60"})
+
+
+STATES: dict[str, tuple[Callable[[], Reply], tuple[str, ...], str]] = {
+    "before the answer": (lambda: sse(Hold()), (), "waiting for the model"),
+    "in a stream": (waiting_reply, (), "writing ·"),
+    "in a call that is written": (lambda: sse(delta("Now.\n"), Hold()), (), "Now."),
+    "in a tool": (
+        lambda: call("shell", {"command": "sleep 300 & echo $! > child; echo started; wait"}),
+        ("--yolo",),
+        "started ·",
+    ),
+    "in a tool that ignores signals": (lambda: call("shell", {"command": STUBBORN}), ("--yolo",), "waiting ·"),
+    "between tries": (failing_reply, (), "trying again in"),
+    "in an approval": (lambda: call("shell", {"command": "true"}), (), "or type why not ›"),
+    "just asked for an approval": (lambda: call("shell", {"command": "true"}), (), "$ true"),
+}
+
+
+def hang_up(terminal: Terminal) -> int:
+    """Closes the window; the wait status of what ran in it."""
+    process = terminal.child.ptyproc
+    process.fileobj.close()
+    _, waited = os.waitpid(terminal.child.pid, 0)
+    process.closed = process.terminated = terminal.child.terminated = True
+    return waited
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_ctrl_c_ends_a_task_wherever_it_is(provider: ProviderServer, state: str) -> None:
+    reply, args, shown = STATES[state]
+    provider.script(reply())
+    with in_a_shell(*provider.flags, *args, "go on") as terminal:
+        terminal.wait_for(shown)
+        pressed = time.monotonic()
+        terminal.press("ctrl-c")
+        terminal.wait_for_exit()
+        took = time.monotonic() - pressed
+    assert Path("status").read_text() == "130\n"
+    assert took < SOON_S
+    assert Path("after").read_text() == Path("before").read_text()
+    assert bytes(terminal.raw).rstrip().rfind(b"\x1b[?25l") < bytes(terminal.raw).rstrip().rfind(b"\x1b[?25h"), (
+        "the cursor is hidden"
+    )
+    if Path("child").exists():
+        wait_for(lambda: not is_alive(int(Path("child").read_text())))
+    listed = run_wolo("sessions", "list", "--json").json
+    assert [info["live"] for info in listed] == [False]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("state", ["in a stream", "in a tool", "in an approval"])
+def test_a_signal_from_outside_ends_a_task(provider: ProviderServer, state: str, number: signal.Signals, status: int) -> None:
+    reply, args, shown = STATES[state]
+    provider.script(reply())
+    with pty_wolo(*provider.flags, *args, "go on") as terminal:
+        terminal.wait_for(shown)
+        os.kill(terminal.child.pid, number)
+        assert terminal.wait_for_exit(SOON_S * 2) == status
+    if Path("child").exists():
+        wait_for(lambda: not is_alive(int(Path("child").read_text())))
+    assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize("state", ["in a stream", "in a tool", "in an approval"])
+def test_a_terminal_that_closes_ends_a_task(provider: ProviderServer, state: str) -> None:
+    reply, args, shown = STATES[state]
+    provider.script(reply())
+    with pty_wolo(*provider.flags, *args, "go on") as terminal:
+        terminal.wait_for(shown)
+        waited = hang_up(terminal)
+    assert os.waitstatus_to_exitcode(waited) == 129
+    if Path("child").exists():
+        wait_for(lambda: not is_alive(int(Path("child").read_text())))
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": STUBBORN}))
+    with in_a_shell(*provider.flags, "--yolo", "go on") as terminal:
+        terminal.wait_for("waiting ·")
+        terminal.press("ctrl-c")
+        terminal.press("ctrl-c")
+        terminal.wait_for_exit()
+    assert Path("status").read_text() == "130\n"
+    assert Path("after").read_text() == Path("before").read_text()
+    wait_for(lambda: not is_alive(int(Path("child").read_text())))
+
+
+def test_what_is_stopped_can_be_gone_on_with(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "sleep 300"}), text("Back again."))
+    with pty_wolo(*provider.flags, "--yolo", "go on") as terminal:
+        terminal.wait_for("shell sleep 300 ·")
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
+    assert "● shell sleep 300 · interrupted" in terminal.text
+    assert run_wolo("-p", "-c", *provider.flags, "and now?").stdout == "Back again.\n"
+    assert "interrupted" in provider.requests[1].results[0]
+
+
+def test_a_task_in_the_background_leaves_the_terminal_alone(provider: ProviderServer) -> None:
+    provider.script(text("All done."))
+    command = " ".join(shlex.quote(word) for word in (sys.executable, "-m", "wolo", *provider.flags, "go on"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "xterm-256color")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = pexpect.spawn("/bin/bash", ["-c", f"set -m; {command} & wait; echo status $?"], dimensions=(24, 80))
+        terminal = Terminal(child, 24, 80)
+        try:
+            terminal.wait_for("status 0")
+        finally:
+            child.close(force=True)
+    assert "All done." in terminal.text

@@ -1,0 +1,219 @@
+"""`wolo "task"` in a real terminal: what a person sees."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, text, usage
+from tests.fakes.screen import pty_wolo
+
+
+def held_stream(shown: str) -> tuple[Hold, Reply]:
+    """An answer that stops in the middle until the test lets it go."""
+    hold = Hold()
+    return hold, sse(delta(shown), hold, delta(" The end."), finish("stop", usage()))
+
+
+def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderServer) -> None:
+    provider.script(
+        call("write", {"path": "calculator.py", "content": "def add(a, b):\n    return a + b\n"}, content="I **write** it."),
+        text("## Done\n\n- `calculator.py` adds"),
+    )
+    with pty_wolo(*provider.flags, "create a calculator") as terminal:
+        assert terminal.wait_for_exit() == 0
+    lines = [line for line in terminal.lines if line]
+    session = next(line for line in lines if line.startswith("wolo --resume session_"))
+    assert lines[1:] == [
+        "I write it.",
+        "● write calculator.py +2",
+        "  +def add(a, b):",
+        "  +    return a + b",
+        "Done",
+        "• calculator.py adds",
+        "200 in · 20 out · price unknown · 0 s",
+        session,
+    ]
+    assert lines[0].startswith("There is no sandbox here")
+    assert Path("calculator.py").exists()
+
+
+def test_five_hundred_lines_stay_in_the_scrollback_and_cost_little(provider: ProviderServer) -> None:
+    answer = "".join(f"This is line {number} of an answer with many words.\n" for number in range(500))
+    provider.script(text(answer, size=300).slow(0.01))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert all(line in terminal.text for line in answer.splitlines())
+    assert len(terminal.raw) <= 3 * len(answer)
+    for forbidden in (b"\x1b[2J", b"\x1b[3J", b"\x1b[?1049h", b"\x1b[?47h"):
+        assert forbidden not in terminal.raw
+
+
+def test_a_long_line_is_wrapped_by_the_terminal_alone(provider: ProviderServer) -> None:
+    long = " ".join(f"word{number}" for number in range(300))
+    code = "x = '" + "y" * 200 + "'"
+    provider.script(text(f"{long}\n\n```\n{code}\n```\n"))
+    with pty_wolo(*provider.flags, "go on", columns=40) as terminal:
+        assert terminal.wait_for_exit() == 0
+    written = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", bytes(terminal.raw)).decode()
+    assert long in written
+    assert f"\n{code}\r\n" in written
+    assert not re.search(r" +\r\n", written)
+
+
+def test_text_appears_while_the_answer_grows(provider: ProviderServer) -> None:
+    hold, reply = held_stream("1. first\n2. second\n\n```python\nprint(1)\nprint(2)\n")
+    provider.script(reply)
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for("print(2)")
+        assert "1. first" in terminal.text
+        terminal.wait_for("writing ·")
+        hold.release()
+        assert terminal.wait_for_exit() == 0
+
+
+def test_a_paragraph_without_end_appears_too(provider: ProviderServer) -> None:
+    hold, reply = held_stream("endless words " * 60)
+    provider.script(reply)
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for("endless words " * 4)
+        hold.release()
+        terminal.wait_for("The end.")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_thinking_is_told_in_the_status_and_leaves_nothing_behind(provider: ProviderServer) -> None:
+    hold = Hold()
+    thought = delta(reasoning_content="I wonder about the parser")
+    provider.script(sse(thought, hold, delta("Answer."), finish("stop", usage())))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for("thinking ·")
+        assert "I wonder about the parser" in terminal.text
+        hold.release()
+        assert terminal.wait_for_exit() == 0
+    assert "I wonder" not in terminal.text
+
+
+def test_the_newest_line_of_a_running_command_is_in_the_status(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "echo step one; while [ ! -e go ]; do sleep 0.05; done; echo over"}), text("Good."))
+    with pty_wolo(*provider.flags, "--yolo", "go on") as terminal:
+        terminal.wait_for("step one ·")
+        Path("go").touch()
+        assert terminal.wait_for_exit() == 0
+    assert "  step one\n  over" in terminal.text
+
+
+def test_characters_torn_between_chunks_arrive_whole(provider: ProviderServer) -> None:
+    provider.script(text("你好🙂é and 👩‍👩‍👧\n").split(1))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert "你好🙂é and 👩‍👩‍👧".encode() in terminal.raw
+    assert "�".encode() not in terminal.raw
+
+
+def test_a_retry_says_that_what_was_shown_is_void(provider: ProviderServer) -> None:
+    broken = text("One line that stays on the screen.\nAnother one.\n" * 5)
+    provider.script(broken.cut_at(len(broken.body) - 60), text("The real answer."))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert "What was shown of this answer is void." in terminal.text
+    assert terminal.text.index("void") < terminal.text.index("The real answer.")
+
+
+def test_hostile_text_reaches_the_terminal_without_its_power(provider: ProviderServer) -> None:
+    hostile = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b]0;title\x07\x1bP1$r\x1b\\\x9b5n\x1b[6n"
+    Path("evil.txt").write_text(f"{hostile}harmless\n")
+    provider.script(
+        call("shell", {"command": "cat evil.txt"}, reasoning=f"{hostile}musing"),
+        text(
+            f"Said{hostile} \x1b]8;;http://evil.example\x07link\x1b]8;;\x07 and [red]plain[/red] [text](http://far.example/x)",
+            size=1,
+        ),
+    )
+    with pty_wolo(*provider.flags, "--yolo", "go on") as terminal:
+        assert terminal.wait_for_exit() == 0
+    for power in (b"\x1b]", b"\x1bP", b"\x1b[2J", b"\x1b[6n", b"\x9b5n".decode("latin-1").encode()):
+        assert power not in terminal.raw
+    assert "harmless" in terminal.text
+    assert "Said link and [red]plain[/red] text (http://far.example/x)" in terminal.text
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"NO_COLOR": "1"}])
+def test_without_colours_no_colour_is_sent(provider: ProviderServer, environment: dict[str, str]) -> None:
+    provider.script(
+        call("read", {"path": "a.txt"}), text("# Title\n\nwith **bold** and `code`\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    )
+    Path("a.txt").write_text("x\n")
+    with pty_wolo(*provider.flags, "go on", env=environment) as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert not re.search(rb"\x1b\[[0-9;]*m", terminal.raw)
+    assert "# Title\n\nwith **bold** and `code`" in terminal.text
+    if environment.get("TERM") == "dumb":
+        assert b"\x1b" not in terminal.raw
+
+
+def test_a_tiny_terminal_is_enough(provider: ProviderServer) -> None:
+    provider.script(
+        call("write", {"path": "a-rather-long-name.txt", "content": "hello\n"}, content="x " * 50),
+        text("| one | two | three |\n|---|---|---|\n| a | b | c |\n\nGood bye."),
+    )
+    with pty_wolo(*provider.flags, "go on", rows=5, columns=20) as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert "Good bye." in terminal.text
+
+
+def test_a_narrow_locale_gets_what_it_can_show(provider: ProviderServer) -> None:
+    provider.script(text("naïve • 你好"))
+    env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONCOERCECLOCALE": "0"}
+    with pty_wolo(*provider.flags, "go on", env=env) as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert "na?ve ? ??" in terminal.text
+
+
+def test_resizing_during_a_stream_harms_nothing(provider: ProviderServer) -> None:
+    hold, reply = held_stream("Some text.\n")
+    provider.script(reply)
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for("writing ·")
+        for number in range(100):
+            terminal.resize(24, 20 + number)
+        hold.release()
+        assert terminal.wait_for_exit() == 0
+    assert "Some text." in terminal.text
+    assert "Traceback" not in terminal.text
+
+
+def test_the_last_answer_goes_into_a_file_as_well(provider: ProviderServer) -> None:
+    provider.script(text("It is 42."))
+    with pty_wolo(*provider.flags, "-o", "answer.txt", "ask") as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert Path("answer.txt").read_text() == "It is 42.\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "args", "exit_code"),
+    [
+        (error(401, {"error": {"message": "bad key"}}), (), 1),
+        (text("Half of", finish_reason="length"), (), 1),
+        (call("read", {"path": "x"}), ("--max-turns", "1"), 5),
+        (call("shell", {"command": "true"}), ("--deny", "shell:*"), 4),
+    ],
+)
+def test_the_exit_status_is_the_one_of_a_headless_run(
+    provider: ProviderServer, reply: Reply, args: tuple[str, ...], exit_code: int
+) -> None:
+    provider.script(reply)
+    provider.otherwise = text("So be it.")
+    with pty_wolo(*provider.flags, *args, "go on") as terminal:
+        assert terminal.wait_for_exit() == exit_code
+    assert "Traceback" not in terminal.text
+
+
+def test_what_cannot_be_begun_is_one_sentence(provider: ProviderServer) -> None:
+    with pty_wolo(*provider.flags, "--resume", "nothing", "go on") as terminal:
+        assert terminal.wait_for_exit() == 3
+    assert "There is no session" in terminal.text
+    assert "Traceback" not in terminal.text
