@@ -82,9 +82,7 @@ def closed_network() -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """The embedded model is loaded once, by one worker."""
-    for item in items:
-        if item.get_closest_marker("real_model"):
-            item.add_marker(pytest.mark.xdist_group("real_model"))
+    if item.get_closest_marker("real_model"):
+        item.add_marker(pytest.mark.xdist_group("real_model"))
