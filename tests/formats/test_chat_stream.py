@@ -199,7 +199,7 @@ def test_reasoning_details_are_kept_complete_and_go_back_unchanged() -> None:
     assert sent["reasoning_details"] == [{**first, "text": "Let me", "signature": "sig"}, third]
 
 
-@pytest.mark.parametrize("junk", ["[1e999]", '{"a": 1e999}', "9" * 400])
+@pytest.mark.parametrize("junk", ["[1e999]", '{"a": 1e999}'])
 def test_what_could_not_be_sent_back_is_not_kept(junk: str) -> None:
     """A number beyond all bounds passes through a stream, but no request can carry it: it would end the session."""
     details = b'{"choices":[{"index":0,"delta":{"content":"Hi","reasoning_details":%b}}]}' % junk.encode()
