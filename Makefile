@@ -12,7 +12,8 @@ demo: .venv/.demo
 	&& $(CURDIR)/$(BIN)/python $(CURDIR)/tests/end_to_end/try_calculator.py "$$scratch"
 
 test: .venv/.test
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not soak"
+	$(BIN)/python -m pytest -q -n 2 -m "not soak and not real_model"
+	$(BIN)/python -m pytest -q -m "real_model and not soak"  # alone: parallel work makes the model several times slower
 
 check: .venv/.test
 	$(BIN)/ruff format --check .

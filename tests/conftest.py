@@ -80,9 +80,3 @@ def closed_network() -> Iterator[None]:
         patch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
         patch.setattr(socket, "getaddrinfo", guarded_getaddrinfo)
         yield
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """The embedded model is loaded once, by one worker."""
-    if item.get_closest_marker("real_model"):
-        item.add_marker(pytest.mark.xdist_group("real_model"))
