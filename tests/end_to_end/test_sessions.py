@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -15,8 +16,8 @@ import pytest
 
 from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
-from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Hold, call, calls, error, text
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Hold, Reply, call, calls, error, text
 
 
 def end(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
@@ -119,6 +120,18 @@ def test_no_session_keeps_nothing(provider: ProviderServer, isolated: Path) -> N
     assert run_wolo("-p", "--no-session", *provider.flags, "a secret plan").exit_code == 0
     for path in (isolated / "wolo").rglob("*"):
         assert path.is_dir() or b"secret plan" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("options", [(), ("--no-session",)])
+def test_what_was_too_long_to_show_can_be_paged(provider: ProviderServer, options: tuple[str, ...]) -> None:
+    def read_the_rest(asked: Asked) -> Reply:
+        (path,) = re.findall(r"lines: (/\S+) — page it", asked.results[-1])
+        return call("read", {"path": path, "offset": 2500, "limit": 1})
+
+    provider.script(call("shell", {"command": "seq 5000"}), read_the_rest, text("done"))
+    done = run_wolo("--json", "--allow", "shell:seq *", *options, *provider.flags, "count")
+    assert done.json["permission_denials"] == []
+    assert "2500→2500" in provider.requests[2].results[-1]
 
 
 def test_a_failed_turn_is_kept_and_can_be_gone_on_with(provider: ProviderServer) -> None:

@@ -168,8 +168,8 @@ def _make_judge(site: Site) -> Judge:
         site.workspace.root,
         extra_roots=site.workspace.extra,
         cwd=site.cwd,
-        own_places=(places.config, places.data, places.state),
-        free_reads=(places.data / "blobs",),
+        own_places=(places.config, places.data, places.state, places.cache),
+        free_reads=(site.kept.outputs,),
     )
 
 

@@ -23,6 +23,8 @@ class Kept(Protocol):
     session_id: str
     history: tuple[Message, ...]
     notices: tuple[str, ...]
+    outputs: Path
+    """The directory of what `keep` has kept; the model may read there."""
 
     @property
     def is_begun(self) -> bool:
@@ -55,6 +57,7 @@ class KeptInStore:
         self.session_id = session.id if session else new_session_id(now)
         self.history: tuple[Message, ...] = ()
         self.notices: tuple[str, ...] = store.warnings
+        self.outputs = store.blobs_dir
         self._store = store
         self._origin = origin
         self._lock: SessionLock | None = None
@@ -95,7 +98,7 @@ class KeptNowhere:
         self.session_id = new_session_id(now)
         self.history: tuple[Message, ...] = ()
         self.notices: tuple[str, ...] = ()
-        self._folder = state / f"unkept-{os.urandom(6).hex()}"
+        self.outputs = state / f"unkept-{os.urandom(6).hex()}"
 
     @property
     def is_begun(self) -> bool:
@@ -105,11 +108,11 @@ class KeptNowhere:
         """Nothing is kept."""
 
     def keep(self, name: str, data: bytes) -> Path:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._folder / f"{os.urandom(6).hex()}-{Path(name).name}"
+        self.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.outputs / f"{os.urandom(6).hex()}-{Path(name).name}"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         return path
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.outputs, ignore_errors=True)

@@ -53,8 +53,9 @@ class Store:
         self, database: Database, blobs_dir: Path, locks_dir: Path, warnings: tuple[str, ...], clock: Callable[[], float]
     ):
         self.warnings = warnings
+        self.blobs_dir = blobs_dir
+        """Large entries and outputs, one file each."""
         self._database = database
-        self._blobs = blobs_dir
         self._locks = locks_dir
         self._clock = clock
 
@@ -177,13 +178,13 @@ class Store:
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
             # Files go after their rows are gone for good, and under the lock again: a crash between leaves a file too many.
             with self._database.writing() as connection:
-                blobs.drop_unneeded(self._blobs, connection, names)
+                blobs.drop_unneeded(self.blobs_dir, connection, names)
 
     def kept_blob(self, session_id: str, name: str, data: bytes) -> Path:
         """Keep a large output as a file of its own that can be read in pages; it lives as long as a session needs it."""
         with self._database.writing() as connection:
             _require(connection, session_id)
-            return blobs.keep(self._blobs, connection, session_id, data, blobs.suffix(name))
+            return blobs.keep(self.blobs_dir, connection, session_id, data, blobs.suffix(name))
 
     def check(self) -> str:
         """`ok`, or the first thing that SQLite finds wrong with the database."""
@@ -212,7 +213,7 @@ class Store:
         body: str | None = row.body.decode()
         blob: str | None = None
         if len(row.body) > ROW_LIMIT_BYTES:
-            body, blob = None, blobs.keep(self._blobs, connection, session_id, row.body).name
+            body, blob = None, blobs.keep(self.blobs_dir, connection, session_id, row.body).name
         connection.execute(
             "INSERT INTO entries (session, seq, parent, kind, time_utc, prev_hash, hash, body, blob) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -225,7 +226,7 @@ class Store:
         """None for a row that noise on the disk has changed in any way."""
         if isinstance(blob, str):
             try:
-                body = (self._blobs / check_id(blob)).read_bytes()
+                body = (self.blobs_dir / check_id(blob)).read_bytes()
             except (OSError, SessionError):
                 return None
         match seq, time_utc, prev_hash, digest, body:
