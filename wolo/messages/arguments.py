@@ -43,6 +43,10 @@ def _parse(text: str) -> Any:
         raise Unreadable(_not_json(error.msg, text, error.pos)) from None
     except _NoNumber as error:
         raise Unreadable(_not_json(f"{error} is not a JSON number", text, text.find(str(error)))) from None
+    except _TwoMeanings as error:
+        raise Unreadable(
+            f"not usable: the key {str(error)[:NEAR_CHARACTERS]!r} stands there twice, near {_near(text, 0)}"
+        ) from None
     except RecursionError:
         raise Unreadable(_too_deep(text)) from None
     except ValueError:  # Python refuses to read integers of thousands of digits
@@ -53,11 +57,25 @@ class _NoNumber(Exception):
     pass
 
 
+class _TwoMeanings(Exception):
+    pass
+
+
 def _refuse_constant(name: str) -> Any:
     raise _NoNumber(name)
 
 
-_decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Which of two values was meant nobody can tell, and readers differ in which they take."""
+    value: dict[str, Any] = {}
+    for key, each in pairs:
+        if key in value:
+            raise _TwoMeanings(key)
+        value[key] = each
+    return value
+
+
+_decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, object_pairs_hook=_without_doubles)
 
 
 def _check(root: Any, text: str) -> None:
