@@ -104,6 +104,12 @@ def test_a_refused_or_overflowing_answer_runs_nothing() -> None:
         assert (step.stop.cause, step.stop.exit_code, step.stop.error.kind) == ("model_error", 1, kind)
 
 
+def test_a_refusal_without_a_word_is_not_taken_for_an_empty_answer() -> None:
+    for shape in (said(finish_reason="refused"), said(thinking="hm", finish_reason="refused")):
+        step = Course().after(shape)
+        assert (step.keep, step.nudge, stop_cause(step)) == (False, "", "model_error")
+
+
 def test_the_same_call_is_told_at_the_third_and_stopped_at_the_fifth() -> None:
     course = Course()
     steps = [course.after(said("", calling())) for _ in range(5)]

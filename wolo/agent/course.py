@@ -60,12 +60,12 @@ class Course:
         self._unreadable = 0
 
     def after(self, answer: Message) -> Next:
+        if failure := _failure(answer):
+            words = BROKEN_OFF.format(reason=answer.finish_reason)
+            return Next(keep=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
         if _is_empty(answer):
             words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
             return self._nudge(words, "The model returned nothing; it was asked to go on.", keep=False)
-        if failure := _failure(answer):
-            words = BROKEN_OFF.format(reason=answer.finish_reason)
-            return Next(refuse=("never_started", words), stop=Stop.by(failure))
         if not answer.calls:
             if answer.finish_reason == "tool_calls":
                 return self._nudge(ANNOUNCED, "The model announced a call that did not come; it was asked for it.", keep=True)
