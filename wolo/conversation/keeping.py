@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from wolo.messages.message import Message
-from wolo.sessions import tree
+from wolo.sessions import blobs, tree
 from wolo.sessions.entries import AnyEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import SessionLock
@@ -108,8 +108,9 @@ class KeptNowhere:
         """Nothing is kept."""
 
     def keep(self, name: str, data: bytes) -> Path:
-        self.outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.outputs / f"{os.urandom(6).hex()}-{Path(name).name}"
+        for folder in (self.outputs.parent, self.outputs):  # `parents` would open the first to others
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.outputs / f"{os.urandom(6).hex()}{blobs.suffix(name)}"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         return path

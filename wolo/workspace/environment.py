@@ -15,7 +15,8 @@ _NEVER_PASSED = (
 
 # Nobody is at the keyboard: whatever opens an editor or asks a question must end at once, and visibly. A commit without a
 # message and `rebase --continue` accept the text as it is (`true`); the plan of an interactive rebase does not (`false`:
-# `true` would carry it out unread). `CI` is not set: package managers refuse to update their lock files under it.
+# `true` would carry it out unread). Vim would wait for ever on a pipe: it leaves once its `-c` commands are done, with an
+# error. `CI` is not set: package managers refuse to update their lock files under it.
 _UNATTENDED = {
     "TERM": "dumb",
     "PAGER": "cat",
@@ -23,6 +24,7 @@ _UNATTENDED = {
     "MANPAGER": "cat",
     "EDITOR": "false",
     "VISUAL": "false",
+    "VIMINIT": "set noswapfile | autocmd VimEnter * cquit",
     "GIT_EDITOR": "true",
     "GIT_SEQUENCE_EDITOR": "false",
     "GIT_TERMINAL_PROMPT": "0",
