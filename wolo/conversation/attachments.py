@@ -8,11 +8,11 @@ from pathlib import Path
 from wolo.errors import UsageError
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, ImagePart, TextPart
+from wolo.workspace.sniff import image_type
 
 MAX_TEXT_BYTES = 256 * 1024
 MAX_MEDIA_BYTES = 20 * 1024 * 1024
 
-_IMAGES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _SOUNDS = (
     (b"ID3", "audio/mpeg"),
     (b"\xff\xfb", "audio/mpeg"),
@@ -72,11 +72,8 @@ def _attach(path: Path) -> AnyPart:
 
 
 def _media(data: bytes) -> AnyPart | None:
-    for magic, kind in _IMAGES:
-        if data.startswith(magic):
-            return ImagePart(media_type=kind, data=data)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return ImagePart(media_type="image/webp", data=data)
+    if kind := image_type(data[:16]):
+        return ImagePart(media_type=kind, data=data)
     for magic, kind in _SOUNDS:
         if data.startswith(magic):
             return AudioPart(media_type=kind, data=data)

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
+from wolo.tools import spellings
 from wolo.tools.matching import Passage, find, line_number, nearest_lines
 from wolo.tools.missing import missing
 from wolo.tools.saved import finish, links_note, view_diff
@@ -48,12 +49,7 @@ class Edit:
     name: ClassVar[str] = "edit"
     Args: ClassVar[type[Struct]] = EditArgs
     aliases: ClassVar[Mapping[str, str]] = {
-        "file_path": "path",
-        "filepath": "path",
-        "filename": "path",
-        "file": "path",
-        "absolute_path": "path",
-        "target_file": "path",
+        **spellings.FILE,
         "old_string": "old",
         "old_str": "old",
         "old_text": "old",

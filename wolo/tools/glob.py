@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.tools import spellings
 from wolo.tools.search import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
 from wolo.tools.tool import Listing, Result, ToolContext
 from wolo.workspace.walk import Bounds
@@ -30,10 +31,7 @@ class Glob:
         "glob": "pattern",
         "glob_pattern": "pattern",
         "query": "pattern",
-        "dir": "path",
-        "directory": "path",
-        "dir_path": "path",
-        "target_directory": "path",
+        **spellings.FOLDER,
     }
     reads_only: ClassVar[bool] = True
 

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.tools import spellings
 from wolo.tools.ripgrep import Hit, Mode, Query, find_hits, find_program
 from wolo.tools.search import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
 from wolo.tools.tool import Listing, Result, ToolContext
@@ -57,9 +58,7 @@ class Grep:
         "regex": "pattern",
         "include": "glob",
         "include_pattern": "glob",
-        "dir": "path",
-        "directory": "path",
-        "dir_path": "path",
+        **spellings.FOLDER,
         "file_path": "path",
         "-C": "context",
         "-i": "ignore_case",

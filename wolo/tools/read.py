@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ImagePart
+from wolo.tools import spellings
 from wolo.tools.missing import folder_names, missing
 from wolo.tools.tool import Result, ToolContext
 from wolo.workspace.files import MAX_TEXT_BYTES
@@ -40,12 +41,7 @@ class Read:
     name: ClassVar[str] = "read"
     Args: ClassVar[type[Struct]] = ReadArgs
     aliases: ClassVar[Mapping[str, str]] = {
-        "file_path": "path",
-        "filepath": "path",
-        "filename": "path",
-        "file": "path",
-        "absolute_path": "path",
-        "target_file": "path",
+        **spellings.FILE,
         "start_line": "offset",
         "line_offset": "offset",
         "n_lines": "limit",

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, WriteIntent
+from wolo.tools import spellings
 from wolo.tools.matching import with_line_endings_of
 from wolo.tools.saved import finish, links_note, view_diff
 from wolo.tools.tool import Result, ToolContext
@@ -30,12 +31,7 @@ class Write:
     name: ClassVar[str] = "write"
     Args: ClassVar[type[Struct]] = WriteArgs
     aliases: ClassVar[Mapping[str, str]] = {
-        "file_path": "path",
-        "filepath": "path",
-        "filename": "path",
-        "file": "path",
-        "absolute_path": "path",
-        "target_file": "path",
+        **spellings.FILE,
         "contents": "content",
         "file_content": "content",
         "file_contents": "content",
