@@ -19,8 +19,8 @@ from wolo.frontends.terminal.question import make_output
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.places import find_places
 
-_STYLE = Style.from_dict({"bottom-toolbar": "noreverse", "prompt": "bold"})
-_HINT = "Ctrl-C again leaves"
+_STYLE = Style.from_dict({"prompt": "bold", "hint": "ansibrightblack"})
+_HINT = [("class:hint", "Ctrl-C again leaves")]
 
 
 class Leave(Exception):
@@ -70,11 +70,11 @@ class Composer:
             event.app.exit(exception=Leave(), style="class:aborting")
         else:
             self.count_ctrl_c()
-            self._session.bottom_toolbar = _HINT
+            self._session.placeholder = _HINT
             asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self._unhint)
 
     def _unhint(self) -> None:
-        self._session.bottom_toolbar = None
+        self._session.placeholder = None
         self._session.app.invalidate()
 
 

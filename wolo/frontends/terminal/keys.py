@@ -16,10 +16,12 @@ _LAST_LOOK_S = 0.02
 
 _SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 """How terminals send it, those that do."""
+_END_OF_PASTE = "\x1b[201~"
 
 
 def line_keys(on_ctrl_c: Callable[[KeyPressEvent], None], *, new_lines: bool) -> KeyBindings:
     """Enter sends, unless it came in the middle of pasted text: some terminals do not mark a paste."""
+    ansi_escape_sequences.ANSI_SEQUENCES[_END_OF_PASTE] = Keys.Ignore  # a second one: the paste had its own in it
     keys = KeyBindings()
     pasted_at = float("-inf")
 

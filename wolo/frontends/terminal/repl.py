@@ -116,7 +116,7 @@ def last_exchange(history: tuple[Message, ...]) -> tuple[str, str]:
     """The last prompt of the person and the last words of the model after it."""
     asked = answered = ""
     for message in history:
-        if message.role == "user" and message.text and "nudge" not in message.metadata:
+        if message.is_prompt and message.text:
             asked, answered = message.text, ""
         elif message.role == "assistant" and message.text:
             answered = message.text

@@ -29,7 +29,7 @@ class CodeBlock:
         if len(self._seen) > _REMEMBERED_LINES:
             self._seen = []
         self._seen += new
-        return _colour("\n".join(self._seen), self._syntax, skip=len(self._seen) - len(new))
+        return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, skip=len(self._seen) - len(new))
 
 
 def _colour(code: str, syntax: Syntax, *, skip: int) -> Text:

@@ -254,7 +254,9 @@ class MarkdownStream:
             self._settle()
         raw = self._plain or bool(self._fence)
         cut = _last_gap(self._partial)
-        if not raw and len(self._partial) < LONGEST_WAIT and is_unfinished(self._partial[:cut]):
+        if len(self._partial) >= LONGEST_WAIT:
+            cut = cut or len(self._partial) - 1
+        elif not raw and is_unfinished(self._partial[:cut]):
             return
         piece, self._partial = self._partial[:cut], self._partial[cut:]
         if piece:

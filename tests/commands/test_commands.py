@@ -1,0 +1,110 @@
+"""Slash commands are values: what each does with a conversation, and how a typed line finds it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import text, usage
+from wolo.commands.command import Desk, Left, Opened, Shown, dispatch
+from wolo.commands.cost import in_words
+from wolo.commands.table import COMMANDS
+from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.conversation import Conversation
+from wolo.errors import UsageError, WoloError
+from wolo.messages.message import Usage, UsageCost, user
+
+
+async def converse(provider: ProviderServer) -> Conversation:
+    _, base_url, _, key, _, model = provider.flags
+    given = {"base_url": base_url, "api_key": key, "model": model}
+    return await open_conversation(Opening(given=given, attended=False))
+
+
+async def say(conversation: Conversation, words: str) -> None:
+    async for _ in conversation.prompt(user(words)):
+        pass
+
+
+async def shown(line: str, conversation: Conversation) -> str:
+    outcome = await dispatch(line, Desk(conversation, COMMANDS))
+    assert isinstance(outcome, Shown)
+    return outcome.text
+
+
+async def test_help_names_every_command_and_its_aliases(provider: ProviderServer) -> None:
+    conversation = await converse(provider)
+    page = await shown("/help", conversation)
+    assert all(f"/{name}" in page for command in COMMANDS for name in (command.name, *command.aliases))
+    assert await shown("/?", conversation) == page
+    await conversation.close()
+
+
+async def test_an_unknown_command_names_help(provider: ProviderServer) -> None:
+    conversation = await converse(provider)
+    for line in ("/nosuch", "/", "/ help", "/Model x"):
+        with pytest.raises(UsageError) as caught:
+            await dispatch(line, Desk(conversation, COMMANDS))
+        assert "/help" in caught.value.hint
+    await conversation.close()
+
+
+async def test_leaving_has_three_names(provider: ProviderServer) -> None:
+    conversation = await converse(provider)
+    for line in ("/exit", "/quit", "/q"):
+        assert isinstance(await dispatch(line, Desk(conversation, COMMANDS)), Left)
+    await conversation.close()
+
+
+async def test_cost_counts_the_whole_session(provider: ProviderServer) -> None:
+    provider.script(text("One.", usage=usage(100, 10, cached=40)), text("Two.", usage=usage(200, 20)))
+    conversation = await converse(provider)
+    assert await shown("/cost", conversation) == "Nothing was asked in this session yet."
+    await say(conversation, "one")
+    await say(conversation, "two")
+    assert await shown("/cost", conversation) == "300 in (40 cached) · 30 out · price unknown · 2 answers in this session"
+    following = await dispatch("/model custom/other", Desk(conversation, COMMANDS))
+    assert isinstance(following, Opened)
+    assert "2 answers" in await shown("/cost", following.conversation)
+    await following.conversation.close()
+
+
+async def test_model_shows_and_changes(provider: ProviderServer) -> None:
+    conversation = await converse(provider)
+    assert (await shown("/model", conversation)).startswith("custom/test-model\n")
+    outcome = await dispatch("/model custom/other", Desk(conversation, COMMANDS))
+    assert isinstance(outcome, Opened)
+    assert outcome.conversation.model == "custom/other"
+    await outcome.conversation.close()
+
+
+async def test_sessions_can_be_listed_left_and_resumed(provider: ProviderServer) -> None:
+    provider.script(text("One."))
+    conversation = await converse(provider)
+    assert await shown("/sessions", conversation) == "No session of this directory is kept yet."
+    await say(conversation, "my first question")
+    first = conversation.session_id
+    assert f"* {first}  my first question" in await shown("/sessions", conversation)
+    new = await dispatch("/clear", Desk(conversation, COMMANDS))
+    assert isinstance(new, Opened)
+    assert new.conversation.session_id != first
+    assert f"  {first}  my first question" in await shown("/resume", new.conversation)
+    with pytest.raises(WoloError):
+        await dispatch("/resume never heard of", Desk(new.conversation, COMMANDS))
+    back = await dispatch("/resume first question", Desk(new.conversation, COMMANDS))
+    assert isinstance(back, Opened)
+    assert back.conversation.session_id == first
+    assert [message.text for message in back.conversation.history] == ["my first question", "One."]
+    await back.conversation.close()
+
+
+@pytest.mark.parametrize(
+    ("used", "words"),
+    [
+        (Usage(input_tokens=1200, output_tokens=34, cost=UsageCost(total=0.00123)), "1,200 in · 34 out · $0.0012"),
+        (Usage(input_tokens=5, cache_read_tokens=7, estimated=True), "~12 in (7 cached) · ~0 out · price unknown"),
+        (Usage(input_tokens=5, output_tokens=1, cost=UsageCost()), "5 in · 1 out · free"),
+    ],
+)
+def test_usage_in_words(used: Usage, words: str) -> None:
+    assert in_words(used) == words

@@ -1,0 +1,167 @@
+"""What a person is asked before a call runs, and what counts as a yes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, calls, text
+from tests.fakes.screen import Terminal, pty_wolo
+
+READY = "or type why not ›"
+
+
+@contextmanager
+def asked(provider: ProviderServer, command: str, *args: str) -> Iterator[Terminal]:
+    """A person in front of the question whether a command may run."""
+    provider.script(call("shell", {"command": command}), text("I see."))
+    with pty_wolo(*provider.flags, *args, "go on") as terminal:
+        terminal.wait_for(READY)
+        yield terminal
+
+
+def test_yes_runs_it_once(provider: ProviderServer) -> None:
+    with asked(provider, "touch made") as terminal:
+        assert "  $ touch made" in terminal.text
+        terminal.enter("y")
+        assert terminal.wait_for_exit() == 0
+    assert Path("made").exists()
+
+
+@pytest.mark.parametrize("answer", ["", "n", "N", "no", "y y", "yes please", "yolo"])
+def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
+    with asked(provider, "touch made") as terminal:
+        terminal.enter(answer)
+        assert terminal.wait_for_exit() == 0
+        assert "● shell touch made · refused" in terminal.text
+    assert not Path("made").exists()
+
+
+def test_any_other_text_is_the_reason_that_the_model_reads(provider: ProviderServer) -> None:
+    with asked(provider, "touch made") as terminal:
+        terminal.enter("use the other folder, ünïcode")
+        assert terminal.wait_for_exit() == 0
+    assert "use the other folder, ünïcode" in provider.requests[1].results[0]
+    assert not Path("made").exists()
+
+
+def test_ctrl_d_is_a_no_and_the_turn_goes_on(provider: ProviderServer) -> None:
+    with asked(provider, "touch made") as terminal:
+        terminal.press("ctrl-d")
+        terminal.wait_for("I see.")
+        assert terminal.wait_for_exit() == 0
+    assert not Path("made").exists()
+
+
+def test_ctrl_c_is_a_no_and_ends_the_turn(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for(READY)
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
+    assert not Path("made").exists()
+
+
+def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}, content="Thinking about it.\n").slow(0.05), text("I see."))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for("Thinking about it.")
+        terminal.enter("y")
+        terminal.wait_for("$ touch made")
+        terminal.enter("y")
+        terminal.wait_for(READY)
+        seen = time.monotonic()
+        while time.monotonic() - seen < 0.5:
+            terminal.wait_until(lambda: READY in terminal.text)
+            terminal._read()
+        assert len(provider.requests) == 1
+        terminal.enter("n")
+        assert terminal.wait_for_exit() == 0
+    assert not Path("made").exists()
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_a_paste_of_several_lines_is_no_yes(provider: ProviderServer, is_marked: bool) -> None:
+    with asked(provider, "touch made") as terminal:
+        if is_marked:
+            terminal.paste("y\ny\n")
+            terminal.press("enter")
+        else:
+            terminal.type("y\ry\r")
+        assert terminal.wait_for_exit() == 0
+    assert not Path("made").exists()
+
+
+def test_session_covers_the_same_call_until_the_end(provider: ProviderServer) -> None:
+    provider.script(*(call("shell", {"command": "echo x >> log"}) for _ in range(2)), text("I see."))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for(READY)
+        terminal.enter("s")
+        assert terminal.wait_for_exit() == 0
+    assert Path("log").read_text() == "x\nx\n"
+
+
+def test_always_writes_the_rule_that_was_shown(provider: ProviderServer, isolated: Path) -> None:
+    with asked(provider, "touch made") as terminal:
+        assert "always: writes the rule shell:touch made" in terminal.text
+        terminal.enter("a")
+        assert terminal.wait_for_exit() == 0
+    assert "shell:touch made" in (isolated / "wolo/config/permissions.toml").read_text()
+    provider.script(call("shell", {"command": "touch made"}), text("Again."))
+    with pty_wolo(*provider.flags, "once more") as terminal:
+        assert terminal.wait_for_exit() == 0
+
+
+def test_where_no_rule_is_offered_always_is_no_yes(provider: ProviderServer) -> None:
+    with asked(provider, "touch made; true $(pwd)") as terminal:
+        assert "[a]lways" not in terminal.text
+        terminal.enter("a")
+        assert terminal.wait_for_exit() == 0
+    assert not Path("made").exists()
+
+
+def test_the_whole_command_is_shown_and_nothing_in_it_is_hidden(provider: ProviderServer) -> None:
+    command = "touch a\n# \x1b[2K\x1b]0;t\x07\u202egnp\u200b\n" + "echo " + "long " * 60 + "\ntouch z"
+    with asked(provider, command) as terminal:
+        assert "  $ touch a\n  > # \\x1b[2K\\x1b]0;t\\x07\\u{202e}gnp\\u{200b}\n  > echo long" in terminal.text
+        assert terminal.text.replace("\n", "").count("long") == 60
+        assert "  > touch z" in terminal.text
+        terminal.press("enter")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_each_call_of_an_answer_is_asked_for_on_its_own(provider: ProviderServer) -> None:
+    provider.script(calls(("shell", {"command": "touch one"}), ("shell", {"command": "touch two"})), text("I see."))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for(READY)
+        terminal.enter("y")
+        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        assert Path("one").exists()
+        terminal.enter("")
+        assert terminal.wait_for_exit() == 0
+    assert not Path("two").exists()
+
+
+def test_a_write_shows_what_would_be_written(provider: ProviderServer) -> None:
+    provider.script(call("write", {"path": "a.txt", "content": "hello\nworld\n"}), text("I see."))
+    with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:
+        terminal.wait_for(READY)
+        assert "write wants to write a file" in terminal.text
+        assert "  + hello\n  + world\n" in terminal.text
+        terminal.enter("y")
+        assert terminal.wait_for_exit() == 0
+    assert Path("a.txt").read_text() == "hello\nworld\n"
+
+
+def test_a_dumb_terminal_is_asked_too(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}), text("I see."))
+    with pty_wolo(*provider.flags, "go on", env={"TERM": "dumb"}) as terminal:
+        terminal.wait_for(READY)
+        terminal.enter("y")
+        assert terminal.wait_for_exit() == 0
+    assert Path("made").exists()

@@ -1,0 +1,399 @@
+"""The conversation at the keyboard: `wolo` without a task."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
+from tests.fakes.screen import Terminal, pty_wolo
+
+PROMPT = "›"
+
+
+@contextmanager
+def repl(provider: ProviderServer, *args: str, rows: int = 24, columns: int = 100) -> Iterator[Terminal]:
+    with pty_wolo(*provider.flags, *args, rows=rows, columns=columns) as terminal:
+        wait_for_prompt(terminal)
+        yield terminal
+
+
+def wait_for_prompt(terminal: Terminal) -> None:
+    """The empty prompt is the last thing on the screen."""
+    terminal.wait_until(lambda: shown(terminal)[-1:] == [PROMPT], complaint="there was no prompt")
+
+
+def shown(terminal: Terminal) -> list[str]:
+    return [line for line in terminal.text.split("\n") if line.strip()]
+
+
+def leave(terminal: Terminal) -> int:
+    terminal.press("ctrl-d")
+    return terminal.wait_for_exit()
+
+
+def prompts(provider: ProviderServer) -> list[str]:
+    return [asked.messages[-1]["content"] for asked in provider.requests]
+
+
+def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
+    provider.script(text("Hello yourself."), text("Fine."))
+    with repl(provider) as terminal:
+        assert shown(terminal)[0].startswith("wolo · custom/test-model · edit · ")
+        assert str(Path.cwd()) in terminal.text.replace("\n", "")
+        terminal.enter("hello")
+        terminal.wait_for("Hello yourself.")
+        wait_for_prompt(terminal)
+        terminal.enter("how are you?")
+        terminal.wait_for("Fine.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+        assert "wolo --resume session_" in terminal.text
+    assert [message["content"] for message in provider.requests[1].messages[1:]] == ["hello", "Hello yourself.", "how are you?"]
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", ":q", "/exit", "/quit", "/q"])
+def test_every_usual_word_leaves(provider: ProviderServer, word: str) -> None:
+    with repl(provider) as terminal:
+        terminal.enter(word)
+        assert terminal.wait_for_exit() == 0
+
+
+def test_notices_are_said_once(provider: ProviderServer) -> None:
+    provider.script(text("One."), text("Two."))
+    with repl(provider) as terminal:
+        for said, answer in (("first", "One."), ("second", "Two.")):
+            terminal.enter(said)
+            terminal.wait_for(answer)
+            wait_for_prompt(terminal)
+        leave(terminal)
+    assert terminal.text.count("There is no sandbox") == 1
+
+
+@pytest.mark.parametrize("key", ["alt-enter", "ctrl-j"])
+def test_several_lines_are_one_message(provider: ProviderServer, key: str) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.type("one")
+        terminal.press(key)
+        terminal.enter("two")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["one\ntwo"]
+
+
+@pytest.mark.parametrize("sent", ["\x1b[13;2u", "\x1b[27;2;13~"])
+def test_shift_enter_makes_a_new_line_where_the_terminal_tells_it_apart(provider: ProviderServer, sent: str) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.type(f"one{sent}two")
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["one\ntwo"]
+
+
+def test_a_paste_of_five_thousand_lines_is_one_message(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    pasted = "\n".join(f"\tline {number} ü" for number in range(5000))
+    with repl(provider) as terminal:
+        terminal.paste(pasted)
+        terminal.wait_for("line 4999")
+        assert not provider.requests
+        terminal.press("enter")
+        terminal.wait_for("Read.", 20)
+        leave(terminal)
+    assert prompts(provider) == [pasted.strip()]
+
+
+def test_a_paste_that_the_terminal_does_not_mark_is_one_message_too(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.type("one\rtwo\rthree\r")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["one\ntwo\nthree"]
+
+
+def test_a_paste_with_an_end_mark_in_it_is_not_sent_early(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.paste("one\x1b[201~\rtwo\rthree")
+        terminal.wait_for("three")
+        assert not provider.requests
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["one\ntwo\nthree"]
+
+
+def test_wide_characters_are_edited_as_they_are_seen(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.type("漢字é🙂x")
+        terminal.wait_for("漢字é🙂x")
+        terminal.press("left", "backspace", "left")
+        terminal.type("中")
+        terminal.press("end", "enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["漢字中éx"]
+
+
+def test_what_was_typed_is_remembered_for_this_user_alone(provider: ProviderServer, isolated: Path) -> None:
+    provider.script(text("One."), text("Two."))
+    with repl(provider) as terminal:
+        terminal.enter("remember me")
+        terminal.wait_for("One.")
+        leave(terminal)
+    assert stat.S_IMODE((isolated / "wolo/state/history").stat().st_mode) == 0o600
+    with repl(provider) as terminal:
+        terminal.press("up")
+        terminal.wait_for("remember me")
+        terminal.press("enter")
+        terminal.wait_for("Two.")
+        leave(terminal)
+    assert prompts(provider) == ["remember me", "remember me"]
+
+
+def test_ctrl_c_clears_what_is_typed_and_leaves_when_nothing_is(provider: ProviderServer) -> None:
+    with repl(provider) as terminal:
+        terminal.type("half a thought")
+        terminal.wait_for("half a thought")
+        terminal.press("ctrl-c")
+        wait_for_prompt(terminal)
+        terminal.press("ctrl-c")
+        terminal.wait_for("Ctrl-C again leaves")
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_ctrl_c_stops_a_turn_and_the_conversation_goes_on(provider: ProviderServer) -> None:
+    provider.script(sse(delta("Some words.\n"), Hold()), text("Still here."))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("writing ·")
+        terminal.press("ctrl-c")
+        terminal.wait_for("Interrupted.")
+        wait_for_prompt(terminal)
+        terminal.enter("hello?")
+        terminal.wait_for("Still here.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+
+
+def test_a_second_ctrl_c_leaves(provider: ProviderServer) -> None:
+    provider.script(sse(delta("Some words.\n"), Hold()))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("writing ·")
+        terminal.press("ctrl-c")
+        terminal.wait_for("Interrupted.")
+        wait_for_prompt(terminal)
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_at_the_prompt_leaves(provider: ProviderServer, number: signal.Signals, status: int) -> None:
+    with repl(provider) as terminal:
+        os.kill(terminal.child.pid, number)
+        assert terminal.wait_for_exit() == status
+
+
+def test_a_signal_during_a_turn_leaves(provider: ProviderServer) -> None:
+    provider.script(sse(delta("Some words.\n"), Hold()))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("writing ·")
+        os.kill(terminal.child.pid, signal.SIGTERM)
+        assert terminal.wait_for_exit() == 143
+
+
+def test_what_is_typed_during_a_turn_waits_in_the_prompt(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Some words.\n"), hold, delta("The end."), finish("stop", usage())), text("Taken."))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("writing ·")
+        terminal.type("my next ")
+        hold.release()
+        terminal.wait_for("› my next")
+        assert "my next" not in terminal.text.partition("The end.")[0]
+        terminal.enter("thought")
+        terminal.wait_for("Taken.")
+        leave(terminal)
+    assert prompts(provider)[1] == "my next thought"
+
+
+def test_an_unknown_command_is_not_sent_and_names_help(provider: ProviderServer) -> None:
+    with repl(provider) as terminal:
+        terminal.enter("/nosuch thing")
+        terminal.wait_for("There is no command /nosuch.")
+        assert "/help" in terminal.text
+        for word in ("/help", "/?"):
+            wait_for_prompt(terminal)
+            terminal.enter(word)
+            terminal.wait_for("/model")
+        wait_for_prompt(terminal)
+        leave(terminal)
+
+
+@pytest.mark.parametrize(("typed", "sent"), [("//help me", "/help me"), ("/usr/bin is a folder", "/usr/bin is a folder")])
+def test_a_text_may_begin_with_a_slash(provider: ProviderServer, typed: str, sent: str) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.enter(typed)
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == [sent]
+
+
+def test_another_model_goes_on_with_what_was_said(provider: ProviderServer) -> None:
+    provider.script(text("First."), text("Second."))
+    with repl(provider) as terminal:
+        terminal.enter("/model custom/early-bird")
+        terminal.wait_for("wolo · custom/early-bird")
+        wait_for_prompt(terminal)
+        terminal.enter("one")
+        terminal.wait_for("First.")
+        wait_for_prompt(terminal)
+        provider.forget_prefix()
+        terminal.enter("/model custom/other-model")
+        terminal.wait_for("wolo · custom/other-model")
+        wait_for_prompt(terminal)
+        terminal.enter("two")
+        terminal.wait_for("Second.")
+        wait_for_prompt(terminal)
+        terminal.enter("/cost")
+        terminal.wait_for("200 in · 20 out · price unknown · 2 answers in this session")
+        leave(terminal)
+    assert [asked.json["model"] for asked in provider.requests] == ["early-bird", "other-model"]
+    assert [message["content"] for message in provider.requests[1].messages[1:]] == ["one", "First.", "two"]
+
+
+def test_mistaken_names_keep_the_conversation_alive(provider: ProviderServer) -> None:
+    provider.script(text("First."), text("Second."))
+    with repl(provider) as terminal:
+        terminal.enter("one")
+        terminal.wait_for("First.")
+        for typed, complaint in (("/resume no such session", "There is no session"), ("@nothing.txt", "Second.")):
+            wait_for_prompt(terminal)
+            terminal.enter(typed)
+            terminal.wait_for(complaint)
+        leave(terminal)
+    assert [message["content"] for message in provider.requests[1].messages[1:]] == ["one", "First.", "@nothing.txt"]
+
+
+def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer) -> None:
+    provider.script(text("The first answer."), text("The second answer."), text("Back."))
+    with repl(provider) as terminal:
+        terminal.enter("one")
+        terminal.wait_for("The first answer.")
+        wait_for_prompt(terminal)
+        terminal.enter("/clear")
+        terminal.wait_until(lambda: terminal.text.count("wolo · custom/test-model") == 2)
+        wait_for_prompt(terminal)
+        terminal.enter("two")
+        terminal.wait_for("The second answer.")
+        wait_for_prompt(terminal)
+        terminal.enter("/resume")
+        terminal.wait_for("/resume ID goes on with one")
+        wait_for_prompt(terminal)
+        terminal.enter("/resume one")
+        terminal.wait_until(lambda: terminal.text.count("The first answer.") == 2)
+        wait_for_prompt(terminal)
+        terminal.enter("three")
+        terminal.wait_for("Back.")
+        leave(terminal)
+    assert [message["content"] for message in provider.requests[1].messages[1:]] == ["two"]
+    assert [message["content"] for message in provider.requests[2].messages[1:]] == ["one", "The first answer.", "three"]
+    assert len(run_wolo("sessions", "list", "--json").json) == 2
+
+
+def test_a_prompt_with_i_runs_and_stays(provider: ProviderServer) -> None:
+    provider.script(text("First."), text("Second."))
+    with repl(provider, "-i", "one") as terminal:
+        assert "First." in terminal.text
+        terminal.enter("two")
+        terminal.wait_for("Second.")
+        assert leave(terminal) == 0
+
+
+def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None:
+    for number in ("one", "two"):
+        provider.script(text(f"Answer {number}."))
+        run_wolo("-p", *provider.flags, f"question {number}")
+    provider.script(text("Going on."))
+    with pty_wolo(*provider.flags, "-r") as terminal:
+        terminal.wait_for("Which one?")
+        assert "  1  question two" in terminal.text
+        terminal.enter("7")
+        terminal.wait_for("There is no number 7.")
+        terminal.wait_until(lambda: terminal.text.count("Which one?") == 2)
+        terminal.enter("2")
+        terminal.wait_for("Answer one.")
+        wait_for_prompt(terminal)
+        terminal.enter("and on")
+        terminal.wait_for("Going on.")
+        leave(terminal)
+    assert provider.requests[2].messages[1]["content"] == "question one"
+
+
+def test_choosing_can_be_declined_and_may_have_nothing_to_offer(provider: ProviderServer) -> None:
+    with pty_wolo(*provider.flags, "-r") as terminal:
+        assert terminal.wait_for_exit() == 3
+        assert "There is no session of this directory" in terminal.text
+    provider.script(text("Answer."))
+    run_wolo("-p", *provider.flags, "question")
+    for keys, status in (("ctrl-d", 0), ("ctrl-c", 130)):
+        with pty_wolo(*provider.flags, "-r") as terminal:
+            terminal.wait_for("Which one?")
+            terminal.press(keys)
+            assert terminal.wait_for_exit() == status
+
+
+def test_an_approval_in_the_conversation_returns_to_it(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}), text("Well."))
+    with repl(provider) as terminal:
+        terminal.enter("do it")
+        terminal.wait_for("or type why not ›")
+        terminal.press("ctrl-c")
+        terminal.wait_for("Interrupted.")
+        wait_for_prompt(terminal)
+        terminal.enter("never mind")
+        terminal.wait_for("Well.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+    assert not Path("made").exists()
+
+
+def test_a_dumb_terminal_has_a_conversation_too(provider: ProviderServer) -> None:
+    provider.script(text("Hello."))
+    with pty_wolo(*provider.flags, env={"TERM": "dumb"}) as terminal:
+        terminal.wait_for(PROMPT)
+        terminal.enter("hi")
+        terminal.wait_for("Hello.")
+        assert leave(terminal) == 0
+    assert prompts(provider) == ["hi"]
+
+
+def test_resizing_the_prompt_keeps_what_is_typed(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.type("some words that are typed")
+        terminal.wait_for("typed")
+        for columns in (20, 200, 60):
+            terminal.resize(24, columns)
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["some words that are typed"]

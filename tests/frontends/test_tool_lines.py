@@ -1,0 +1,59 @@
+"""How a call looks: one line that says what it was, and below it what is worth seeing."""
+
+from __future__ import annotations
+
+from wolo.frontends.terminal.render.tool import details, headline, preview
+from wolo.messages.parts import ToolPart
+from wolo.tools.tool import Diff, Listing, Output
+
+
+def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
+    write = ToolPart(tool="write", input={"path": "a.py", "content": "x"}, status="completed")
+    assert headline(write, Diff("a.py", "+x", 1, 0, created=True)).plain == "● write a.py +1"
+    run = ToolPart(tool="shell", input={"command": "make\ntest"}, status="failed", outcome="error")
+    assert headline(run, Output("make", "", 2, 1.25)).plain == "● shell make⏎test · exit 2 · 1.2 s"
+    look = ToolPart(tool="grep", input={"pattern": "x", "path": "src"}, status="completed")
+    assert headline(look, Listing("x", ("a",), 12)).plain == "● grep src · 12 found"
+    refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
+    assert headline(refused).plain == "● shell rm x · refused"
+
+
+def test_hostile_arguments_stay_on_their_line() -> None:
+    part = ToolPart(tool="sh\x1b[2Jell", input={"command": "a\n● write b\x1b]0;t\x07" + "c" * 500}, status="completed")
+    shown = headline(part).plain
+    assert "\n" not in shown
+    assert "\x1b" not in shown
+    assert len(shown) < 200
+
+
+def test_a_diff_is_shown_without_its_header_where_all_is_new() -> None:
+    part = ToolPart(tool="write", status="completed")
+    assert details(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).plain == "  +x\n  +\ty\n"
+    changed = details(part, Diff("a", "@@ -1 +1 @@\n-x\n+y", 1, 1))
+    assert changed.plain == "  @@ -1 +1 @@\n  -x\n  +y\n"
+
+
+def test_long_views_are_cut_where_it_hurts_least() -> None:
+    part = ToolPart(tool="shell", status="completed")
+    output = "".join(f"line {number}\n" for number in range(100))
+    shown = details(part, Output("x", output, 0, 1.0)).plain
+    assert shown.startswith("  … 92 lines above\n  line 92\n")
+    assert shown.endswith("  line 99\n")
+    diff = details(part, Diff("a", "\n".join(f"+{number}" for number in range(100)), 100, 0)).plain
+    assert diff.startswith("  +0\n")
+    assert diff.endswith("  … 60 more lines\n")
+    assert len(details(part, Output("x", "y" * 10_000, 0, 1.0)).plain) < 600
+
+
+def test_an_error_and_a_refusal_say_why() -> None:
+    failed = ToolPart(tool="read", status="failed", outcome="error", output="There is no file x.")
+    assert details(failed, None).plain == "  There is no file x.\n"
+    assert details(failed, None, "not today").plain == "  not today\n"
+    assert not details(ToolPart(tool="read", status="completed", output="contents"), None)
+
+
+def test_a_preview_shows_what_would_be_written() -> None:
+    edit = ToolPart(tool="edit", input={"path": "a", "edits": [{"old": "x", "new": "y\nz"}]})
+    assert preview(edit).plain == "  - x\n  + y\n  + z\n"
+    assert preview(ToolPart(tool="write", input={"path": "a", "content": "\x1b[2Jx"})).plain == "  + x\n"
+    assert preview(ToolPart(tool="edit", input={"old": 5, "new": None, "edits": ["x"]})).plain == ""
