@@ -17,7 +17,7 @@ from wolo.agent.refusals import refuse_all
 from wolo.agent.relay import Relay
 from wolo.errors import ProviderError, SessionError
 from wolo.guard.judge import Judge
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import NUDGE, Message, Usage
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.ask import Asker, Question
 from wolo.tools.tool import ToolContext
@@ -225,7 +225,7 @@ class _Play:
         return Stop(cause="done")
 
     async def _nudge(self, words: str) -> None:
-        message = Message(role="user", parts=(TextPart(text=words),), finished=True, metadata={"nudge": "empty_answer"})
+        message = Message(role="user", parts=(TextPart(text=words),), finished=True, metadata={NUDGE: "empty_answer"})
         self._messages.append(message)
         await self._emit(MessageAdded(message=message))
 

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from wolo.formats.chat_messages import CONTENT_LIST, REASONING_FIELDS
 from wolo.formats.loose_json import read_object
-from wolo.messages.deltas import whole
+from wolo.messages.characters import whole
 
 ABSENT = (b"", b"null", b"{}", b"[]", b'""', b"false")
 """JSON that says nothing: an `error` of this kind is none."""

@@ -14,7 +14,7 @@ from wolo.formats.loose_json import read_strictly
 from wolo.formats.pairing import as_sent, result_text
 from wolo.formats.tool_names import to_wire
 from wolo.formats.wire_ids import wire_id
-from wolo.messages.deltas import whole
+from wolo.messages.characters import whole
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, Blob, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.messages.arguments import Unreadable, read_arguments
+from wolo.messages.characters import whole
 from wolo.messages.message import FinishReason, Message, Producer, Usage
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
 
@@ -211,15 +212,6 @@ class _Call:
         except Unreadable as reason:
             told = f"The arguments of {part.tool or 'a call without a tool name'} are {reason}."
             return _failed(part, "invalid", f"{told} Nothing was run. Send the call again with one complete JSON object.")
-
-
-def whole(text: str) -> str:
-    """The same text with no halves of characters: pairs of surrogates joined, lone ones replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def _failed(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:

@@ -16,6 +16,9 @@ Role = Literal["system", "user", "assistant", "custom", "branch_summary", "compa
 
 FinishReason = Literal["", "stop", "length", "tool_calls", "refused", "overflow", "error", "interrupted"]
 
+NUDGE = "nudge"
+"""Under this name the metadata of a user message say that the loop spoke, and why."""
+
 P = TypeVar("P", bound=Part)
 
 
@@ -110,6 +113,11 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
     @property
     def reasoning_content(self) -> str:
         return "".join(part.text for part in self.parts if isinstance(part, ThinkingPart))
+
+    @property
+    def is_prompt(self) -> bool:
+        """The beginning of a turn, not a word of the loop in the middle of one."""
+        return self.role == "user" and NUDGE not in self.metadata
 
     @property
     def calls(self) -> tuple[ToolPart, ...]:

@@ -41,7 +41,7 @@ class SimpleTurn(Struct, frozen=True, kw_only=True):
 
 
 def read_turn(messages: Sequence[Message]) -> SimpleTurn:
-    begins = max((at for at, message in enumerate(messages) if _is_asked(message)), default=-1)
+    begins = max((at for at, message in enumerate(messages) if message.is_prompt), default=-1)
     asked = messages[begins] if begins >= 0 else None
     since = [message for message in messages[begins + 1 :] if message.role == "assistant"]
     texts = [part.text for part in asked.of(TextPart)] if asked else []
@@ -56,10 +56,6 @@ def read_turn(messages: Sequence[Message]) -> SimpleTurn:
         recent_path=_recent_path(messages),
         earlier=_earlier(messages[: max(begins, 0)]),
     )
-
-
-def _is_asked(message: Message) -> bool:
-    return message.role == "user" and "nudge" not in message.metadata
 
 
 def _plan(since: Sequence[Message]) -> Plan:
@@ -84,7 +80,7 @@ def _recent_path(messages: Sequence[Message]) -> str:
 def _earlier(messages: Sequence[Message]) -> tuple[Turn, ...]:
     """One exchange is all a tiny model can make use of."""
     for at in range(len(messages) - 1, -1, -1):
-        if _is_asked(messages[at]):
+        if messages[at].is_prompt:
             answer = "".join(message.text for message in messages[at + 1 :] if message.role == "assistant")
             if answer:
                 return (("user", messages[at].text[:MAX_EARLIER_CHARS]), ("assistant", answer[:MAX_EARLIER_CHARS]))

@@ -7,8 +7,8 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
+from wolo.messages.characters import whole
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.names import unicode_text
 
 DIGEST_BYTES = 16
 
@@ -56,7 +56,7 @@ def _digest(body: bytes, seq: int, time_utc: float, prev_hash: bytes) -> bytes:
 
 def _without_surrogates(value: object) -> object:
     if isinstance(value, str):
-        return unicode_text(value)
+        return whole(value)
     if isinstance(value, dict):
         return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import SessionError
-from wolo.sessions.names import unicode_text
+from wolo.messages.characters import whole
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8
@@ -55,7 +55,7 @@ def named(connection: sqlite3.Connection, name: str) -> SessionInfo | None:
 
 
 def exactly(connection: sqlite3.Connection, name_or_id: str) -> SessionInfo | None:
-    spec = unicode_text(name_or_id).strip()
+    spec = whole(name_or_id).strip()
     return read(connection, spec) or named(connection, spec)
 
 
@@ -83,7 +83,7 @@ def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> S
 
     What several sessions match by title is decided by `cwd`, if only one of them belongs there.
     """
-    spec = unicode_text(spec).strip()
+    spec = whole(spec).strip()
     if not spec:
         raise SessionError(
             "No session was named.", hint="Give an id, a name or words of a title; `wolo sessions list` shows them."

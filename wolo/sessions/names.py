@@ -41,8 +41,3 @@ def title_of(text: str) -> str:
     words = "".join(char if char.isprintable() else " " for char in text[: 8 * TITLE_LIMIT]).split()
     line = " ".join(words)
     return line if len(line) <= TITLE_LIMIT else line[: TITLE_LIMIT - 1].rstrip() + "…"
-
-
-def unicode_text(text: str) -> str:
-    """Halves of surrogate pairs joined, or replaced by a mark when the other half is missing."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

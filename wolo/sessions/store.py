@@ -14,12 +14,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.messages.characters import whole
 from wolo.sessions import blobs, chain, listing, migrations
 from wolo.sessions.database import Database
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import SessionLock, is_held
-from wolo.sessions.names import check_id, check_name, new_session_id, title_of, unicode_text
+from wolo.sessions.names import check_id, check_name, new_session_id, title_of
 from wolo.sessions.private import make_directory
 
 ROW_LIMIT_BYTES = 64 * 1024
@@ -89,7 +90,7 @@ class Store:
             connection.execute(
                 "INSERT INTO sessions (id, name, cwd, model, mode, created, updated, touched) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
-                (session_id, alias, listing.directory(cwd), unicode_text(model), unicode_text(mode), now, now),
+                (session_id, alias, listing.directory(cwd), whole(model), whole(mode), now, now),
             )
             return _require(connection, session_id)
 
@@ -263,8 +264,7 @@ def _head(connection: sqlite3.Connection, session_id: str) -> tuple[int, bytes]:
 def _count(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
     """Keep what a listing shows up to date with the entries just added."""
     said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
-    # A nudge is a word of the loop in the middle of a turn, not the beginning of one.
-    prompts = [message for message in said if message.role == "user" and "nudge" not in message.metadata]
+    prompts = [message for message in said if message.is_prompt]
     usages = [message.usage for message in said if message.usage]
     costs = [usage.cost.total if usage.cost else None for usage in usages]
     connection.execute(
@@ -292,7 +292,7 @@ def _count(connection: sqlite3.Connection, session_id: str, entries: Sequence[An
 
 
 def _set(connection: sqlite3.Connection, session_id: str, entry: SettingEntry) -> None:
-    value = unicode_text(entry.value)
+    value = whole(entry.value)
     if entry.name == "name":
         value = check_name(value)
         holder = listing.named(connection, value)
