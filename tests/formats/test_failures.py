@@ -40,6 +40,7 @@ GLM_ROWS: list[tuple[str, type[ProviderError], bool, int]] = [
         (code, AuthError, False, 1)
         for code in ("1000", "1001", "1002", "1003", "1004", "1100", "1110", "1111", "1112", "1121", "1220")
     ),
+    *((code, BadRequest, False, 1) for code in ("1219", "1299", "1314", "1399")),
     *((code, Unavailable, True, 75) for code in ("500", "1120", "1200", "1230", "1234")),
     *((code, BadRequest, False, 1) for code in ("1210", "1211", "1212", "1213", "1214", "1215", "1221", "1222", "1231")),
     *((code, ContentRefused, False, 1) for code in ("1300", "1301")),

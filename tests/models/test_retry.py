@@ -30,6 +30,11 @@ def test_codes_of_overload_get_the_long_ladder_whatever_carries_them(code: str) 
     assert len(waits(Unavailable("busy", code=code))) == 7
 
 
+@pytest.mark.parametrize("code", ["1200", "1230"])
+def test_a_failure_without_a_reason_is_tried_twice_more(code: str) -> None:
+    assert waits(Unavailable("call failed", code=code)) == [0.5, 1]
+
+
 @pytest.mark.parametrize("error", [AuthError("no"), BadRequest("no"), ContextOverflow("no")])
 def test_what_will_not_change_is_tried_once(error: ProviderError) -> None:
     assert waits(error) == []

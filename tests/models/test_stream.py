@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.fakes.provider_server import KEY, ProviderServer
-from tests.fakes.replies import Hold, Reply, call, chunk, delta, error, finish, raw, sse, text, usage, whole
+from tests.fakes.replies import Ending, Hold, Reply, call, chunk, delta, error, finish, raw, sse, text, usage, whole
 from wolo.errors import (
     AuthError,
     BadAnswer,
@@ -32,7 +32,7 @@ from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart
-from wolo.models import retry
+from wolo.models import retry, stream
 from wolo.models.ask import Question
 from wolo.models.catalog import find
 from wolo.models.headers import Settings as HeaderSettings
@@ -250,6 +250,35 @@ async def test_a_broken_attempt_leaves_nothing_behind(room: Room, broken: Reply)
     assert room.server.requests[0].body == room.server.requests[1].body
 
 
+@pytest.mark.parametrize("ending", ["cut", "reset", "stall"])
+async def test_a_complete_answer_needs_no_proper_end(room: Room, ending: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "LAST_WORDS_S", 0.2)
+    room.server.script(
+        sse(delta("All of it."), finish("stop"), done=False, ending=ending),
+        sse(
+            delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "read", "arguments": '{"path": "a"}'}}]),
+            finish("tool_calls"),
+            done=False,
+            ending=ending,
+        ),
+    )
+    assert (await room.ask(replace(QUESTION, tools=(READ,)))).text == "All of it."
+    (part,) = (await room.ask(replace(QUESTION, tools=(READ,)))).calls
+    assert (part.status, part.input) == ("pending", {"path": "a"})
+    assert len(room.server.requests) == 2
+
+
+async def test_a_call_without_its_end_is_not_complete_whatever_the_server_says(room: Room) -> None:
+    broken = sse(
+        delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "read", "arguments": '{"pa'}}]),
+        finish("tool_calls"),
+        done=False,
+        ending="cut",
+    )
+    room.server.script(broken, text("Instead."))
+    assert (await room.ask(replace(QUESTION, tools=(READ,)))).text == "Instead."
+
+
 async def test_after_five_tries_the_error_comes_out(room: Room) -> None:
     failure = await room.fails(*[error(500, {"error": {"message": "engine on fire"}})] * 5)
     assert isinstance(failure, Unavailable)
@@ -436,6 +465,19 @@ async def test_a_field_that_is_refused_again_although_it_was_left_out_ends_it(ro
     refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: stream_options"}})
     failure = await room.fails(refusal, refusal)
     assert isinstance(failure, BadRequest)
+
+
+async def test_a_field_that_was_not_sent_cannot_be_left_out(room: Room) -> None:
+    failure = await room.fails(error(400, {"error": {"message": "temperature must be a number", "param": "temperature"}}))
+    assert isinstance(failure, BadRequest)
+    assert room.heard.notices == []
+
+
+async def test_a_field_may_be_named_by_where_it_stands(room: Room) -> None:
+    detail = [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}]
+    room.server.script(error(422, {"detail": detail}), text("Hi."))
+    assert (await room.ask()).text == "Hi."
+    assert ["stream_options" in asked.json for asked in room.server.requests] == [True, False]
 
 
 # Usage, cost and the window

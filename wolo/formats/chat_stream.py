@@ -43,6 +43,10 @@ class ChatDecoder:
         self._has_spoken = False
         self._usage: bytes | None = None
 
+    @property
+    def is_complete(self) -> bool:
+        return bool(self._finish) and self._calls.are_whole()
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
         if payload[:6] == b"[DONE]":

@@ -17,7 +17,7 @@ from wolo.errors import (
     RateLimited,
     Unavailable,
 )
-from wolo.formats.glm_codes import GLM_CODES, TEMPORARY_QUOTAS
+from wolo.formats.glm_codes import GLM_CODES, GLM_FINAL, TEMPORARY_QUOTAS
 from wolo.formats.loose_json import read_object
 from wolo.formats.page_text import page_text
 from wolo.formats.waits import LONGEST_WAIT_S, read_delay_s, read_reset, until
@@ -149,8 +149,11 @@ def _understand(status: int, body: bytes | str | Mapping[str, Any]) -> Refusal:
     if isinstance(raw, str) and raw not in message:
         message = f"{message}: {raw}" if message else raw
     code, message = _code(error, message)
-    words = " ".join([message, code, *(str(error[name]) for name in ("type", "status", "param") if error.get(name))])
-    return Refusal(_status(status, code), message, code, words, str(error.get("param") or ""), document)
+    param = _param(error)
+    if message and param and param not in message and not error.get("param"):
+        message = f"{param}: {message}"
+    words = " ".join([message, code, param, *(str(error[name]) for name in ("type", "status") if error.get(name))])
+    return Refusal(_status(status, code), message, code, words, param, document)
 
 
 def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -171,6 +174,14 @@ def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _first_text(error: Mapping[str, Any], *names: str) -> str:
     return next((value for name in names if isinstance(value := error.get(name), str) and value), "")
+
+
+def _param(error: Mapping[str, Any]) -> str:
+    """What the refusal is about; validators written in Python give the path to it: `["body", "messages", 4]`."""
+    place = error.get("loc")
+    if isinstance(place, list):
+        return ".".join(str(step) for step in place if step != "body")
+    return str(error.get("param") or "")
 
 
 def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
@@ -196,6 +207,8 @@ def _judge(refusal: Refusal) -> tuple[Kind, bool]:
     """The kind, and whether another try can help."""
     if refusal.code in GLM_CODES:
         return GLM_CODES[refusal.code]
+    if re.fullmatch(GLM_FINAL, refusal.code):
+        return BadRequest, False
     kind = _by_words(refusal) or _by_status(refusal)
     return kind, kind.retryable
 

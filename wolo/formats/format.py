@@ -46,6 +46,11 @@ class Request(Struct, frozen=True, kw_only=True):
 class Decoder(Protocol):
     """Reads one answer. Any split of the stream into payload batches gives the same deltas in the same order."""
 
+    @property
+    def is_complete(self) -> bool:
+        """The provider has said how the answer ended, and nothing in it is unfinished; its usage may still follow."""
+        ...
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """One `data:` payload (SSE) or one line (NDJSON). Raises a ProviderError when the payload is an error object."""
         ...

@@ -33,5 +33,8 @@ GLM_CODES: Mapping[str, tuple[type[ProviderError], bool]] = {
 }
 """Code → kind, and whether another try can help."""
 
+GLM_FINAL = r"1[23]\d\d"
+"""The families of codes about parameters, content and plans: also what is new in them does not change by asking again."""
+
 TEMPORARY_QUOTAS = frozenset({"1304", "1308", "1310", "1316", "1317", "1318", "1319", "1320", "1321"})
 """Windows that come to an end by themselves, even where the message does not say when."""

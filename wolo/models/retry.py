@@ -39,11 +39,14 @@ BROKEN = Row(5, (0.5, 1, 2, 4, 8, 16, 30))
 """The connection broke or the server failed: mostly over in a moment."""
 CROWDED = Row(8, (2, 5, 15, 30, 60, 90, 120))
 """Too many requests: these windows last minutes."""
+UNCLEAR = Row(3, (0.5, 1))
+"""The provider failed without a reason: mostly it will fail again."""
 FINAL = Row(1, ())
 """Another try would get the same answer."""
 
 CROWDED_CODES = frozenset({"1234", "1302", "1303", "1305", "1312"})
 """GLM's own codes for overload, with whatever HTTP status they come."""
+UNCLEAR_CODES = frozenset({"1200", "1230"})
 
 
 def row_for(error: ProviderError) -> Row:
@@ -51,7 +54,7 @@ def row_for(error: ProviderError) -> Row:
         return FINAL
     if isinstance(error, RateLimited) or error.code in CROWDED_CODES:
         return CROWDED
-    return BROKEN
+    return UNCLEAR if error.code in UNCLEAR_CODES else BROKEN
 
 
 def tries_for(error: ProviderError, settings: Settings) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from wolo.errors import ConfigError, ProviderError
+from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.formats.format import Decoder, Format, Request
 from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Producer, Usage
@@ -24,10 +24,12 @@ from wolo.models.headers import encode_value, introduce
 from wolo.models.price import cost_of
 from wolo.models.provider import Choice
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
-from wolo.models.transport import Call, Refused, Transport
+from wolo.models.transport import Batch, Call, Refused, Transport
 from wolo.models.wire_log import Exchange, WireLog
 
 IDLE_S = 300.0
+LAST_WORDS_S = 5.0
+"""How long a complete answer is listened to further: the count of its tokens may still come."""
 WRONG_PLACE = frozenset({404, 405})
 """Statuses that a wrong base URL gives: then the address belongs into the message."""
 CUT_OFF_SHARE = 0.5
@@ -77,7 +79,7 @@ class ModelStream:
                 return await self._attempt(question, listener, attempt)
             except ProviderError as error:
                 self._redact(error)
-                if await self._drop_field(error, listener):
+                if await self._drop_field(error, question, listener):
                     continue
                 now = self._around.clock()
                 first_failure = now if first_failure is None else first_failure
@@ -111,7 +113,7 @@ class ModelStream:
         decoder = self._format.decoder(request)
         whole = False
         async with contextlib.aclosing(self._transport.send(call)) as batches:
-            async for batch in batches:
+            while batch := await _next_batch(batches, decoder):
                 if batch.whole is not None:
                     whole = True
                     deltas: list[Delta] = list(self._format.read_whole(batch.whole))
@@ -162,11 +164,15 @@ class ModelStream:
             error.message = f"{shown(refused.url)}: {error.message}"
         return error
 
-    async def _drop_field(self, error: ProviderError, listener: Listener) -> bool:
-        """An optional field that the server does not know is left out from now on."""
+    async def _drop_field(self, error: ProviderError, question: Question, listener: Listener) -> bool:
+        """An optional field that the server does not know is left out from now on, if it was in the request at all."""
         if not error.field or error.field in self._dropped:
             return False
+        sent, before = self._format.encode(self._request(question)), self._dropped
         self._dropped |= {error.field}
+        if self._format.encode(self._request(question)) == sent:
+            self._dropped = before
+            return False
         await listener.on_notice(f"{self._choice.label} refuses the field `{error.field}`; it is left out from now on.")
         return True
 
@@ -220,6 +226,17 @@ def make_format(choice: Choice) -> Format:
             f"The dialect of {choice.label} is wrong: {error}.", hint="See providers.NAME.dialect in the settings."
         ) from error
     return OpenAIChat(dialect, provider_hint=choice.provider.hint)
+
+
+async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder) -> Batch | None:
+    """None at the end. An answer that is complete needs no proper end: some servers hang up behind it, or never do."""
+    if not decoder.is_complete:
+        return await anext(batches, None)
+    try:
+        async with asyncio.timeout(LAST_WORDS_S):
+            return await anext(batches, None)
+    except (TimeoutError, Unavailable):
+        return None
 
 
 def _decode(decoder: Decoder, payloads: tuple[bytes, ...]) -> list[Delta]:
