@@ -79,6 +79,12 @@ def test_the_parts_of_a_prompt_add_up(prompt: Any, cached: Any, written: Any, co
     assert min(usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens) >= 0
 
 
+@pytest.mark.parametrize("absurd", [10**30, 1e300, 10**12, -1, float("inf")])
+def test_a_count_beyond_belief_is_none(absurd: float) -> None:
+    raw = json.dumps({"prompt_tokens": absurd, "completion_tokens": 7}).replace("Infinity", "1e999").encode()
+    assert (read_usage(raw) or Usage()).input_tokens == 0
+
+
 @pytest.mark.parametrize("raw", [b"", b"null", b"[]", b"7", b"{", b"\xff"])
 def test_what_is_no_usage_is_none(raw: bytes) -> None:
     assert read_usage(raw) is None

@@ -9,6 +9,9 @@ from typing import Any
 from wolo.formats.loose_json import read_strictly
 from wolo.messages.message import Usage, UsageCost
 
+BEYOND_BELIEF = 10**12
+"""No answer has so many tokens: such a number is a mistake, and sums of it would fit nowhere."""
+
 
 def read_usage(raw: bytes) -> Usage | None:
     """None when it is no usage at all. Prompt counts include what was cached, completion counts include reasoning."""
@@ -51,7 +54,7 @@ def _first(counts: Mapping[str, Any], *names: str) -> int:
     """The first of these that is there and a count, else 0."""
     for name in names:
         value = counts.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < BEYOND_BELIEF:
             return int(value)
     return 0
 
