@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from wolo.cli.sessions import AsJson, print_json
+from wolo.cli.as_json import AsJson, print_json
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
 
@@ -22,7 +22,14 @@ def show(as_json: AsJson = False) -> None:
         print_json([{"key": key, "value": value, "source": source} for key, value, source in rows])
         return
     for key, value, source in rows:
-        print(f"{key:<28} {value!s:<32} {source}")
+        print(f"{key:<28} {_shown(value):<32} {source}")
+
+
+def _shown(value: Any) -> str:
+    """As a settings file writes it; nothing where nothing is set."""
+    import json
+
+    return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)
 
 
 @app.command("path")
