@@ -142,6 +142,36 @@ def test_large_files_are_searched_quickly() -> None:
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("var a=1;" * 200_000, "a", "b"),  # a minified file is one line
+        ("var a=1;" * 200_000, "a", "b\nc"),
+        ("x" * 200_000, "x" * 100_000, "y"),
+        ("a\r\n" + "b " * 200_000, "b ", "c\n"),
+        ("x\r\n" * 100_000, "x\n" * 5_000, "y\n"),
+        ("  x\n" * 100_000, "x\n" * 5_000, "y\n"),
+        ("  x \n" * 50_000, "x\n", "y\n"),
+    ],
+)
+def test_many_occurrences_are_found_quickly_and_all_of_them(text: str, old: str, new: str) -> None:
+    start = time.monotonic()
+    passages = find(text, old, new).passages
+    assert time.monotonic() - start < 5
+    end = free = 0
+    for passage in passages:
+        if passage.start >= end:
+            end, free = passage.end, free + 1
+    lines = [line.strip() for line in text.splitlines()]
+    assert free == max(text.count(old), len(lines) // len(old.splitlines()) if old.endswith("\n") else 0)
+
+
+def test_the_last_line_takes_the_ending_of_the_line_before() -> None:
+    assert replaced("a\r\nb", "b", "b\nc") == ("a\r\nb\r\nc", "")
+    assert replaced("a\rb", "b", "b\nc") == ("a\rb\rc", "")
+    assert replaced("b", "b", "b\nc") == ("b\nc", "")
+
+
 def test_line_numbers_count_as_editors_do() -> None:
     assert line_number("a\r\nb\nc", 5) == 3
     assert line_number("a\rb\rc", 4) == 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from wolo.workspace.text import split_lines
 _ENDING = re.compile(r"\r\n|\r|\n")
 _WRITTEN_ENDING = re.compile(r"\r\n|\n")
 """In the model's text; a lone CR there is meant."""
+_MANY = 100
+"""After this many passages found, those that share characters with another are not told any more."""
 _NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
 _NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
 
@@ -72,23 +74,44 @@ def _with_mixed_endings(place: str, new: str, endings: list[str]) -> str:
     return "".join((*out, new_lines[-1]))
 
 
-def _local(text: str, start: int, end: int, new: str) -> Passage:
-    """The passage with its replacement in the endings of the lines it stands on."""
-    after = _ENDING.search(text, end)
-    before = None if after else re.search(r"(\r\n|\r|\n)[^\r\n]*\Z", text[:start])
-    default = after[0] if after else before[1] if before else "\n"
-    return Passage(start, end, with_line_endings_of(text[start:end], new, default))
+class _Places:
+    """Makes passages whose new lines end like the lines they stand on.
+
+    Places come in order, so the text is gone through once however many there are.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._next = _ENDING.search(text)
+        self._last = "\n"
+
+    def passage(self, start: int, end: int, new: str) -> Passage:
+        while self._next and self._next.start() < end:
+            self._last = self._next[0]
+            self._next = _ENDING.search(self._text, self._next.end())
+        default = self._next[0] if self._next else self._last
+        return Passage(start, end, with_line_endings_of(self._text[start:end], new, default))
+
+
+def _positions(text: str, wanted: str) -> Iterator[int]:
+    """Where `wanted` stands, in order; places that share characters are told only as long as they are few."""
+    position, count, free = text.find(wanted), 0, 0
+    while position >= 0:
+        yield position
+        count += 1
+        free = position + len(wanted) if position >= free else free
+        position = text.find(wanted, position + 1 if count < _MANY else free)
 
 
 def _exact(text: str, old: str, new: str) -> list[Passage]:
-    found, position = [], text.find(old)
-    while position >= 0:
+    places = _Places(text)
+    found = []
+    for position in _positions(text, old):
         end = position + len(old)
         # Half of a CRLF is not a line ending.
         torn = (old[0] == "\n" and text[position - 1 : position] == "\r") or (old[-1] == "\r" and text[end : end + 1] == "\n")
         if not torn:
-            found.append(_local(text, position, end, new))
-        position = text.find(old, position + 1)
+            found.append(places.passage(position, end, new))
     return found
 
 
@@ -105,22 +128,22 @@ def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list
     lines = _ENDING.split(text)
     starts = [0, *(ending.end() for ending in _ENDING.finditer(text))]
     trimmed = [trim(line) for line in lines]
-    places = list(accumulate((len(line) + 1 for line in trimmed), initial=0))
+    offsets = list(accumulate((len(line) + 1 for line in trimmed), initial=0))
     haystack = "\n".join(trimmed)
     wanted_lines = _ENDING.split(old)
     wanted = "\n".join(map(trim, wanted_lines))
     to_line_end = trim(wanted_lines[-1]) != wanted_lines[-1]
 
-    found, position = [], haystack.find(wanted)
-    while position >= 0:
+    places = _Places(text)
+    found = []
+    for position in _positions(haystack, wanted):
         end = position + len(wanted)
-        first, last = bisect_right(places, position) - 1, bisect_right(places, end) - 1
-        begin = starts[first] + position - places[first]
+        first, last = bisect_right(offsets, position) - 1, bisect_right(offsets, end) - 1
+        begin = starts[first] + position - offsets[first]
         if not to_line_end:
-            found.append(_local(text, begin, starts[last] + end - places[last], new))
-        elif end == places[last] + len(trimmed[last]):
-            found.append(_local(text, begin, starts[last] + len(lines[last]), new))
-        position = haystack.find(wanted, position + 1)
+            found.append(places.passage(begin, starts[last] + end - offsets[last], new))
+        elif end == offsets[last] + len(trimmed[last]):
+            found.append(places.passage(begin, starts[last] + len(lines[last]), new))
     return found
 
 
@@ -138,15 +161,20 @@ def _shifted(text: str, old: str, new: str) -> list[Passage]:
         return []
     anchor = [line.strip() for line in wanted].index(rarest)
     starts = list(accumulate(map(len, lines), initial=0))
-    found = []
+    places = _Places(text)
+    found: list[Passage] = []
+    free = 0
     for place in (at - anchor for at, line in enumerate(bare) if line == rarest):
-        window = lines[max(place, 0) : place + len(wanted)]
-        if place < 0 or len(window) < len(wanted) or (shift := _shift(wanted, window)) is None:
+        if place < 0 or (len(found) >= _MANY and starts[place] < free):
+            continue
+        window = lines[place : place + len(wanted)]
+        if len(window) < len(wanted) or (shift := _shift(wanted, window)) is None:
             continue
         if (moved := _move(new, *shift)) is None:
             continue
         ending = "" if closed else window[-1][len(window[-1].rstrip("\r\n")) :]
-        found.append(_local(text, starts[place], starts[place + len(wanted)] - len(ending), moved))
+        found.append(places.passage(starts[place], starts[place + len(wanted)] - len(ending), moved))
+        free = found[-1].end if found[-1].start >= free else free
     return found
 
 
