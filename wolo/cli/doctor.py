@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wolo.cli.sessions import AsJson, print_json
+from wolo.cli.as_json import AsJson, print_json
 
 
 def doctor(as_json: AsJson = False) -> None:

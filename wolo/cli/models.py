@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wolo.cli.sessions import AsJson, print_json
+from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import UsageError
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def run(line: Line) -> int:
 
 def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     _enter_directory(_text(line.values, "cd"))
-    prompt, piped = _prompt_text(line, headless=headless)
+    prompt, piped = _prompt_text(line)
     if headless and "interactive" in line.values:
         raise UsageError("-i needs a terminal.")
     if headless and not prompt.strip() and not piped.strip():
@@ -125,7 +125,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(EXIT_BY_SIGNAL[signal.Signals(number)])
 
 
-def _prompt_text(line: Line, *, headless: bool) -> tuple[str, str]:
+def _prompt_text(line: Line) -> tuple[str, str]:
     """The prompt and what was piped in beside it; `-` alone reads the prompt from stdin."""
     words = list(line.words)
     if _is_terminal(sys.stdin):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from wolo.sessions.store import Store
 
 app = typer.Typer(rich_markup_mode=None, no_args_is_help=True)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
@@ -80,12 +79,6 @@ def delete_session(
                 return
         store.delete(info.id)
     print(f"Deleted {info.id}.")
-
-
-def print_json(value: object) -> None:
-    import json
-
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def _store() -> Store:
