@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -80,14 +80,23 @@ def _settings() -> str:
 
 
 def _rows_of(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
+    from wolo.config.layers import NOT_USED_YET
+
     about = _field_docs(kind)
     for field in msgspec.structs.fields(kind):
-        shown = field.type
-        if isinstance(shown, type) and issubclass(shown, msgspec.Struct):
-            yield from _rows_of(shown, f"{prefix}{field.name}.")
+        group, name = _group_of(field.type), f"{prefix}{field.name}"
+        if group is not None:
+            yield from _rows_of(group, f"{name}." if group is field.type else f"{name}.NAME.")
             continue
-        default = "" if field.default is msgspec.NODEFAULT else f"`{json.dumps(field.default, default=list)}`"
-        yield f"| `{prefix}{field.name}` | {_type_name(shown)} | {default} | {about.get(field.name, '')} |"
+        default = "" if field.default in (msgspec.NODEFAULT, None) else f"`{json.dumps(field.default, default=list)}`"
+        words = [about.get(field.name, ""), "Not used by this version." if name.split(".")[0] in NOT_USED_YET else ""]
+        yield f"| `{name}` | {_type_name(field.type)} | {default} | {' '.join(filter(None, words))} |"
+
+
+def _group_of(kind: Any) -> type[msgspec.Struct] | None:
+    """The settings that stand under a key, or under each NAME of it; None when it is a setting itself."""
+    within = get_args(kind)[1] if get_origin(kind) is Mapping else kind
+    return within if isinstance(within, type) and issubclass(within, msgspec.Struct) else None
 
 
 WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): ""}
@@ -129,7 +138,8 @@ def _events() -> str:
     rows = ["# Events", "", inspect.cleandoc(events.__doc__)]
     for kind in vars(events).values():
         if isinstance(kind, type) and issubclass(kind, events.Event) and kind is not events.Event:
-            rows += ["", f"## {kind.__name__}", "", inspect.cleandoc(kind.__doc__ or "")]
+            rows += ["", f"## {kind.__name__}", ""]
+            rows += [inspect.cleandoc(kind.__doc__), ""] if kind.__doc__ else []
             about = _field_docs(kind)
             for field in msgspec.structs.fields(kind):
                 rows.append(f"- `{field.name}`{': ' + about[field.name] if field.name in about else ''}")

@@ -17,9 +17,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_turns: int | None = None
     """Answers in one turn."""
     max_cost: float | None = None
-    """US dollars, over all turns of this agent."""
+    """US dollars, over all turns of a run."""
     max_tokens: int | None = None
-    """Prompt and completion, over all turns of this agent."""
+    """Prompt and completion, over all turns of a run."""
     max_seconds: float | None = None
     """Wall time of one turn."""
 

@@ -176,4 +176,4 @@ class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
     """Time spent waiting for the provider."""
     error: ErrorInfo | None = None
     exit_code: int = 0
-    """What CONTRACT calls for, signals and denials aside."""
+    """The exit status of the process, unless a signal ended it or something was denied."""

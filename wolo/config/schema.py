@@ -34,22 +34,28 @@ class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of all sources, as written; `Config.rules` has them with their sources."""
 
     allow: tuple[str, ...] = ()
+    """Rules such as `shell:pytest *`: what they match is not asked for."""
     ask: tuple[str, ...] = ()
+    """What they match is asked for in every mode."""
     deny: tuple[str, ...] = ()
+    """What they match is never done."""
 
 
 class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
     backend: Literal["auto", "required", "off"] = "auto"
+    """`required` refuses to start without a sandbox, and this version has none."""
 
 
 class Shell(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[float, Meta(gt=0)] = 120.0
+    """How long a command may take when the model names no time of its own."""
 
 
 class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     offer: tuple[str, ...] = ()
     """Only these tools; empty: all."""
     hide: tuple[str, ...] = ()
+    """Not these."""
 
 
 class Ui(Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,7 +72,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`PROVIDER/MODEL[:LEVEL]`; empty: a key found in the environment decides."""
     fallback_model: str = ""
     mode: ModeName = "auto"
+    """How much runs without asking. `yolo` counts on the command line only."""
     thinking: ThinkingLevel | None = None
+    """How much the model thinks, unless its name carries a level; none: the provider's default."""
     context: Context = Context()
     compaction: Compaction = Compaction()
     limits: Limits = Limits()

@@ -30,6 +30,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """`headers.*` of the settings."""
 
     profile: Profile = "opencode"
+    """`session` sends wolo's name and the session's id, `none` and `custom` the name alone."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Added to every request to the model; the same name takes the place of the profile's."""
 

@@ -60,19 +60,27 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """`providers.NAME` of the settings: what a person changes about a provider, or a provider of their own."""
 
     base_url: str | None = None
+    """Ends where `/chat/completions` begins. A provider of another address gets a key only if one is named here."""
     api: str | None = None
-    """The wire format."""
+    """The wire format: `openai-chat`."""
     api_key: str = ""
+    """Better kept in `keys.toml` or the environment."""
     key_env: tuple[str, ...] | None = None
+    """Environment variables that may hold the key, best first."""
     label: str | None = None
+    """What people call it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request, beside the provider's own."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
+    """Flags of the wire format that this server needs."""
     models: tuple[Model, ...] = ()
     """Added to the catalogue's; one of the same id takes its place."""
     default_model: str | None = None
+    """Meant where only the provider is named."""
     loopback: bool | None = None
+    """A server on this machine: no key is needed, and it may be silent for as long as it likes."""
     any_model: bool | None = None
+    """A name that is not listed goes on the wire as it is."""
 
 
 class Choice(Struct, frozen=True):
