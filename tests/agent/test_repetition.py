@@ -55,10 +55,6 @@ def test_many_equal_calls_in_one_answer_count_once() -> None:
     assert counts(answer(*[read("a")] * 500)) == [1]
 
 
-def test_polling_jobs_is_exempt() -> None:
-    assert max(counts(*[answer(("jobs", {"action": "list"}))] * 20)) == 0
-
-
 def test_calls_whose_arguments_were_unreadable_are_told_apart_by_their_text() -> None:
     broken = [Message(role="assistant", parts=[ToolPart(tool="read", raw_input=f"{{{number}")]) for number in range(4)]
     assert max(counts(*broken)) == 1

@@ -8,7 +8,7 @@ from tests.sessions.samples import said, tool_turn
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import AnyEntry, CustomEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
-from wolo.sessions.tree import messages, settings
+from wolo.sessions.tree import messages
 
 
 def asked(*calls: ToolPart, id: str = "msg_a") -> MessageEntry:
@@ -92,12 +92,3 @@ def test_text_that_was_taken_back_is_dropped() -> None:
 
 def test_results_for_a_message_that_is_lost_are_ignored() -> None:
     assert messages([tool_turn(1)[1], said("hi")])[0].text == "hi"
-
-
-def test_the_last_setting_counts() -> None:
-    entries = [
-        SettingEntry(name="model", value="a"),
-        SettingEntry(name="mode", value="plan"),
-        SettingEntry(name="model", value="b"),
-    ]
-    assert settings(entries) == {"model": "b", "mode": "plan"}

@@ -286,7 +286,7 @@ async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(desk: 
         await task
     result = stopped.value.result
     assert isinstance(result, Result)
-    assert stopped.value.partial.startswith("part\n[interrupted: the command and everything it started were ended")
+    assert stopped.value.result.text.startswith("part\n[interrupted: the command and everything it started were ended")
     assert (result.outcome, result.is_error, result.files_changed) == ("interrupted", True, (f"{desk.root}/made",))
     assert gone(n)
     assert (await desk.call("shell", command="echo on")).text.startswith("on\n[exit 0]\n")

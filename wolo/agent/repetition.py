@@ -16,10 +16,8 @@ STOP_AT = 5
 """… and the turn is stopped at the fifth."""
 LONGEST_CYCLE = 3
 """A-B-C-A-B-C is the longest round that is recognised."""
-BLOCK_WORDS = 40
+PARAGRAPH_WORDS = 40
 """Shorter texts may repeat as they like."""
-POLLING = frozenset({"jobs"})
-"""Tools that are meant to be asked the same thing again."""
 
 _PROBE_CHARS = 80
 _LOOK_EVERY_CHARS = 1000
@@ -31,15 +29,11 @@ class Circles:
 
     def __init__(self) -> None:
         self._recent: deque[bytes] = deque(maxlen=LONGEST_CYCLE * STOP_AT)
-        self._blocks: dict[str, int] = {}
+        self._paragraphs: dict[str, int] = {}
 
     def count_calls(self, answer: Message) -> int:
         """How often the calls of this answer have now been made in a row, or in a short cycle. Key order does not matter."""
-        made = {
-            msgspec.json.encode([part.tool, part.input or part.raw_input], order="sorted")
-            for part in answer.calls
-            if part.tool not in POLLING
-        }
+        made = {msgspec.json.encode([part.tool, part.input or part.raw_input], order="sorted") for part in answer.calls}
         if not made:
             return 0
         self._recent.append(b"\n".join(sorted(made)))
@@ -48,9 +42,9 @@ class Circles:
 
     def count_text(self, answer: Message) -> int:
         """In how many answers in a row the same long paragraph has now stood."""
-        blocks = {block for block in re.split(r"\n\s*\n", answer.text) if len(block.split()) >= BLOCK_WORDS}
-        self._blocks = {block: self._blocks.get(block, 0) + 1 for block in blocks}
-        return max(self._blocks.values(), default=0)
+        paragraphs = {each for each in re.split(r"\n\s*\n", answer.text) if len(each.split()) >= PARAGRAPH_WORDS}
+        self._paragraphs = {each: self._paragraphs.get(each, 0) + 1 for each in paragraphs}
+        return max(self._paragraphs.values(), default=0)
 
 
 class StreamWatch:
@@ -62,7 +56,7 @@ class StreamWatch:
         self._fresh_chars = 0
 
     def is_stuck(self, piece: str) -> bool:
-        """Takes the next piece; true once the text ends in the same long block five times over."""
+        """Takes the next piece; true once the text ends in the same long passage five times over."""
         self._fresh.append(piece)
         self._fresh_chars += len(piece)
         if self._fresh_chars < _LOOK_EVERY_CHARS:
@@ -90,5 +84,5 @@ def _ends_in_repeats(text: str) -> bool:
     return (
         len(repeated) == period * STOP_AT
         and repeated[period:] == repeated[:-period]
-        and len(repeated[:period].split()) >= BLOCK_WORDS
+        and len(repeated[:period].split()) >= PARAGRAPH_WORDS
     )

@@ -52,7 +52,7 @@ class OutputLost(Exception):
 
 
 class Headless:
-    """Drives one conversation through one prompt and prints what CONTRACT promises for `format`."""
+    """Drives one conversation through one prompt and prints what docs/guide/scripts.md promises for `format`."""
 
     def __init__(self, conversation: Conversation, *, format: OutputFormat, partial: bool = False, verbose: bool = False) -> None:
         self._conversation = conversation
@@ -162,17 +162,16 @@ class Headless:
 APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode."
 
 
-def print_failure(error: WoloError, *, session_id: str | None = None, model: str | None = None) -> None:
+def print_failure(error: WoloError) -> None:
     """The one JSON object of a run that never began."""
-    info = ErrorInfo(kind=error.kind, message=error.message, hint=error.hint)
     if isinstance(error, ProviderError):
         cause = "unavailable" if error.exit_code == 75 else "model_error"
     else:
         cause = "session_error" if error.exit_code == 3 else "config"
     print_json(
-        _result(cause, error.exit_code, info, denied=False)
-        | {"result": "", "session_id": session_id, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
-        | {"total_cost_usd": 0.0, "usage": _usage(Usage()), "model": model, "stop_reason": None}
+        _result(cause, error.exit_code, ErrorInfo.of(error), denied=False)
+        | {"result": "", "session_id": None, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
+        | {"total_cost_usd": 0.0, "usage": _usage(Usage()), "model": None, "stop_reason": None}
         | {"permission_denials": [], "files_changed": []}
     )
 

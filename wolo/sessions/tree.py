@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
+from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry
 
 
 def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
@@ -17,11 +17,6 @@ def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
     for entry in entries:
         fold.add(entry)
     return fold.finish()
-
-
-def settings(entries: Iterable[AnyEntry]) -> dict[str, str]:
-    """The last value of each setting that was changed along the way: `model`, `mode`, `name`, `title`."""
-    return {entry.name: entry.value for entry in entries if isinstance(entry, SettingEntry)}
 
 
 class _Fold:

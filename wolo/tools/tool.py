@@ -74,10 +74,6 @@ class Interrupted(asyncio.CancelledError):
         super().__init__()
         self.result = result
 
-    @property
-    def partial(self) -> str:
-        return self.result.text
-
 
 @dataclass(slots=True)
 class ShellState:
