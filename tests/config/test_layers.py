@@ -187,6 +187,8 @@ def test_a_mistake_elsewhere_names_the_place(places: Places) -> None:
     assert complaint(places, "tools.offer=[").startswith("the list, line 1")
     assert complaint(places, flags={"max_turns": "ten"}).startswith('--max-turns: limits.max_turns cannot be "ten"')
     assert complaint(places, flags={"max_turns": "-1"}).startswith("--max-turns: limits.max_turns cannot be -1")
+    assert complaint(places, flags={"max_seconds": "nan"}).startswith("--max-seconds: limits.max_seconds cannot be")
+    assert complaint(places, "shell.timeout_s=nan").startswith("--set: shell.timeout_s cannot be")
     assert complaint(places, flags={"thinking": "lots"}).startswith("--thinking: thinking cannot be")
     assert complaint(places, environ={"WOLO_MODE": "lots"}).startswith("WOLO_MODE: mode cannot be")
     assert complaint(places, flags={"allow": ["ls"]}).startswith('The allow rule "ls" (--allow) cannot be used')
@@ -323,6 +325,32 @@ def test_a_broken_file_of_kept_rules_is_an_error(places: Places, text: str) -> N
     path.write_text(text)
     path.chmod(0o600)
     assert str(path) in complaint(places)
+
+
+def test_what_may_be_a_secret_is_not_shown(places: Places) -> None:
+    write_config(
+        places,
+        '[headers]\nextra = {x-token = "SECRET"}\n'
+        '[providers.mine]\nbase_url = "https://me:SECRET@host/v1?k=SECRET"\napi_key = "SECRET"\nheaders = {x-key = "SECRET"}\n',
+    )
+    config = loaded(places, environ={"WOLO_BASE_URL": "http://me:SECRET@host/v1", "WOLO_API_KEY": "SECRET"})
+    shown = {key: value for key, value, _ in rows(config)}
+    assert "SECRET" not in str(shown)
+    assert shown["base_url"] == "http://host/v1"
+    assert shown["headers.extra"] == {"x-token": "(hidden)"}
+
+
+def test_a_list_of_no_tools_is_not_the_same_as_no_list(places: Places) -> None:
+    assert loaded(places).settings.tools.offer is None
+    assert loaded(places, flags={"tools": ""}).settings.tools.offer == ()
+    assert loaded(places, "tools.offer=read").settings.tools.offer == ("read",)
+
+
+def test_a_pipe_in_the_place_of_the_file_is_an_error_and_not_waited_for(places: Places) -> None:
+    path = write_config(places, "")
+    path.unlink()
+    os.mkfifo(path)
+    assert "no regular file" in complaint(places)
 
 
 # Start-up

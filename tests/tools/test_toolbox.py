@@ -97,6 +97,7 @@ def test_a_selection_of_tools_can_be_offered() -> None:
     assert box.offer(only=["edit", "read"]).names == ("read", "edit")
     assert "shell" not in box.offer(hide=["shell"]).names
     assert box.offer().names == box.names
+    assert box.offer(only=[]).names == ()
     with pytest.raises(UsageError, match="There is no tool `rm`"):
         box.offer(hide=["rm"])
     with pytest.raises(ToolError):

@@ -24,7 +24,10 @@ def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tup
     """
     try:
         check_owner(path.parent, path.parent.stat(), notices)
-        check_owner(path, path.stat(), notices, is_secret=is_secret)
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"{path} cannot be read: it is no regular file.")
+        check_owner(path, found, notices, is_secret=is_secret)
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return "", {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -149,10 +150,13 @@ def _names(kind: Any) -> list[str]:
 
 
 def _convert(value: Any, kind: Any, key: Key, place: Place, *, is_text: bool) -> Any:
-    if is_text and get_origin(kind) is tuple:
+    if is_text and tuple in map(get_origin, (kind, *get_args(kind))):
         value = _list(value)
     try:
-        return msgspec.convert(value, kind, strict=not is_text)
+        converted = msgspec.convert(value, kind, strict=not is_text)
+        if isinstance(converted, float) and math.isnan(converted):  # it passes every limit, being neither above nor below
+            raise msgspec.ValidationError("Expected `float`")
+        return converted
     except msgspec.ValidationError as error:
         shown = "" if key[-1] == "api_key" else f" {_shown(value)}"
         raise ConfigError(

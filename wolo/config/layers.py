@@ -13,11 +13,13 @@ from typing import Any, get_args
 from msgspec import to_builtins
 
 from wolo.config.files import read_toml
+from wolo.config.given import Given
 from wolo.config.keyed import Key, Leaf, Place, build, dotted, leaf, leaves, values
 from wolo.config.schema import Config, Endpoint
 from wolo.errors import ConfigError
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Decision, Rule, parse_rule
+from wolo.models.address import shown
 from wolo.places import Places
 from wolo.workspace.root import find_root
 
@@ -40,10 +42,8 @@ FLAGS = {
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")
 NOT_USED_YET = ("fallback_model", "context", "compaction", "ui", "mcp_servers", "hooks")
 EVERYWHERE = "*"
+HIDDEN = "(hidden)"
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
-
-Given = Mapping[str, "str | bool | list[str]"]
-"""Options of the command line by name, as `cli.options` reads them; those that are no settings are passed over."""
 
 
 def load(
@@ -53,7 +53,10 @@ def load(
     sets: Iterable[str] = (),
     cwd: Path | None = None,
 ) -> Config:
-    """Raises ConfigError: a setting that cannot be used is never passed over."""
+    """Of the `flags` those that are no settings are passed over.
+
+    Raises ConfigError: a setting that cannot be used is never passed over.
+    """
     environ = os.environ if environ is None else environ
     flags = {} if flags is None else flags
     found = _Found()
@@ -199,8 +202,21 @@ def _endpoint(found: _Found, environ: Mapping[str, str], flags: Given) -> Endpoi
 
 
 def rows(config: Config) -> Iterator[tuple[str, Any, str]]:
-    """Every setting for people: its key, its plain value and who set it. Keys to providers are not shown."""
+    """Every setting for people: its key, its plain value and who set it. What may be a secret is not shown."""
     for key, value in (*values(config.settings), *values(config.endpoint)):
         name = dotted(key)
         said = (source for each, source in config.sources.items() if each == name or each.startswith(f"{name}."))
-        yield name, "(hidden)" if key[-1] == "api_key" and value else to_builtins(value), next(said, "default")
+        yield name, _without_secrets(key, to_builtins(value)), next(said, "default")
+
+
+def _without_secrets(key: Key, value: Any) -> Any:
+    """Keys, the values of headers, and the password in an address."""
+    match key[-2:]:
+        case (*_, "api_key") if value:
+            return HIDDEN
+        case ("headers", "extra") | (_, "headers") if isinstance(value, dict):
+            return dict.fromkeys(value, HIDDEN)
+        case (*_, "base_url") if value:
+            return shown(value)
+        case _:
+            return value

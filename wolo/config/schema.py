@@ -52,8 +52,8 @@ class Shell(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tools(Struct, frozen=True, forbid_unknown_fields=True):
-    offer: tuple[str, ...] = ()
-    """Only these tools; empty: all."""
+    offer: tuple[str, ...] | None = None
+    """Only these tools; an empty list: none at all."""
     hide: tuple[str, ...] = ()
     """Not these."""
 

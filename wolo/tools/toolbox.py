@@ -46,12 +46,12 @@ class Toolbox:
             self._specs = _specs(self._tools.values())
         return self._specs
 
-    def offer(self, only: Collection[str] = (), hide: Collection[str] = ()) -> Toolbox:
-        """A toolbox with `only` these tools (empty: all) and without those to `hide`. Raises UsageError for unknown names."""
-        for name in (*only, *hide):
+    def offer(self, only: Collection[str] | None = None, hide: Collection[str] = ()) -> Toolbox:
+        """A toolbox with `only` these tools (None: all) and without those to `hide`. Raises UsageError for unknown names."""
+        for name in (*(only or ()), *hide):
             if name not in self._tools:
                 raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
-        return Toolbox(tool for name, tool in self._tools.items() if (not only or name in only) and name not in hide)
+        return Toolbox(tool for name, tool in self._tools.items() if (only is None or name in only) and name not in hide)
 
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Struct]:
         """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
