@@ -15,6 +15,7 @@ from wolo.cli.log import log_to_file
 from wolo.cli.options import Line, Values
 from wolo.cli.progress import show_progress
 from wolo.cli.stdin import read_piped
+from wolo.config.given import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless import Headless, OutputFormat, OutputLost, check_format, print_failure
 
@@ -31,7 +32,7 @@ EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 def run(line: Line) -> int:
     """Raises WoloError for what a person must mend, unless the output is JSON: then it is printed as the one object."""
     values = line.values
-    format = check_format(_text(values, "output_format") or "text")
+    format = check_format(text(values, "output_format") or "text")
     headless = "print" in values or format != "text" or not _is_terminal(sys.stdout) or not _is_terminal(sys.stdin)
     _answer_signals(_leave)
     try:
@@ -50,7 +51,7 @@ def run(line: Line) -> int:
 
 
 def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
-    _enter_directory(_text(line.values, "cd"))
+    _enter_directory(text(line.values, "cd"))
     prompt, piped = _prompt_text(line)
     if headless and "interactive" in line.values:
         raise UsageError("-i needs a terminal.")
@@ -91,12 +92,11 @@ async def _headless(opening: Opening, values: Values, format: OutputFormat, prom
 
 
 def _files(values: Values) -> tuple[Path, ...]:
-    named = values.get("file", [])
-    return tuple(map(Path, named)) if isinstance(named, list) else ()
+    return tuple(map(Path, many(values, "file")))
 
 
 def _last_message_file(values: Values) -> Path | None:
-    named = _text(values, "output_last_message")
+    named = text(values, "output_last_message")
     return Path(named) if named else None
 
 
@@ -146,11 +146,6 @@ def _enter_directory(directory: str) -> None:
         raise UsageError("The directory you are in has been deleted.", hint="Change to another one, or use -C DIR.") from error
     except OSError as error:
         raise UsageError(f"{directory} cannot be entered: {error.strerror}.") from error
-
-
-def _text(values: Values, name: str) -> str:
-    value = values.get(name, "")
-    return value if isinstance(value, str) else ""
 
 
 def _is_terminal(stream: object) -> bool:

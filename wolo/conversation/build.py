@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.loop import Agent
 from wolo.agent.prompt import NAME, build_system_prompt
 from wolo.config import keys, layers
+from wolo.config.given import Given, directories, many, text, text_or_file
 from wolo.config.schema import Config
 from wolo.conversation.choosing import choose, find
 from wolo.conversation.conversation import Change, Conversation, Facts, Joints
@@ -35,8 +36,6 @@ from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files import FileLedger
 from wolo.workspace.root import Workspace, find_root
-
-Given = Mapping[str, "str | bool | list[str]"]
 
 
 class Opening(Struct, frozen=True, kw_only=True):
@@ -82,12 +81,12 @@ async def open_conversation(opening: Opening) -> Conversation:
 
 def _settle(opening: Opening) -> Site:
     given, places, cwd = opening.given, find_places(), Path.cwd()
-    config = layers.load(places, os.environ, given, _many(given, "set"), cwd)
+    config = layers.load(places, os.environ, given, many(given, "set"), cwd)
     _check_sandbox(config)
     notices = [*config.notices]
     environ = keys.with_kept_keys(os.environ, places, notices)
     mode, mode_notice = effective(config.settings.mode)
-    workspace = Workspace(find_root(cwd), tuple(map(_directory, _many(given, "add_dir"))), cwd)
+    workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
     store = None if given.get("no_session") else Store.open(places.data)
     try:
         session = _find_session(store, opening, cwd) if store else None
@@ -189,9 +188,9 @@ def _make_system(site: Site, instructions: str) -> str:
     return build_system_prompt(
         site.cwd,
         instructions=instructions,
-        display_name=_text(site.given, "name") or NAME,
-        replacement=_text_or_file(site.given, "system_prompt") or None,
-        appendix=_text_or_file(site.given, "append_system_prompt"),
+        display_name=text(site.given, "name") or NAME,
+        replacement=text_or_file(site.given, "system_prompt") or None,
+        appendix=text_or_file(site.given, "append_system_prompt"),
     )
 
 
@@ -228,7 +227,7 @@ def _make_asker(site: Site) -> Asker:
     from wolo.models.http import HttpTransport
     from wolo.models.stream import ModelStream, Surroundings, make_format
 
-    settings, choice, wire_log = site.config.settings, site.choice, _text(site.given, "debug_wire")
+    settings, choice, wire_log = site.config.settings, site.choice, text(site.given, "debug_wire")
     around = Surroundings(
         headers=settings.headers,
         retries=settings.retry,
@@ -256,21 +255,21 @@ def _find_session(store: Store, opening: Opening, cwd: Path) -> SessionInfo | No
     if "resume" in given:
         if not given["resume"]:
             raise UsageError("-r needs the id, name or title of a session here.", hint="`wolo sessions list` shows them.")
-        session = store.find(_text(given, "resume"), cwd)
+        session = store.find(text(given, "resume"), cwd)
     elif given.get("continue"):
         session = store.latest(cwd)
         if session is None:
             raise SessionError(
                 "There is no session of this directory to go on with.", hint="`wolo sessions list --all` shows others."
             )
-    elif name := _text(given, "session"):
+    elif name := text(given, "session"):
         session = store.named(name)
     return store.fork(session.id) if session and given.get("fork") else session
 
 
 def _new_name(opening: Opening) -> str | None:
     """The name a session gets if it has to be made."""
-    return None if opening.change else _text(opening.given, "session") or None
+    return None if opening.change else text(opening.given, "session") or None
 
 
 def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places) -> Kept:
@@ -300,7 +299,7 @@ def _check_following(site: Site, following: Opening) -> None:
             store.find(following.change.session, site.cwd)
 
 
-# The command line
+# The sandbox
 
 
 def _said_once(places: Places, notice: str) -> tuple[str, ...]:
@@ -319,30 +318,3 @@ def _said_once(places: Places, notice: str) -> tuple[str, ...]:
 def _check_sandbox(config: Config) -> None:
     if config.settings.sandbox.backend == "required":
         raise UsageError("--sandbox required: there is no sandbox on this machine that wolo can use.")
-
-
-def _text(given: Given, name: str) -> str:
-    value = given.get(name, "")
-    return value if isinstance(value, str) else ""
-
-
-def _many(given: Given, name: str) -> list[str]:
-    value = given.get(name, [])
-    return value if isinstance(value, list) else []
-
-
-def _text_or_file(given: Given, name: str) -> str:
-    text = _text(given, name)
-    if not text.startswith("@"):
-        return text
-    try:
-        return Path(text[1:]).expanduser().read_text(encoding="utf-8", errors="replace")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--{name.replace('_', '-')}: {text[1:]} cannot be read: {error}.") from error
-
-
-def _directory(name: str) -> Path:
-    path = Path(name).expanduser()
-    if not path.is_dir():
-        raise UsageError(f"--add-dir: there is no directory {name}.")
-    return path.absolute()
