@@ -166,6 +166,15 @@ def test_many_occurrences_are_found_quickly_and_all_of_them(text: str, old: str,
     assert free == max(text.count(old), len(lines) // len(old.splitlines()) if old.endswith("\n") else 0)
 
 
+def test_mixed_endings_of_long_texts_with_few_different_lines_are_kept_quickly() -> None:
+    place = "".join(f"line {n % 5}" + ("\r\n" if n % 2 else "\n") for n in range(40_000))
+    start = time.monotonic()
+    assert with_line_endings_of(place, place.replace("\r\n", "\n") + "more\n") == place + "more\r\n"
+    changed = with_line_endings_of(place, "".join(f"line {n % 7}\n" for n in range(40_000)))
+    assert changed.count("\n") == 40_000
+    assert time.monotonic() - start < 5
+
+
 def test_the_last_line_takes_the_ending_of_the_line_before() -> None:
     assert replaced("a\r\nb", "b", "b\nc") == ("a\r\nb\r\nc", "")
     assert replaced("a\rb", "b", "b\nc") == ("a\rb\rc", "")

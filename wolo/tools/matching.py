@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
+from wolo.workspace.diff import compare
 from wolo.workspace.text import split_lines
 
 _ENDING = re.compile(r"\r\n|\r|\n")
@@ -61,12 +62,12 @@ def with_line_endings_of(place: str, new: str, default: str = "\n") -> str:
 
 
 def _with_mixed_endings(place: str, new: str, endings: list[str]) -> str:
-    from difflib import SequenceMatcher  # noqa: PLC0415  # only for files with mixed line endings
-
     old_lines, new_lines = _ENDING.split(place), _WRITTEN_ENDING.split(new)
     kept: dict[int, str] = {}
-    for i, j, size in SequenceMatcher(None, old_lines, new_lines, autojunk=False).get_matching_blocks():
-        kept.update({j + k: endings[i + k] for k in range(size) if i + k < len(endings)})
+    at, at_new = 0, 0
+    for begin, end, begin_new, end_new in (*compare(old_lines, new_lines), (len(old_lines), 0, len(new_lines), 0)):
+        kept.update(zip(range(at_new, begin_new), endings[at:begin], strict=False))  # the last line may have no ending
+        at, at_new = end, end_new
     out, ending = [], endings[0]
     for number, line in enumerate(new_lines[:-1]):
         ending = kept.get(number, ending)

@@ -13,7 +13,7 @@ _MAX_COMPARED = 3000
 _MAX_SHOWN = 1000
 _MAX_WIDTH = 500
 
-_Change = tuple[int, int, int, int]
+Change = tuple[int, int, int, int]
 """before[a:b] became after[c:d]."""
 
 
@@ -27,7 +27,7 @@ class LineDiff(NamedTuple):
 def diff_lines(before: str, after: str) -> LineDiff:
     """A changed line ending is a changed line."""
     old, new = split_lines(before), split_lines(after)
-    changes = list(_changes(old, new))
+    changes = list(compare(old, new))
     added = sum(d - c for _, _, c, d in changes)
     removed = sum(b - a for a, b, _, _ in changes)
     lines: list[str] = []
@@ -39,8 +39,11 @@ def diff_lines(before: str, after: str) -> LineDiff:
     return LineDiff("\n".join(lines), added, removed)
 
 
-def _changes(old: list[str], new: list[str]) -> Iterator[_Change]:
-    """What differs, front to back. Equal ends are set aside first: most edits touch one place."""
+def compare(old: list[str], new: list[str]) -> Iterator[Change]:
+    """What differs, front to back; long passages that differ all over come as one.
+
+    Equal ends are set aside first: most edits touch one place.
+    """
     shorter = min(len(old), len(new))
     head = next((i for i in range(shorter) if old[i] != new[i]), shorter)
     tail = next((i for i in range(shorter - head) if old[-1 - i] != new[-1 - i]), shorter - head)
@@ -57,9 +60,9 @@ def _changes(old: list[str], new: list[str]) -> Iterator[_Change]:
             yield a + i, a + j, c + k, c + m
 
 
-def _hunks(changes: list[_Change]) -> Iterator[list[_Change]]:
+def _hunks(changes: list[Change]) -> Iterator[list[Change]]:
     """Changes whose context lines would touch are drawn together."""
-    hunk: list[_Change] = []
+    hunk: list[Change] = []
     for change in changes:
         if hunk and change[0] - hunk[-1][1] > 2 * _CONTEXT:
             yield hunk
@@ -69,7 +72,7 @@ def _hunks(changes: list[_Change]) -> Iterator[list[_Change]]:
         yield hunk
 
 
-def _draw(hunk: list[_Change], old: list[str], new: list[str]) -> Iterator[str]:
+def _draw(hunk: list[Change], old: list[str], new: list[str]) -> Iterator[str]:
     (first, _, first_new, _), (_, last, _, last_new) = hunk[0], hunk[-1]
     before = min(_CONTEXT, first)
     after = min(_CONTEXT, len(old) - last)
