@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wolo.config.layers import Given, load, rows
+from wolo.config.given import Given
+from wolo.config.layers import load, rows
 from wolo.config.schema import Config, Settings
 from wolo.errors import ConfigError, UsageError
 from wolo.places import Places, find_places
