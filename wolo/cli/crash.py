@@ -10,10 +10,12 @@ from pathlib import Path
 
 from wolo.places import find_places
 
+BROKEN = "Something in wolo broke ({name}); your session is kept."
+
 
 def report(error: Exception) -> int:
     where = _write(traceback.format_exc())
-    print(f"wolo: something in wolo broke ({type(error).__name__}); your session is kept.", file=sys.stderr)
+    print(f"wolo: {BROKEN.format(name=type(error).__name__)}", file=sys.stderr)
     if where:
         print(f"      The details are in {where}.", file=sys.stderr)
     return 1

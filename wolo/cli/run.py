@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wolo.cli.complaint import show_error
+from wolo.cli.crash import BROKEN, report
 from wolo.cli.log import log_to_file
 from wolo.cli.options import Line, Values
 from wolo.cli.progress import show_progress
@@ -41,13 +42,22 @@ def run(line: Line) -> int:
         if format == "text":
             raise
         show_error(error)
-        try:
-            print_failure(error)
-        except OutputLost as lost:
-            return lost.exit_code
-        return error.exit_code
+        return _fail_in_json(error)
+    except Exception as error:
+        if format == "text":
+            raise
+        report(error)
+        return _fail_in_json(WoloError(BROKEN.format(name=type(error).__name__)))
     finally:
         _answer_signals(signal.SIG_IGN)  # the exit status is settled
+
+
+def _fail_in_json(error: WoloError) -> int:
+    try:
+        print_failure(error)
+    except OutputLost as lost:
+        return lost.exit_code
+    return error.exit_code
 
 
 def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:

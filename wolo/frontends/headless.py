@@ -24,7 +24,7 @@ from wolo.agent.events import (
     TurnEnded,
 )
 from wolo.conversation.conversation import Conversation
-from wolo.errors import ProviderError, UsageError, WoloError
+from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 
@@ -41,6 +41,10 @@ _SUBTYPES = {
     "interrupted": "error_interrupted",
     "session_error": "error_session",
 }
+
+
+_CAUSES = {2: "config", 3: "session_error", 75: "unavailable"}
+"""Of a run that never began, by its exit status."""
 
 
 class OutputLost(Exception):
@@ -164,10 +168,7 @@ APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode.
 
 def print_failure(error: WoloError) -> None:
     """The one JSON object of a run that never began."""
-    if isinstance(error, ProviderError):
-        cause = "unavailable" if error.exit_code == 75 else "model_error"
-    else:
-        cause = "session_error" if error.exit_code == 3 else "config"
+    cause = _CAUSES.get(error.exit_code, "model_error")
     print_json(
         _result(cause, error.exit_code, ErrorInfo.of(error), denied=False)
         | {"result": "", "session_id": None, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
