@@ -9,9 +9,8 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from wolo.errors import ProviderError, RateLimited
+from wolo.formats.waits import LONGEST_WAIT_S
 
-LONGEST_ASKED_S = 120.0
-"""A provider that asks for a longer wait gets no other try: the person decides."""
 JITTER = 0.25
 """A wait is shortened by up to this share, so that many conversations do not come back at the same instant."""
 
@@ -50,7 +49,7 @@ UNCLEAR_CODES = frozenset({"1200", "1230"})
 
 
 def row_for(error: ProviderError) -> Row:
-    if not error.retryable or (error.delay_s or 0) > LONGEST_ASKED_S:
+    if not error.retryable or (error.delay_s or 0) > LONGEST_WAIT_S:
         return FINAL
     if isinstance(error, RateLimited) or error.code in CROWDED_CODES:
         return CROWDED
