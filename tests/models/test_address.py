@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wolo.errors import ConfigError
-from wolo.models.address import checked, is_loopback, origin, proxy_for, shown
+from wolo.models.address import checked, is_loopback, origin, proxy_for, shown, under
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,13 @@ def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
 
 def test_a_trailing_slash_does_not_matter() -> None:
     assert checked(" http://127.0.0.1:8080/v1/ ") == "http://127.0.0.1:8080/v1"
+
+
+def test_a_query_stays_at_the_end_and_a_fragment_is_refused() -> None:
+    assert under("http://127.0.0.1:8080/v1", "/chat/completions") == "http://127.0.0.1:8080/v1/chat/completions"
+    assert under("https://host/openai/?api-version=2", "/models") == "https://host/openai/models?api-version=2"
+    with pytest.raises(ConfigError):
+        checked("http://host/v1#top")
 
 
 def test_people_never_see_what_may_be_a_secret() -> None:

@@ -244,6 +244,22 @@ async def test_a_connection_that_breaks_before_the_answer_may_be_tried_again(ser
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (raw(b"SSH-2.0-OpenSSH_9.9\r\n\r\n"), "SSH-2.0"),
+        (raw(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nabcde"), "conflicting"),
+        (raw(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\ndata: x\n\n"), "chunk"),
+        (raw(b"HTTP/1.1 200 OK\r\nx: " + b"a" * 1_000_000), "too"),
+    ],
+)
+async def test_what_is_no_http_is_called_so(server: ProviderServer, reply: Reply, said: str) -> None:
+    server.script(reply)
+    with pytest.raises(Unavailable, match="not proper HTTP") as failed:
+        await received(call_to(server))
+    assert said in failed.value.message
+
+
 async def test_headers_without_end_are_cut_off(server: ProviderServer) -> None:
     server.script(raw(b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000))
     with pytest.raises(Unavailable):

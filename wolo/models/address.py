@@ -24,7 +24,15 @@ def checked(url: str, *, called: str = "the base URL") -> str:
         raise ConfigError(f"{called} `{shown(text)}` must begin with http:// or https://.", hint=hint)
     if not host or any(letter.isspace() or not letter.isprintable() for letter in text):
         raise ConfigError(f"{called} `{shown(text)}` is not a usable URL.", hint=hint)
+    if parts.fragment:
+        raise ConfigError(f"{called} `{shown(text)}` must not go on with #.", hint=hint)
     return text
+
+
+def under(url: str, path: str) -> str:
+    """What lies below an address; a query, which some gateways want, stays at the end."""
+    parts = urlsplit(url)
+    return parts._replace(path=parts.path.rstrip("/") + path).geturl()
 
 
 def shown(url: str) -> str:

@@ -11,6 +11,8 @@ from wolo.errors import ProviderError, Unavailable
 from wolo.models.address import host_of, shown
 from wolo.models.transport import Call
 
+HANGING_UP = ("disconnected", "peer closed")
+"""Words of the engine for a connection that was closed too early, which it takes for a breach of protocol as well."""
 TIMED_OUT = ("ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout")
 
 
@@ -29,6 +31,10 @@ def explain(error: Exception, call: Call, *, proxy: str, answering: bool, reache
         # The text of these may hold a header's value, the key among them.
         return _permanent(
             f"The request to {shown(call.url)} could not be formed.", "Check the base URL, the key and `headers.extra`."
+        )
+    if type(error).__name__ == "RemoteProtocolError" and not any(words in str(error) for words in HANGING_UP):
+        return Unavailable(
+            f"What {host}{via} sends is not proper HTTP: {_said(error)}.", hint="Check the base URL and the proxy."
         )
     if answering:
         return Unavailable(f"The connection to {host}{via} broke off in the middle of the answer.", hint=_RETRY_HINT)

@@ -17,7 +17,7 @@ from wolo.formats.format import Decoder, Format, Request
 from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Producer, Usage
 from wolo.models import retry
-from wolo.models.address import shown
+from wolo.models.address import shown, under
 from wolo.models.ask import Listener, Question
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.headers import encode_value, introduce
@@ -150,7 +150,7 @@ class ModelStream:
         key = {"authorization": f"Bearer {choice.api_key}"} if choice.api_key else {}
         idle_s = settings.idle_s if settings.idle_s is not None else 0.0 if choice.provider.loopback else IDLE_S
         return Call(
-            url=choice.base_url + self._format.path(choice.model.id),
+            url=under(choice.base_url, self._format.path(choice.model.id)),
             body=body,
             headers={**key, **_lower(choice.provider.headers), **own},
             first_byte_s=min(settings.first_byte_s, idle_s),
