@@ -55,6 +55,17 @@ async def test_a_file_changed_since_it_was_read_is_not_replaced(desk: Desk) -> N
     assert path.read_text() == "one, by a person\n"
 
 
+async def test_a_file_deleted_since_it_was_read_comes_back_only_on_purpose(desk: Desk) -> None:
+    path = desk.put("a", "one\n")
+    await desk.call("read", path="a")
+    path.unlink()
+    with pytest.raises(ToolError, match="was deleted since you last saw it; nothing was written"):
+        await desk.call("write", path="a", content="new\n")
+    assert not path.exists()
+    await desk.call("write", path="a", content="new\n")
+    assert path.read_text() == "new\n"
+
+
 async def test_a_touched_file_is_replaced(desk: Desk) -> None:
     path = desk.put("a", "one\n")
     await desk.call("read", path="a")

@@ -57,10 +57,18 @@ def _write(args: WriteArgs, context: ToolContext) -> Result:
         try:
             old = read_file(resolved.path)
         except FileNotFoundError:
+            _refuse_once_deleted(resolved, shown, context)
             return _create(args.content, resolved, shown, context)
         return _replace(args.content, old, resolved, shown, context)
     except OSError as error:
         raise explain(error, shown) from error
+
+
+def _refuse_once_deleted(resolved: Resolved, shown: str, context: ToolContext) -> None:
+    """Whoever deleted the file may have meant it: the model hears of it before it brings the file back."""
+    if context.ledger.seen(resolved.path) is not None:
+        context.ledger.forget(resolved.path)
+        raise ToolError(f"`{shown}` was deleted since you last saw it; nothing was written. Write it again if it is to come back.")
 
 
 def _create(content: str, resolved: Resolved, shown: str, context: ToolContext) -> Result:

@@ -38,6 +38,9 @@ class FileLedger:
         self._hashes[path] = content_hash
         self._misses.pop(path, None)
 
+    def forget(self, path: Path) -> None:
+        self._hashes.pop(path, None)
+
     def count_miss(self, path: Path) -> int:
         """How many edits of this file in a row did not find their text, this one included."""
         self._misses[path] = self._misses.get(path, 0) + 1
