@@ -17,52 +17,15 @@ from wolo.errors import (
     RateLimited,
     Unavailable,
 )
+from wolo.formats import wordings
 from wolo.formats.glm_codes import GLM_CODES, GLM_FINAL, TEMPORARY_QUOTAS
 from wolo.formats.loose_json import read_object
 from wolo.formats.page_text import page_text
 from wolo.formats.waits import LONGEST_WAIT_S, read_delay_s, read_reset, until
+from wolo.formats.wordings import says
 
 Kind = type[ProviderError]
 
-OVERFLOW = (
-    r"context_length_exceeded|prompt is too long|exceeds? the (?:model'?s )?context (?:window|length)|maximum context length|"
-    r"input token count .*exceeds the maximum|maximum prompt length is|reduce the length of the (?:messages|prompt|input)|"
-    r"exceeds the available context size|greater than the context length|exceeded model token limit|"
-    r"too large for model with \d+ maximum context|context window exceeds limit|exceeds the limit of \d+|"
-    r"context (?:window|length|size|limit)\D{0,30}(?:exceed|overflow|too (?:long|large|small))|"
-    r"(?:input|prompt|conversation|messages?) (?:is|are) too (?:long|large)|too many (?:input )?tokens|"
-    r"(?:input|prompt) (?:length )?exceeds|no user query found in messages"
-)
-QUOTA = (
-    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing|credit balance|out of credits|no balance|quota[_ ]exceeded|"
-    r"exceeded your (?:current )?quota|payment required|余额|arrears"
-)
-REFUSED = (
-    r"content[_ ]?(?:filter|policy|management)|responsibleaipolicy|sensitive (?:content|word)|safety (?:system|filter)|"
-    r"flagged|moderation|data_inspection_failed|不安全|敏感"
-)
-AUTH = r"authentication|unauthorized|(?:invalid|incorrect|missing|expired|no) (?:api[ _-]?)?(?:key|token)"
-CROWDED = r"rate[_ -]?limit|too many requests|throttl|concurrency|resource_exhausted"
-BROKEN = r"overloaded|server_error|internal|unavailable|timed? ?out|temporar|try again|upstream|bad gateway|capacity"
-INVALID = r"invalid_request|invalid_parameter|bad_request|validation|unsupported|not[_ ]supported|not_found|does not exist"
-UNKNOWN_MODEL = r"model\S* .{0,80}(?:not found|not exist|does not exist|unknown)|model_not_found|no such model"
-REASONING_WITH_TOOLS = r"function tools with reasoning_effort are not supported"
-
-OPTIONAL_FIELDS = (
-    *("stream_options", "parallel_tool_calls", "tool_stream", "tool_choice", "chat_template_kwargs", "enable_thinking"),
-    *(
-        "thinking_budget",
-        "reasoning_effort",
-        "reasoning_content",
-        "reasoning_details",
-        "response_format",
-        "max_completion_tokens",
-    ),
-    *("max_tokens", "do_sample", "temperature", "top_p", "thinking", "reasoning", "stop", "developer"),
-)
-"""What we may add to a request and can leave out again; longer names first."""
-
-SECRETS = r"(?i:bearer)\s+\S+|\bsk-[\w*-]{6,}|\b[0-9a-f]{32}\.\w{16}\b"
 MAX_MESSAGE_CHARACTERS = 600
 
 
@@ -216,13 +179,13 @@ def _judge(refusal: Refusal) -> tuple[Kind, bool]:
 def _by_words(refusal: Refusal) -> Kind | None:
     status, words = refusal.status, refusal.words
     may_overflow = status in (0, 200, 400, 413, 422, 500)
-    if may_overflow and not refusal.is_page and _says(OVERFLOW, words):
+    if may_overflow and not refusal.is_page and says(wordings.OVERFLOW, words):
         return ContextOverflow
     if status in (400, 413) and not words.strip():
         return ContextOverflow
-    if status == 402 or (status in (0, 200, 400, 403, 429) and _says(QUOTA, words)):
+    if status == 402 or (status in (0, 200, 400, 403, 429) and says(wordings.QUOTA, words)):
         return RateLimited if _says_when(refusal) else QuotaExhausted
-    if not refusal.is_page and _says(REFUSED, words):
+    if not refusal.is_page and says(wordings.REFUSED, words):
         return ContentRefused
     return None
 
@@ -230,11 +193,6 @@ def _by_words(refusal: Refusal) -> Kind | None:
 def _says_when(refusal: Refusal) -> bool:
     """A quota that is free again in a moment is a rate limit in other words (Gemini)."""
     return refusal.status == 429 and read_delay_s({}, refusal.body, refusal.message, None) is not None
-
-
-def _says(pattern: str, words: str) -> bool:
-    """Compiled on first use: most runs never meet a refusal."""
-    return re.search(pattern, words, re.IGNORECASE) is not None
 
 
 def _by_status(refusal: Refusal) -> Kind:
@@ -257,22 +215,22 @@ def _by_status(refusal: Refusal) -> Kind:
 def _by_words_alone(words: str) -> Kind:
     """An error inside an answer with status 200; what cannot be told is taken for the server's trouble, not ours."""
     table: tuple[tuple[str, Kind], ...] = (
-        (AUTH, AuthError),
-        (CROWDED, RateLimited),
-        (BROKEN, Unavailable),
-        (INVALID, BadRequest),
+        (wordings.AUTH, AuthError),
+        (wordings.CROWDED, RateLimited),
+        (wordings.BROKEN, Unavailable),
+        (wordings.INVALID, BadRequest),
     )
-    return next((kind for pattern, kind in table if _says(pattern, words)), Unavailable)
+    return next((kind for pattern, kind in table if says(pattern, words)), Unavailable)
 
 
 def _named_field(refusal: Refusal) -> str | None:
     """The optional field that the refusal is about, if it names one."""
-    if refusal.status not in (0, 200, 400, 422) or _says(REASONING_WITH_TOOLS, refusal.message):
+    if refusal.status not in (0, 200, 400, 422) or says(wordings.REASONING_WITH_TOOLS, refusal.message):
         return None
     named = refusal.param.rpartition(".")[2] or refusal.param
-    if named in OPTIONAL_FIELDS:
+    if named in wordings.OPTIONAL_FIELDS:
         return named
-    return next((field for field in OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", refusal.message)), None)
+    return next((field for field in wordings.OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", refusal.message)), None)
 
 
 def _obeying(error: ProviderError, headers: Mapping[str, str], retryable: bool) -> ProviderError:
@@ -300,7 +258,7 @@ def _message(refusal: Refusal) -> str:
 def _without_secrets(text: str, secret: str) -> str:
     if secret:
         text = text.replace(secret, "[key]")
-    return re.sub(SECRETS, "[key]", text)
+    return re.sub(wordings.SECRETS, "[key]", text)
 
 
 def _hint(kind: Kind, refusal: Refusal, provider_hint: str) -> str:
@@ -308,11 +266,11 @@ def _hint(kind: Kind, refusal: Refusal, provider_hint: str) -> str:
         return "Charge the account; a Coding Plan key works on the coding endpoint only (provider zai-coding)."
     if refusal.code == "1311":
         return "Choose a model that the plan includes."
-    if _says(REASONING_WITH_TOOLS, refusal.message):
+    if says(wordings.REASONING_WITH_TOOLS, refusal.message):
         return "Turn thinking off for this model; here it does not go together with tools."
     if kind is AuthError:
         return provider_hint or "Check the API key and whether it belongs to this provider."
-    if _says(UNKNOWN_MODEL, refusal.words) or refusal.code in ("1211", "model_not_found"):
+    if says(wordings.UNKNOWN_MODEL, refusal.words) or refusal.code in ("1211", "model_not_found"):
         return "`wolo models list` shows the models; the name must be the server's own."
     if refusal.status in (404, 405) or refusal.is_page:
         return "Check the base URL: it ends where the API's own path begins, mostly in /v1."

@@ -1,0 +1,62 @@
+"""The wordings in which servers say what is wrong: they agree on little else.
+
+Patterns for `says`, which is blind to case. None is compiled before the first refusal: most runs never meet one.
+"""
+
+from __future__ import annotations
+
+import re
+
+OVERFLOW = (
+    r"context_length_exceeded|prompt is too long|exceeds? the (?:model'?s )?context (?:window|length)|maximum context length|"
+    r"input token count .*exceeds the maximum|maximum prompt length is|reduce the length of the (?:messages|prompt|input)|"
+    r"exceeds the available context size|greater than the context length|exceeded model token limit|"
+    r"too large for model with \d+ maximum context|context window exceeds limit|exceeds the limit of \d+|"
+    r"context (?:window|length|size|limit)\D{0,30}(?:exceed|overflow|too (?:long|large|small))|"
+    r"(?:input|prompt|conversation|messages?) (?:is|are) too (?:long|large)|too many (?:input )?tokens|"
+    r"(?:input|prompt) (?:length )?exceeds|no user query found in messages"
+)
+QUOTA = (
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing|credit balance|out of credits|no balance|quota[_ ]exceeded|"
+    r"exceeded your (?:current )?quota|payment required|余额|arrears"
+)
+REFUSED = (
+    r"content[_ ]?(?:filter|policy|management)|responsibleaipolicy|sensitive (?:content|word)|safety (?:system|filter)|"
+    r"flagged|moderation|data_inspection_failed|不安全|敏感"
+)
+AUTH = r"authentication|unauthorized|(?:invalid|incorrect|missing|expired|no) (?:api[ _-]?)?(?:key|token)"
+CROWDED = r"rate[_ -]?limit|too many requests|throttl|concurrency|resource_exhausted"
+BROKEN = r"overloaded|server_error|internal|unavailable|timed? ?out|temporar|try again|upstream|bad gateway|capacity"
+INVALID = r"invalid_request|invalid_parameter|bad_request|validation|unsupported|not[_ ]supported|not_found|does not exist"
+UNKNOWN_MODEL = r"model\S* .{0,80}(?:not found|not exist|does not exist|unknown)|model_not_found|no such model"
+REASONING_WITH_TOOLS = r"function tools with reasoning_effort are not supported"
+"""OpenAI's newest models, when both are asked for."""
+OPTIONAL_FIELDS = (
+    "stream_options",
+    "parallel_tool_calls",
+    "tool_stream",
+    "tool_choice",
+    "chat_template_kwargs",
+    "enable_thinking",
+    "thinking_budget",
+    "reasoning_effort",
+    "reasoning_content",
+    "reasoning_details",
+    "response_format",
+    "max_completion_tokens",
+    "max_tokens",
+    "do_sample",
+    "temperature",
+    "top_p",
+    "thinking",
+    "reasoning",
+    "stop",
+    "developer",
+)
+"""What we may add to a request and can leave out again, in the order in which a refusal is searched for them."""
+SECRETS = r"(?i:bearer)\s+\S+|\bsk-[\w*-]{6,}|\b[0-9a-f]{32}\.\w{16}\b"
+"""What looks like a key, for `re.sub`: servers repeat what they were sent."""
+
+
+def says(pattern: str, words: str) -> bool:
+    return re.search(pattern, words, re.IGNORECASE) is not None
