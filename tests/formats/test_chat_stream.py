@@ -499,6 +499,31 @@ def test_an_answer_in_one_document_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
+    "body", [b'{"choices": [{"message": {"content": "Hel', b'{"choices": [', b'{"choices"', b"[", b'{"a": 1,']
+)
+def test_a_document_that_breaks_off_may_be_asked_for_again(body: bytes) -> None:
+    with pytest.raises(Unavailable, match="in the middle of its JSON"):
+        read_whole(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"choices": []}\n{"choices": []}', "more than one JSON document"),
+        (b"{not json}", "no JSON"),
+        (b"[1, 2]", "no JSON object"),
+        (b"[" * 100_000, "cannot be read"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "cannot be read"),
+    ],
+)
+def test_what_is_no_document_is_said(body: bytes, said: str) -> None:
+    with pytest.raises(BadAnswer) as failed:
+        read_whole(body)
+    assert said in failed.value.message
+    assert len(failed.value.message) < 300
+
+
+@pytest.mark.parametrize(
     ("body", "kind"),
     [
         (b"<!doctype html><title>Sign in</title><p>Welcome", BadAnswer),
