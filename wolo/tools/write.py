@@ -68,7 +68,9 @@ def _refuse_once_deleted(resolved: Resolved, shown: str, context: ToolContext) -
     """Whoever deleted the file may have meant it: the model hears of it before it brings the file back."""
     if context.ledger.seen(resolved.path) is not None:
         context.ledger.forget(resolved.path)
-        raise ToolError(f"`{shown}` was deleted since you last saw it; nothing was written. Write it again if it is to come back.")
+        raise ToolError(
+            f"`{shown}` was deleted since you last saw it; nothing was written. Write it again if it is to come back."
+        )
 
 
 def _create(content: str, resolved: Resolved, shown: str, context: ToolContext) -> Result:
