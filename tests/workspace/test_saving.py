@@ -197,6 +197,19 @@ def test_a_writable_file_in_a_closed_folder_is_written_in_place() -> None:
         assert unprivileged.call(refuse_to_write, folder, close_folder) == ("", b"new", ["file"])
 
 
+def close_folder_of_a_file_with_two_names(path: Path) -> None:
+    os.link(path, path.parent.with_name("elsewhere"))
+    path.parent.chmod(0o555)
+
+
+def test_a_file_with_other_names_is_not_written_in_place() -> None:
+    """The other name may lie outside the workspace."""
+    with unprivileged.folder() as folder:
+        said = unprivileged.call(refuse_to_write, folder, close_folder_of_a_file_with_two_names)
+        assert said == ("ToolError", OLD, ["file"])
+        assert (folder / "elsewhere").read_bytes() == OLD
+
+
 def create_in_closed_folder(folder: Path) -> list[str]:
     folder.chmod(0o555)
     with pytest.raises(PermissionError):

@@ -159,6 +159,10 @@ class _Save:
         """In place, for a writable file in a folder that is not; a failure puts the old content back."""
         handle = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
         try:
+            if os.fstat(handle).st_nlink > 1:
+                raise ToolError(
+                    "The folder is read-only and the file has other names, which would change too; nothing was written."
+                )
             before = read_all(handle, _UNLIMITED)
             if content_hash(before) != self.expected:
                 raise FileChanged("The file was changed in the meantime.")
