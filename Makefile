@@ -8,8 +8,8 @@ MODEL := local/qwen2.5-coder-0.5b
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
-	&& env -u WOLO_BASE_URL -u WOLO_API WOLO_MODEL=$(MODEL) $(CURDIR)/$(BIN)/wolo "create a calculator" \
-	&& $(CURDIR)/$(BIN)/python $(CURDIR)/tests/end_to_end/try_calculator.py "$$scratch"
+	&& env -u WOLO_BASE_URL -u WOLO_API WOLO_MODEL=$(MODEL) "$(CURDIR)/$(BIN)/wolo" "create a calculator" \
+	&& "$(CURDIR)/$(BIN)/python" "$(CURDIR)/tests/end_to_end/try_calculator.py" "$$scratch"
 
 test: .venv/.test
 	$(BIN)/python -m pytest -q -n 2 -m "not soak and not real_model"
