@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wolo.errors import SessionError
 from wolo.tools.clip import clean, clip, clip_and_keep
 
 
@@ -124,10 +125,17 @@ def test_the_whole_of_a_cut_text_is_kept_and_the_last_line_says_where(tmp_path: 
     assert (tmp_path / "out.txt").read_bytes() == data
 
 
-def test_a_disk_that_is_full_costs_the_middle_and_not_the_answer() -> None:
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device."),
+        (SessionError("The disk is full."), "The disk is full."),
+    ],
+)
+def test_a_disk_that_is_full_costs_the_middle_and_not_the_answer(error: Exception, why: str) -> None:
     def keep(name: str, content: bytes) -> Path:
-        raise OSError(28, "No space left on device")
+        raise error
 
     text = clip_and_keep(b"x\n" * 5000, name="out.txt", keep=keep)
     assert text.startswith("x\nx\n")
-    assert text.endswith("[The rest could not be kept: No space left on device.]\n")
+    assert text.endswith(f"[The rest could not be kept. {why}]\n")

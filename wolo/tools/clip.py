@@ -69,8 +69,9 @@ def clip_and_keep(
         return clipped.text
     try:
         path = keep(name, data)
-    except OSError as error:
-        return f"{_whole_line(clipped.text)}[The rest could not be kept: {error.strerror}.]\n"
+    except (OSError, SessionError) as error:
+        why = error.message if isinstance(error, SessionError) else f"{error.strerror}."
+        return f"{_whole_line(clipped.text)}[The rest could not be kept. {why}]\n"
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     kept = "Whole output" if is_whole else "Beginning and end of the output"
     return f"{_whole_line(clipped.text)}[{kept}, {lines:,} lines: {path} — page it with read(path, offset, limit).]\n"
