@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from wolo.errors import SessionError
+
 from msgspec import Struct
 
 MAX_LINES = 1000
