@@ -27,19 +27,29 @@ SOON_S = 2.0
 STUBBORN = "trap '' INT TERM HUP; sleep 300 & echo $! > child; echo waiting; wait; sleep 300"
 
 
+WOLO = (sys.executable, "-m", "wolo")
+
+
 @contextmanager
-def in_a_shell(*args: str) -> Iterator[Terminal]:
-    """wolo as the job of a shell, which writes down the terminal's modes before and after, and the exit status."""
-    command = " ".join(shlex.quote(word) for word in (sys.executable, "-m", "wolo", *args))
-    script = f"trap : INT TERM HUP; stty -a > before; {command}; echo $? > status; stty -a > after"
+def in_a_terminal(shell: str, *steps: str) -> Iterator[Terminal]:
+    """A shell runs these steps, and ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the provider's threads do not matter: the child execs at once
-        child = pexpect.spawn("/bin/sh", ["-c", script], env={**os.environ, "TERM": "xterm-256color"}, dimensions=(24, 80))
+        environment = {**os.environ, "TERM": "xterm-256color"}
+        child = pexpect.spawn(shell, ["-c", "; ".join(steps)], env=environment, dimensions=(24, 80))
     child.delaybeforesend = None
     try:
         yield Terminal(child, 24, 80)
     finally:
         child.close(force=True)
+
+
+@contextmanager
+def in_a_shell(*args: str) -> Iterator[Terminal]:
+    """wolo as the job of a shell, which writes down the terminal's modes before and after, and the exit status."""
+    steps = ("trap : INT TERM HUP", "stty -a > before", shlex.join((*WOLO, *args)), "echo $? > status", "stty -a > after")
+    with in_a_terminal("/bin/sh", *steps) as terminal:
+        yield terminal
 
 
 def waiting_reply() -> Reply:
@@ -95,9 +105,7 @@ def test_ctrl_c_ends_a_task_wherever_it_is(provider: ProviderServer, state: str)
     assert Path("status").read_text() == "130\n"
     assert took < SOON_S
     assert Path("after").read_text() == Path("before").read_text()
-    assert bytes(terminal.raw).rstrip().rfind(b"\x1b[?25l") < bytes(terminal.raw).rstrip().rfind(b"\x1b[?25h"), (
-        "the cursor is hidden"
-    )
+    assert terminal.raw.rfind(b"\x1b[?25l") <= terminal.raw.rfind(b"\x1b[?25h"), "the cursor is hidden"
     if Path("child").exists():
         wait_for(lambda: not is_alive(int(Path("child").read_text())))
     listed = run_wolo("sessions", "list", "--json").json
@@ -153,17 +161,25 @@ def test_what_is_stopped_can_be_gone_on_with(provider: ProviderServer) -> None:
     assert "interrupted" in provider.requests[1].results[0]
 
 
+def test_a_task_can_be_suspended_and_goes_on(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Some words.\n"), hold, delta("The end."), finish("stop", usage())))
+    task = shlex.join((*WOLO, *provider.flags, "go on"))
+    before, after = ("set -m", "stty -a > before"), ("echo status $?", "stty -a > after")
+    with in_a_terminal("/bin/bash", *before, task, "stty -a > suspended", "echo on hold", "fg", *after) as terminal:
+        terminal.wait_for("writing ·")
+        terminal.press("ctrl-z")
+        terminal.wait_for("on hold")
+        hold.release()
+        terminal.wait_for("status 0")
+        terminal.wait_for_exit()
+    assert "The end." in terminal.text
+    assert Path("before").read_text() == Path("suspended").read_text() == Path("after").read_text()
+
+
 def test_a_task_in_the_background_leaves_the_terminal_alone(provider: ProviderServer) -> None:
     provider.script(text("All done."))
-    command = " ".join(shlex.quote(word) for word in (sys.executable, "-m", "wolo", *provider.flags, "go on"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TERM", "xterm-256color")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = pexpect.spawn("/bin/bash", ["-c", f"set -m; {command} & wait; echo status $?"], dimensions=(24, 80))
-        terminal = Terminal(child, 24, 80)
-        try:
-            terminal.wait_for("status 0")
-        finally:
-            child.close(force=True)
+    task = shlex.join((*WOLO, *provider.flags, "go on"))
+    with in_a_terminal("/bin/bash", "set -m", f"{task} & wait", "echo status $?") as terminal:
+        terminal.wait_for("status 0")
     assert "All done." in terminal.text

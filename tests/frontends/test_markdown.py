@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -46,6 +47,8 @@ def styles(source: str) -> dict[str, str]:
         ("- a\n* b\n  + c\n1) d\n", "• a\n• b\n  • c\n1) d\n"),
         ("- [ ] open\n- [x] done\n", "• ☐ open\n• ☑ done\n"),
         ("> quoted **text**\n", "> quoted text\n"),
+        ("> ```\n> a*b*c\n> ```\n> *end*\n", "> a*b*c\n> end\n"),
+        ("#hash\n## Two ##x\n### C#\n#\n", "#hash\n\nTwo ##x\n\nC#\n\n\n"),
         ("---\n", "─" * 24 + "\n"),
         ("[text](http://e.org/x) <http://e.org>\n", "text (http://e.org/x) http://e.org\n"),
         ("[http://bank.example](http://evil.example)\n", "http://bank.example (http://evil.example)\n"),
@@ -68,7 +71,8 @@ def test_a_block_becomes_what_a_person_reads(source: str, shown: str) -> None:
     assert stream(source) == shown
 
 
-def test_code_is_printed_as_it_is(source: str = "def f():\n\treturn '  x'  # *no* markup\n\n\n    pass") -> None:
+def test_code_is_printed_as_it_is() -> None:
+    source = "def f():\n\treturn '  x'  # *no* markup\n\n\n    pass"
     assert stream(f"```python\n{source}\n```\nafter") == f"{source}\n\nafter\n"
     assert stream(f"~~~~\n{source}\n~~~\n~~~~\n") == f"{source}\n~~~\n"
     assert stream(f"```\n{source}") == f"{source}\n"
@@ -148,6 +152,11 @@ def test_a_line_of_anything_grows(source: str) -> None:
     assert len(shown + draw(markdown.close())) >= len(source) * 0.9
 
 
+def test_emphasis_in_a_long_line_is_waited_for() -> None:
+    shown = stream("word " * 90 + "**" + "bold " * 30 + "end** after")
+    assert shown == "word " * 90 + "bold " * 30 + "end after\n"
+
+
 def test_a_long_line_of_code_is_not_changed() -> None:
     line = "x = [" + "1,  " * 1000 + "]"
     assert stream(f"```\n{line}\nshort\n```\n") == f"{line}\nshort\n"
@@ -156,6 +165,31 @@ def test_a_long_line_of_code_is_not_changed() -> None:
 def test_without_colours_the_source_is_shown_as_it_is() -> None:
     source = "# Title\n\n**bold** [l](http://e.org)\n\n```python\nx = 1\n\n\n```\n\n| a |\n|---|\n| 1 |\n"
     assert stream(source, plain=True) == source
+
+
+HOSTILE = [
+    "# " + " \t" * 50_000 + "x",
+    "-" + " " * 100_000 + "x",
+    "a|b\n---" + " " * 100_000 + "x",
+    "[" * 100_000,
+    "*a " * 30_000,
+]
+HOSTILE += [
+    "`" * 100_001,
+    "> " * 50_000,
+    "|" * 100_000,
+    "a|b\n-|-\n" + "|" * 100_000,
+    "```python\n" + "'\\" * 50_000,
+    "<a " * 30_000,
+]
+
+
+@pytest.mark.parametrize("source", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_lines_take_no_time(source: str) -> None:
+    began = time.process_time()
+    stream(f"{source}\n", len(source))
+    stream(f"{source[:20_000]}\n", 100)
+    assert time.process_time() - began < 5.0
 
 
 MARKDOWN = st.text(alphabet="ab *_`~#-|>[]()!\\\n\t1.é字", max_size=300)

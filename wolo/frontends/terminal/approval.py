@@ -23,8 +23,6 @@ _WISHES = {
 
 async def ask(asked: ApprovalAsked, screen: Screen, keyboard: Keyboard) -> ApprovalGiven:
     """Only one of the offered letters is a yes; any other text is a no with that reason. Raises Dismissed for Ctrl-C."""
-    keyboard.hush()
-    keyboard.forget_typed()
     _show(asked, screen)
     try:
         typed = await ask_line(_choices(asked), screen, keyboard)

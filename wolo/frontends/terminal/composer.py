@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyPressEvent
 from prompt_toolkit.styles import Style
@@ -20,7 +21,7 @@ from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.places import find_places
 
 _STYLE = Style.from_dict({"prompt": "bold", "hint": "ansibrightblack"})
-_HINT = [("class:hint", "Ctrl-C again leaves")]
+_HINT = FormattedText([("class:hint", "Ctrl-C again leaves")])
 
 
 class Leave(Exception):
@@ -38,7 +39,6 @@ class Composer:
             prompt_continuation="  ",
             key_bindings=line_keys(self._ctrl_c, new_lines=True),
             enable_history_search=True,
-            enable_suspend=True,
             output=make_output(),
             style=_STYLE,
         )

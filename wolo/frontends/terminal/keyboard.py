@@ -1,4 +1,4 @@
-"""The keyboard's modes: quiet while a turn runs, and at the end as they were before."""
+"""The keyboard's modes: quiet from the beginning to the end, and then as they were before."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ class Keyboard:
         if before is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(self._descriptor, termios.TCSANOW, before)
+
+    def pause(self) -> None:
+        """Before the process is stopped for a while."""
+        if self._before is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self._descriptor, termios.TCSANOW, self._before)
 
     def resume(self) -> None:
         """After the process was stopped and goes on: the shell has set modes of its own in between."""

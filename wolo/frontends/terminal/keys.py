@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import select
+import signal
 import time
 from collections.abc import Callable
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -45,6 +48,10 @@ def line_keys(on_ctrl_c: Callable[[KeyPressEvent], None], *, new_lines: bool) ->
         @keys.add("c-j")
         def new_line(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
+
+        @keys.add("c-z")
+        def suspend(event: KeyPressEvent) -> None:
+            run_in_terminal(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
     return keys
 

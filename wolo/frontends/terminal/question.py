@@ -28,7 +28,6 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard) -> str:
     Raises Dismissed for Ctrl-C, EOFError for Ctrl-D and for a terminal that is gone.
     """
     screen.ask_space()
-    keyboard.hush()
     try:
         await asyncio.sleep(SETTLE_S)
         return await _read(question, keyboard)

@@ -87,7 +87,7 @@ class Repl:
                 self.greet()
             case Left():
                 return False
-        return True
+        return self._terminal.signals.forgive()
 
     def _complain(self, error: WoloError) -> None:
         self._screen.say(error.message, "red")

@@ -24,6 +24,7 @@ from wolo.agent.events import (
     TextStreamed,
     ThinkingStreamed,
     TurnEnded,
+    TurnStarted,
 )
 from wolo.commands.cost import in_words
 from wolo.frontends.terminal.clean import clean, clean_line
@@ -33,7 +34,7 @@ from wolo.frontends.terminal.status import StatusLine
 from wolo.frontends.terminal.stdout import Stdout
 from wolo.messages.message import Message
 
-BAR_CELLS = 20
+BAR_CELLS = 12
 TAIL_CHARS = 400
 """How much of thinking or live output is kept to show its newest line."""
 
@@ -67,6 +68,8 @@ class Screen:
 
     def show(self, event: Event) -> None:
         match event:
+            case TurnStarted():
+                self.status.start("getting ready")
             case RequestStarted():
                 self._begin_answer(event)
             case TextStreamed():
@@ -205,7 +208,7 @@ class Screen:
         share = done_bytes / max(total_bytes, 1)
         bar = "━" * round(share * BAR_CELLS) + "─" * (BAR_CELLS - round(share * BAR_CELLS))
         amount = f"{done_bytes / 1e6:,.0f} of {total_bytes / 1e6:,.0f} MB"
-        self.status.say(f"the embedded model, once {bar} {share:.0%} · {amount}")
+        self.status.say(f"preparing the model {bar} {share:.0%} · {amount}")
 
     # Ink
 

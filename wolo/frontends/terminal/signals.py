@@ -18,11 +18,20 @@ AGAIN_WITHIN_S = 2.0
 class Signals:
     """Hears the signals from `with` to the end of it. Whoever is busy says with `during` how it is stopped."""
 
-    def __init__(self, *, hung_up: Callable[[], None], resumed: Callable[[], None], last_act: Callable[[], None]) -> None:
-        """`hung_up`: the terminal is gone. `resumed`: after Ctrl-Z and fg. `last_act`: before the process ends on the spot."""
+    def __init__(
+        self,
+        *,
+        hung_up: Callable[[], None],
+        suspending: Callable[[], None],
+        resumed: Callable[[], None],
+        last_act: Callable[[], None],
+    ) -> None:
+        """`hung_up`: the terminal is gone. `suspending`: Ctrl-Z was pressed. `resumed`: after `fg`. `last_act`: before the
+        process ends on the spot."""
         self.exit_status = 0
         """What the first signal calls for; 0 while there was none, or once it is forgiven."""
         self._hung_up = hung_up
+        self._suspending = suspending
         self._resumed = resumed
         self._last_act = last_act
         self._stop: Callable[[], None] = lambda: None
@@ -35,12 +44,13 @@ class Signals:
         for number in EXIT_STATUS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 loop.add_signal_handler(number, self.hear, number)
+        loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         loop.add_signal_handler(signal.SIGCONT, self._resumed)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         loop = asyncio.get_running_loop()
-        for number in (*EXIT_STATUS, signal.SIGCONT):
+        for number in (*EXIT_STATUS, signal.SIGTSTP, signal.SIGCONT):
             loop.remove_signal_handler(number)
 
     @contextmanager
@@ -60,6 +70,10 @@ class Signals:
             os._exit(self.exit_status)
         self.exit_status = EXIT_STATUS[number]
         self._stop()
+
+    def _suspend(self) -> None:
+        self._suspending()
+        os.kill(os.getpid(), signal.SIGSTOP)
 
     def forgive(self) -> bool:
         """True after a Ctrl-C that only meant the turn: it counts no more, unless another one follows soon."""

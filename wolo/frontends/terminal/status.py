@@ -40,7 +40,6 @@ class StatusLine:
         self._started = time.monotonic()
         self.say(words)
         if self.is_alive and self._task is None:
-            self._stdout.write("\x1b[?25l")
             self._task = asyncio.get_running_loop().create_task(self._tick())
 
     def say(self, words: Words) -> None:
@@ -56,6 +55,12 @@ class StatusLine:
         if self._shown:
             self._stdout.write("\r\x1b[J")
             self._shown = False
+
+    def pause(self) -> None:
+        """Before the process is stopped for a while: the shell gets its cursor back."""
+        self.hide()
+        self._stdout.write("\x1b[?25h" if self._task else "")
+        self._stdout.flush()
 
     def stop(self) -> None:
         self.hide()
@@ -80,7 +85,9 @@ class StatusLine:
     def _paint(self, frame: str) -> None:
         self._painted = time.monotonic()
         self._shown = True
-        self._write(f"\r\x1b[J{self._dim}{self._line(frame)}{self._normal}\r")  # back at its start, a resize cannot strand it
+        self._write(
+            f"\r\x1b[?25l\x1b[J{self._dim}{self._line(frame)}{self._normal}\r"
+        )  # back at its start, a resize cannot strand it
 
     def _line(self, frame: str) -> str:
         width = max(self._stdout.columns - 1, 4)

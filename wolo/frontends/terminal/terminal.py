@@ -27,6 +27,10 @@ def hold_terminal() -> Iterator[Terminal]:
     stdout, keyboard = Stdout(), Keyboard()
     screen = Screen(stdout)
 
+    def suspend() -> None:
+        screen.status.pause()
+        keyboard.pause()
+
     def leave() -> None:
         screen.status.stop()
         keyboard.release()
@@ -35,8 +39,9 @@ def hold_terminal() -> Iterator[Terminal]:
         terminal.kill()
         leave()
 
-    signals = Signals(hung_up=stdout.let_go, resumed=keyboard.resume, last_act=last_act)
+    signals = Signals(hung_up=stdout.let_go, suspending=suspend, resumed=keyboard.resume, last_act=last_act)
     terminal = Terminal(screen, keyboard, signals)
+    keyboard.hush()
     try:
         with signals:
             yield terminal

@@ -18,13 +18,11 @@ async def run_turn(conversation: Conversation, message: Message, terminal: Termi
     """`exit_code` of what is returned is the whole truth: signals and calls that nobody could allow are in it."""
     turn = _Turn(conversation, terminal)
     terminal.kill = conversation.kill
-    terminal.keyboard.hush()
     try:
         with terminal.signals.during(turn.stop):
             return await turn.play(message)
     finally:
         terminal.screen.status.stop()
-        terminal.keyboard.release()
 
 
 class _Turn:
@@ -69,4 +67,3 @@ class _Turn:
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason)
         finally:
             self._question = None
-            self._terminal.keyboard.hush()

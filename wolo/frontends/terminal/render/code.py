@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _REMEMBERED_LINES = 150
 """How many earlier lines are read again to know whether a new one stands inside a string or comment."""
+_LONGEST_LINE = 2000
+"""Characters; nothing written by hand is longer, and lexers may take their time with what is not."""
 _THEME = "ansi_dark"
 _UNCOLOURED = frozenset({"", "text", "txt", "plain", "plaintext", "output"})
 PLAIN_CODE = Style(color="cyan")
@@ -24,7 +26,7 @@ class CodeBlock:
 
     def lines(self, new: list[str]) -> Text:
         """The new lines, each with its newline."""
-        if self._syntax is None:
+        if self._syntax is None or max(map(len, new), default=0) > _LONGEST_LINE:
             return Text.assemble(("".join(f"{line}\n" for line in new), PLAIN_CODE))
         if len(self._seen) > _REMEMBERED_LINES:
             self._seen = []

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _EMPHASIS = {"strong": Style(bold=True), "em": Style(italic=True), "s": Style(strike=True)}
 _LINK = Style(underline=True)
 _TARGET = Style(dim=True)
+_LONGEST_PARSED = 10_000
+"""Characters; the parser takes its time with hostile text, and nobody reads a longer run."""
 _UNFINISHED = ("**", "__", "~~", "`")
 
 
@@ -30,7 +32,7 @@ def parser() -> MarkdownIt:
 
 def inline(source: str) -> Text:
     """Line breaks stay where the model put them."""
-    return spans(tokens(source))
+    return spans(tokens(source)) if len(source) <= _LONGEST_PARSED else Text(clean(source))
 
 
 def tokens(source: str) -> list[Token]:
@@ -39,9 +41,11 @@ def tokens(source: str) -> list[Token]:
 
 def is_unfinished(source: str) -> bool:
     """Something was opened that what follows may still close."""
-    return any(token.type == "text" and any(mark in token.content for mark in _UNFINISHED) for token in tokens(source)) or (
-        "[" in source and source.count("[") + source.count("(") > source.count("]") + source.count(")")
-    )
+    if len(source) > _LONGEST_PARSED:
+        return False
+    if "[" in source and source.count("[") + source.count("(") > source.count("]") + source.count(")"):
+        return True
+    return any(token.type == "text" and any(mark in token.content for mark in _UNFINISHED) for token in tokens(source))
 
 
 def spans(children: list[Token]) -> Text:

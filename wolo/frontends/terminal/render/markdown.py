@@ -15,7 +15,19 @@ from rich.text import Text
 from wolo.frontends.terminal.clean import clean
 from wolo.frontends.terminal.render.code import PLAIN_CODE, CodeBlock
 from wolo.frontends.terminal.render.inline import inline, is_unfinished
-from wolo.frontends.terminal.render.table import DELIMITERS, GrowingTable
+from wolo.frontends.terminal.render.lines import (
+    FENCE,
+    ITEM,
+    QUOTE,
+    RULE,
+    bullet,
+    is_below_header,
+    last_gap,
+    read_heading,
+    unindented,
+    with_box,
+)
+from wolo.frontends.terminal.render.table import LONGEST_ROW, GrowingTable
 
 Drawn = Text | Table
 """Text carries its own newlines."""
@@ -28,13 +40,6 @@ LONGEST_WAIT = 2000
 """Characters after which a piece is printed although something in it is still open."""
 MOST_HELD = 6
 """Lines after which an emphasis that does not end is taken for what it looks like."""
-
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^`]*)$")
-_HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
-_RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
-_ITEM = re.compile(r"^([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)")
-_QUOTE = re.compile(r"^( {0,3}(?:> ?)+)")
-_TASK = re.compile(r"^\[([ xX])\](?=[ \t])")
 
 _HEADINGS = (Style(bold=True, underline=True), Style(bold=True), Style(bold=True, italic=True))
 _MARK = Style(color="cyan")
@@ -63,6 +68,7 @@ class MarkdownStream:
         """A line that is the header of a table if the next one says so."""
         self._table: GrowingTable | None = None
         self._in_list = False
+        self._quotes_code = False
         self._drawn: list[Drawn] = []
 
     @property
@@ -97,7 +103,7 @@ class MarkdownStream:
         code: list[str] = []
         for line in map(clean, lines):
             if self._fence and not self._is_mid_line and not self._closes_fence(line):
-                code.append(_unindented(line, self._fence_indent))
+                code.append(unindented(line, self._fence_indent))
                 continue
             self._put_code(code)
             code = []
@@ -120,23 +126,21 @@ class MarkdownStream:
     def _take_block(self, line: str) -> None:
         if self._blank and not line[0].isspace():
             self._in_list = False
-        if opened := _FENCE.match(line):
+        if opened := FENCE.match(line):
             self._settle()
             self._open_fence(opened)
-        elif heading := _HEADING.match(line):
+        elif heading := read_heading(line):
             self._settle()
-            self._blank = True
-            self._put(_heading(heading), "\n")
-            self._blank = True
-        elif _RULE.match(line):
+            self._put_heading(*heading)
+        elif RULE.match(line):
             self._settle()
             self._put(Text.assemble(("─" * 24, _DIM)), "\n")
-        elif item := _ITEM.match(line):
+        elif item := ITEM.match(line):
             self._settle()
             self._take_item(item, line)
         elif self._is_indented_code(line):
             self._put(Text.assemble((line, PLAIN_CODE)), "\n")
-        elif "|" in line and not self._held:
+        elif "|" in line and not self._held and len(line) <= LONGEST_ROW:
             self._header = line
         else:
             self._take_text(line)
@@ -146,34 +150,48 @@ class MarkdownStream:
             self._put(Text(line), "\n")
         else:
             self._blank = True
-        if opened := _FENCE.match(line):
+        if opened := FENCE.match(line):
             self._fence = "" if self._fence and self._closes_fence(line) else self._fence or opened[1]
 
     # Blocks
 
     def _take_item(self, item: re.Match[str], line: str) -> None:
         rest = line[item.end() :]
-        mark = item[2] if item[2][0].isdigit() else "•"
         self._in_list = True
-        self._prefix = Text.assemble(item[1], (mark, _MARK), " " * max(len(item[3].expandtabs(4)), 1))
-        if opened := _FENCE.match(rest):
+        self._prefix = Text.assemble(item[1], (bullet(item), _MARK), " " * max(len(item[3].expandtabs(4)), 1))
+        if opened := FENCE.match(rest):
             self._put(self._take_prefix(), "\n")
             self._open_fence(opened, item.end())
         else:
-            self._hold(_TASK.sub(lambda box: "☐" if box[1] == " " else "☑", rest))
+            self._hold(with_box(rest))
 
     def _take_text(self, line: str) -> None:
         if self._held:
             self._hold(line)
             return
-        if quote := _QUOTE.match(line):
-            self._prefix = Text.assemble((quote[1], _DIM))
-            self._hold(line[quote.end() :])
+        if quote := QUOTE.match(line):
+            self._take_quote(quote[0], line[quote.end() :])
             return
         indent = len(line) - len(line.lstrip())
         self._in_list = self._in_list and (indent > 0 or not self._blank)
         self._prefix = Text(line[:indent] if self._in_list else "")
         self._hold(line[indent:])
+
+    def _take_quote(self, mark: str, line: str) -> None:
+        if FENCE.match(line):
+            self._quotes_code = not self._quotes_code
+        elif self._quotes_code:
+            self._put(Text.assemble((mark, _DIM), (line, PLAIN_CODE)), "\n")
+        else:
+            self._prefix = Text.assemble((mark, _DIM))
+            self._hold(line)
+
+    def _put_heading(self, level: int, title: str) -> None:
+        text = inline(title)
+        text.stylize(_HEADINGS[min(level, len(_HEADINGS)) - 1])
+        self._blank = True
+        self._put(text, "\n")
+        self._blank = True
 
     def _hold(self, line: str) -> None:
         self._held.append(line.rstrip())
@@ -227,10 +245,10 @@ class MarkdownStream:
 
     def _joins_table(self, line: str) -> bool:
         """True when the line was taken as a row, or as what turns the line before it into a header."""
-        if self._table is not None and "|" in line:
+        if self._table is not None and "|" in line and len(line) <= LONGEST_ROW:
             self._put_table(self._table.add(line))
             return True
-        if self._header and DELIMITERS.match(line) and _columns(line) == _columns(self._header):
+        if self._header and is_below_header(line, self._header):
             self._table = GrowingTable(self._header, line)
             self._header = ""
             self._blank = self._begun
@@ -253,7 +271,7 @@ class MarkdownStream:
         if not self._is_mid_line:
             self._settle()
         raw = self._plain or bool(self._fence)
-        cut = _last_gap(self._partial)
+        cut = last_gap(self._partial, LONG_LINE)
         if len(self._partial) >= LONGEST_WAIT:
             cut = cut or len(self._partial) - 1
         elif not raw and is_unfinished(self._partial[:cut]):
@@ -264,9 +282,9 @@ class MarkdownStream:
 
     def _put_piece(self, piece: str, *, raw: bool) -> None:
         prefix = Text()
-        if not self._is_mid_line and not raw and (item := _ITEM.match(piece)):
+        if not self._is_mid_line and not raw and (item := ITEM.match(piece)):
             self._in_list = True
-            prefix, piece = Text.assemble(item[1], (item[2] if item[2][0].isdigit() else "•", _MARK), " "), piece[item.end() :]
+            prefix, piece = Text.assemble(item[1], (bullet(item), _MARK), " "), piece[item.end() :]
         self._put(prefix.append_text(Text(piece) if raw else inline(piece)))
         self._is_mid_line = True
 
@@ -281,26 +299,3 @@ class MarkdownStream:
             self._blank = False
         self._begun = True
         self._drawn.append(text.append(end) if end else text)
-
-
-def _heading(found: re.Match[str]) -> Text:
-    text = inline(found[2] or "")
-    text.stylize(_HEADINGS[min(len(found[1]), len(_HEADINGS)) - 1])
-    return text
-
-
-def _unindented(line: str, columns: int) -> str:
-    """Code in a list stands under its item; copied, it must stand at the margin."""
-    margin = len(line) - len(line.lstrip(" "))
-    return line[min(margin, columns) :]
-
-
-def _last_gap(line: str) -> int:
-    """Where to cut a long line: after a blank, else (some scripts have none) before the last characters."""
-    if (gap := line.rfind(" ", len(line) - LONG_LINE, len(line) - 1)) >= 0:
-        return gap + 1
-    return len(line[:-1].rstrip("*_`~[]()!<&\\"))
-
-
-def _columns(line: str) -> int:
-    return len(re.findall(r"(?<!\\)\|", line.strip().strip("|"))) + 1

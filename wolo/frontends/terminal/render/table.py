@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -15,10 +14,10 @@ from wolo.frontends.terminal.render.inline import parser, spans
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
-DELIMITERS = re.compile(r"^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-"""The line below the header row. It needs a `|` somewhere, or the header above it does."""
 ROWS_TO_SEE = 12
 """How many rows are waited for before the columns get their widths for good."""
+LONGEST_ROW = 5000
+"""Characters; nothing longer is taken for a row."""
 
 
 class GrowingTable:
