@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from wolo.errors import SessionError
-
 from msgspec import Struct
+
+from wolo.errors import SessionError
 
 MAX_LINES = 1000
 MAX_BYTES = 30_000
