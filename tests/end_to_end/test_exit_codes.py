@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Hold, Reply, call, delta, error, sse, text
+from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, text
 
 QUICK = ("--set", "retry.tries=1")
 
@@ -94,9 +94,28 @@ def test_a_bad_line_sends_nothing_and_says_what_to_do(argv: tuple[str, ...], exi
     assert done.stderr.startswith("wolo: ")
     assert "Traceback" not in done.stderr
     as_json = run_wolo("--json", *argv, env={"ZAI_API_KEY": "k"})
-    if "--output-format" not in argv and "--no-such-option" not in argv and argv != ("-m",):
+    if "--output-format" not in argv:
         assert as_json.json["exit_code"] == exit_code
         assert as_json.json["subtype"] in ("error_config", "error_session")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("--json", "--no-such-option"),
+        ("--no-such-option", "--json"),
+        ("--output-format", "stream-json", "--yolo=1", "go"),
+        ("--output-format=json", "go", "-m"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_answered_in_json_too(argv: tuple[str, ...]) -> None:
+    done = run_wolo(*argv)
+    assert (done.exit_code, done.json["exit_code"], done.json["subtype"]) == (2, 2, "error_config")
+    assert done.json["error"]["message"] in done.stderr
+
+
+def test_json_after_two_dashes_is_a_word_of_the_prompt() -> None:
+    assert run_wolo("--no-such-option", "--", "--json").stdout == ""
 
 
 WITHOUT_ENGINE = """
@@ -139,13 +158,30 @@ def test_a_signal_ends_the_run_and_leaves_the_session_whole(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads from /proc which signals are caught")
-def test_a_signal_before_the_turn_gives_its_exit_status_too() -> None:
-    argv = [sys.executable, "-m", "wolo", "-p", "--base-url", "http://127.0.0.1:1/v1", "-m", "m"]
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_a_signal_before_the_turn_gives_its_exit_status_too(format: str) -> None:
+    argv = [sys.executable, "-m", "wolo", "--output-format", format, "-p", "--base-url", "http://127.0.0.1:1/v1", "-m", "m"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         wait_for(lambda: catches(process.pid, signal.SIGTERM))  # it reads its prompt from a pipe nobody writes to
         process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=10)
-    assert (process.returncode, stdout, stderr) == (143, b"", b"")
+    assert (process.returncode, stderr) == (143, b"")
+    if format == "text":
+        assert stdout == b""
+    else:
+        assert (json.loads(stdout)["subtype"], json.loads(stdout)["exit_code"]) == ("error_interrupted", 143)
+
+
+def test_what_was_told_to_survive_a_hang_up_does(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("still"), hold, delta(" here"), finish("stop")))
+    argv = ["nohup", sys.executable, "-m", "wolo", "-p", *provider.flags, "go"]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        hold.wait_until_reached()
+        process.send_signal(signal.SIGHUP)
+        hold.release()
+        stdout, stderr = process.communicate(timeout=10)
+    assert (process.returncode, stdout) == (0, b"still here\n"), stderr
 
 
 def catches(pid: int, number: signal.Signals) -> bool:

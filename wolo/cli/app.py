@@ -7,15 +7,24 @@ import os
 import sys
 
 from wolo.cli.complaint import show_error
-from wolo.cli.options import Line, parse
-from wolo.errors import WoloError
+from wolo.cli.options import Line, asks_for_json, parse
+from wolo.cli.signals import Interrupted, answer_signals, leave
+from wolo.errors import UsageError, WoloError
 
 
 def main(argv: list[str]) -> int:
     """Runs one command line; the returned number is the exit status."""
     gc.disable()  # a start-up of some hundred modules makes no garbage worth collecting; run.py turns it on again
+    answer_signals(leave)
     try:
-        return _dispatch(parse(argv))
+        line = parse(argv)
+    except UsageError as error:
+        show_error(error)
+        return _end_in_json(argv, error)
+    try:
+        return _dispatch(line)
+    except SystemExit as left:  # a signal, before there was a turn
+        return int(left.code or 0) if line.subcommand else _end_in_json(argv, Interrupted(int(left.code or 0)))
     except WoloError as error:
         show_error(error)
         return error.exit_code
@@ -41,6 +50,15 @@ def _dispatch(line: Line) -> int:
     from wolo.cli.run import run
 
     return run(line)
+
+
+def _end_in_json(argv: list[str], error: WoloError) -> int:
+    """Also a line that cannot be read may say clearly enough that its answer is read by a program."""
+    if not asks_for_json(argv):
+        return error.exit_code
+    from wolo.cli.run import fail_in_json
+
+    return fail_in_json(error)
 
 
 def _silence_stdout() -> None:

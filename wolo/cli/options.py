@@ -6,6 +6,7 @@ pass comes first; Typer then draws the help from the same table and runs the sub
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from wolo.errors import UsageError
@@ -120,6 +121,14 @@ def parse(argv: list[str]) -> Line:
     if unknown:
         return _refuse(unknown)
     return Line(values, tuple(words))
+
+
+def asks_for_json(argv: list[str]) -> bool:
+    """As far as it can be told of a line that cannot be read."""
+    said = argv[: argv.index("--")] if "--" in argv else argv
+    formats = [token.partition("=")[2] for token in said if token.startswith("--output-format=")]
+    formats += [value for token, value in pairwise(said) if token == "--output-format"]
+    return "--json" in said or bool({"json", "stream-json"}.intersection(formats))
 
 
 def _is_option(token: str) -> bool:

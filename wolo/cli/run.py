@@ -15,19 +15,15 @@ from wolo.cli.crash import BROKEN, report
 from wolo.cli.log import log_to_file
 from wolo.cli.options import Line, Values
 from wolo.cli.progress import show_progress
+from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
 from wolo.cli.stdin import read_piped
 from wolo.config.given import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless import Headless, OutputFormat, OutputLost, check_format, print_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
     from wolo.conversation.build import Opening
     from wolo.conversation.conversation import Conversation
-
-EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 def run(line: Line) -> int:
@@ -35,24 +31,24 @@ def run(line: Line) -> int:
     values = line.values
     format = check_format(text(values, "output_format") or "text")
     headless = "print" in values or format != "text" or not _is_terminal(sys.stdout) or not _is_terminal(sys.stdin)
-    _answer_signals(_leave)
     try:
         return _run(line, format, headless=headless)
     except WoloError as error:
         if format == "text":
             raise
         show_error(error)
-        return _fail_in_json(error)
+        return fail_in_json(error)
     except Exception as error:
         if format == "text":
             raise
         report(error)
-        return _fail_in_json(WoloError(BROKEN.format(name=type(error).__name__)))
+        return fail_in_json(WoloError(BROKEN.format(name=type(error).__name__)))
     finally:
-        _answer_signals(signal.SIG_IGN)  # the exit status is settled
+        answer_signals(signal.SIG_IGN)  # the exit status is settled
 
 
-def _fail_in_json(error: WoloError) -> int:
+def fail_in_json(error: WoloError) -> int:
+    """Prints the one object of a run that never began; returns the exit status."""
     try:
         print_failure(error)
     except OutputLost as lost:
@@ -121,18 +117,8 @@ def _stop_on_signals(conversation: Conversation, front: Headless) -> None:
         front.stopped_by = EXIT_BY_SIGNAL[number]
         conversation.interrupt()
 
-    for number in EXIT_BY_SIGNAL:
+    for number in filter(is_answered, EXIT_BY_SIGNAL):
         loop.add_signal_handler(number, stop, number)
-
-
-def _answer_signals(answer: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
-    for number in EXIT_BY_SIGNAL:
-        signal.signal(number, answer)
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    """Before a turn there is nothing to end cleanly; the exit status is the documented one all the same."""
-    raise SystemExit(EXIT_BY_SIGNAL[signal.Signals(number)])
 
 
 def _prompt_text(line: Line) -> tuple[str, str]:

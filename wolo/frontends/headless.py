@@ -43,7 +43,7 @@ _SUBTYPES = {
 }
 
 
-_CAUSES = {2: "config", 3: "session_error", 75: "unavailable"}
+_CAUSES = {2: "config", 3: "session_error", 75: "unavailable", 129: "interrupted", 130: "interrupted", 143: "interrupted"}
 """Of a run that never began, by its exit status."""
 
 

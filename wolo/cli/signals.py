@@ -1,0 +1,37 @@
+"""Signals outside a turn: there is nothing to end cleanly, but the exit status is the documented one all the same."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from wolo.errors import WoloError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+class Interrupted(WoloError):
+    kind = "interrupted"
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__("Interrupted.")
+        self.exit_code = exit_code
+
+
+def is_answered(number: signal.Signals) -> bool:
+    """One that was ignored when wolo began, as under nohup, stays so."""
+    return signal.getsignal(number) is not signal.SIG_IGN
+
+
+def answer_signals(answer: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for number in EXIT_BY_SIGNAL:
+        if is_answered(number):
+            signal.signal(number, answer)
+
+
+def leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(EXIT_BY_SIGNAL[signal.Signals(number)])
