@@ -79,6 +79,8 @@ def test_the_text_of_a_cut_answer_is_kept(provider: ProviderServer) -> None:
         (("--output-format", "xml", "go"), 2),
         (("--max-cost", "1", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 2),
         (("-C", "nowhere", "go"), 2),
+        (("-o", ".", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 2),
+        (("-o", "missing/answer.txt", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 2),
         (("-f", "missing.txt", "--base-url", "http://127.0.0.1:1/v1", "-m", "m", "go"), 2),
         (("-m", "zai/glm-99", "go"), 2),
         (("-m", "nobody/nothing", "go"), 2),

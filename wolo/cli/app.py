@@ -8,7 +8,7 @@ import sys
 
 from wolo.cli.complaint import show_error
 from wolo.cli.options import Line, asks_for_json, parse
-from wolo.cli.signals import Interrupted, answer_signals, leave
+from wolo.cli.signals import Interrupted, answer_signals, held, leave
 from wolo.errors import UsageError, WoloError
 
 
@@ -47,8 +47,8 @@ def _dispatch(line: Line) -> int:
 
         print(f"wolo {__version__}")
         return 0
-    from wolo.cli.run import run
-
+    with held():
+        from wolo.cli.run import run
     return run(line)
 
 

@@ -61,6 +61,7 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     prompt, piped = _prompt_text(line)
     if headless and "interactive" in line.values:
         raise UsageError("-i needs a terminal.")
+    files, last = _files(line.values), _last_message_file(line.values)
     if headless and not prompt.strip() and not piped.strip():
         raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
     from wolo.conversation.build import Opening
@@ -69,28 +70,31 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     opening = Opening(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:
-            return runner.run(_headless(opening, line.values, format, prompt, piped))
+            return runner.run(_headless(opening, format, (prompt, piped), files, last))
         from wolo.frontends.terminal.start import Task, start
 
         stay = "interactive" in line.values or not (prompt.strip() or piped.strip())
-        files, last = _files(line.values), _last_message_file(line.values)
         task = Task(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay)
         return runner.run(start(opening, task))
 
 
-async def _headless(opening: Opening, values: Values, format: OutputFormat, prompt: str, piped: str) -> int:
+async def _headless(
+    opening: Opening, format: OutputFormat, said: tuple[str, str], files: tuple[Path, ...], last_message_file: Path | None
+) -> int:
+    """`said` is the prompt and what was piped in beside it."""
     from wolo.conversation.attachments import compose
     from wolo.conversation.build import open_conversation
 
     conversation = await open_conversation(opening)
     try:
-        message = compose(prompt, piped=piped, files=_files(values), cwd=conversation.cwd)
-        front = Headless(conversation, format=format, partial="partial" in values, verbose="verbose" in values)
+        message = compose(said[0], piped=said[1], files=files, cwd=conversation.cwd)
+        given = opening.given
+        front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
         _stop_on_signals(conversation, front)
         gc.enable()
         gc.freeze()
         try:
-            return await front.run(message, last_message_file=_last_message_file(values))
+            return await front.run(message, last_message_file=last_message_file)
         except OutputLost as lost:
             return front.stopped_by or lost.exit_code
     finally:
@@ -102,8 +106,14 @@ def _files(values: Values) -> tuple[Path, ...]:
 
 
 def _last_message_file(values: Values) -> Path | None:
+    """Raises UsageError where no file can be, before an answer is paid for that would have no place."""
     named = text(values, "output_last_message")
-    return Path(named) if named else None
+    if not named:
+        return None
+    path = Path(named).expanduser()
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise UsageError(f"-o {named}: there can be no such file.", hint="Name a file in a directory that exists.")
+    return path
 
 
 def _stop_on_signals(conversation: Conversation, front: Headless) -> None:

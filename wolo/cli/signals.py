@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from wolo.errors import WoloError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 EXIT_BY_SIGNAL = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -31,6 +32,17 @@ def answer_signals(answer: Callable[[int, FrameType | None], None] | signal.Hand
     for number in EXIT_BY_SIGNAL:
         if is_answered(number):
             signal.signal(number, answer)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Signals wait until the block has ended: an import that is broken off cannot be taken up again."""
+    came: list[int] = []
+    answer_signals(lambda number, frame: came.append(number))
+    yield
+    answer_signals(leave)
+    if came:
+        leave(came[0], None)
 
 
 def leave(number: int, frame: FrameType | None) -> None:
