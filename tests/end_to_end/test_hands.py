@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.command import run_wolo
+from tests.end_to_end.waiting import wait_for
+from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text
+from tests.workspace.living import alive, gone
 
 LONG = "seq 1 50000"
 
@@ -44,3 +47,25 @@ def test_only_the_owner_can_read_what_wolo_keeps(provider: ProviderServer, isola
     wolo = isolated / "wolo"
     assert [str(path) for path in wolo.rglob("*") if path.stat().st_mode & 0o077] == []
     assert Path("made").stat().st_mode & 0o777 == Path("new/x").stat().st_mode & 0o777 == 0o666
+
+
+def test_the_next_start_ends_what_a_killed_run_left_running(provider: ProviderServer, isolated: Path) -> None:
+    """Also when it runs no command of its own."""
+    left, kept = (f"{digit}{time.monotonic_ns() % 10**9}" for digit in (7, 8))
+    for number in (left, kept):
+        provider.script(call("shell", {"command": f"setsid sleep {number} & touch {number}; sleep 60"}))
+    with start_wolo("-p", "--yolo", *provider.flags, "go") as living, start_wolo("-p", "--yolo", *provider.flags, "go") as killed:
+        wait_for(lambda: Path(left).exists() and Path(kept).exists())
+        traces = list((isolated / "wolo" / "state" / "commands").iterdir())
+        own = next(path for path in traces if f".{killed.pid}." in path.name)
+        killed.kill()
+        killed.wait()
+        provider.script(text("hello"))
+        assert run_wolo("-p", *provider.flags, "go").exit_code == 0
+        assert not own.exists()
+        assert sorted(map(bool, (alive(left), alive(kept)))) == [False, True]
+        living.terminate()
+        living.wait()
+    assert gone(left)
+    assert gone(kept)
+    assert list((isolated / "wolo" / "state" / "commands").iterdir()) == []

@@ -35,6 +35,7 @@ from wolo.sessions.store import Store
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files import FileLedger
+from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace, find_root
 
 
@@ -177,7 +178,7 @@ def _make_context(site: Site, judge: Judge) -> ToolContext:
         workspace=site.workspace,
         ledger=FileLedger(site.places.state / "file-locks"),
         keep=site.kept.keep,
-        shell=ShellState(site.cwd),
+        shell=ShellState(site.cwd, Processes(site.places.state / "commands")),
         secrets=keys.secrets(os.environ, (site.choice.api_key,)),
         shell_timeout_s=site.config.settings.shell.timeout_s,
         readable=judge.readable,

@@ -127,6 +127,12 @@ class ProcessTree:
         return status.started >= self._since and self._mark in _environment(status.pid)
 
 
+def is_dead_owner(mark: str) -> bool:
+    """Of a mark that `owner_mark` gave. Who lives in another container cannot be told dead."""
+    own = f"{_namespace()}."
+    return mark.startswith(own) and not _owner_is_alive(mark.removeprefix(own).encode())
+
+
 def end_orphans() -> None:
     """Kills what the commands of a wolo left behind that was itself killed and could not tidy up."""
     if _has_proc():

@@ -18,6 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.workspace.process_tree import MARK_NAME, Member, ProcessTree, end_marked, end_orphans, owner_mark
+from wolo.workspace.traces import end_what_was_left, leave_trace
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Kept of each end of the output; what lies between is read and dropped."""
@@ -89,10 +90,15 @@ class Finished(Struct, frozen=True):
 class Processes:
     """The programs of one conversation. `close_all` ends what is left of them, at the latest when wolo exits."""
 
-    def __init__(self) -> None:
+    def __init__(self, traces: Path | None = None) -> None:
+        """`traces`: a directory of the user's; what a killed wolo left running, by its trace there, is ended now."""
+        self._traces = traces
+        self._trace: Path | None = None
         self._mark = ""
         self._count = 0
         self._running: list[_Running] = []
+        if traces is not None:
+            end_what_was_left(traces)
 
     async def run(
         self,
@@ -135,6 +141,9 @@ class Processes:
         if self._mark:
             end_marked(f"{self._mark}.")  # whoever was too quick to be seen at the end of its command
         self._mark = ""
+        if self._trace is not None:
+            with contextlib.suppress(OSError):
+                self._trace.unlink()
         atexit.unregister(self.close_all)
 
     def _start(
@@ -174,7 +183,9 @@ class Processes:
     def _prepare(self) -> None:
         if not self._mark:
             self._mark = f"{owner_mark()}/{os.urandom(4).hex()}"
-            end_orphans()
+            self._trace = leave_trace(self._traces) if self._traces else None
+            if self._trace is None:
+                end_orphans()
             atexit.register(self.close_all)
 
     async def _wait(self, running: _Running, timeout_s: float) -> bool:
