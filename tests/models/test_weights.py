@@ -40,7 +40,7 @@ def wanted(content: bytes = CONTENT, **changes: object) -> Wanted:
         "parts": PARTS,
         "extra": "local-weights",
     }
-    return Wanted(**{**fields, **changes})  # type: ignore[arg-type]
+    return Wanted(**{**fields, **changes})  # type: ignore[arg-type]  # fields of Wanted
 
 
 def install_parts(site: Path, content: bytes = CONTENT, *, leave_out: int = 0) -> None:

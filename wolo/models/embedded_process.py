@@ -123,7 +123,7 @@ def _prepare_log(log: Path) -> int:
 
 def _stdout(child: subprocess.Popen[bytes]) -> BinaryIO:
     assert child.stdout is not None  # it was asked for
-    return child.stdout  # type: ignore[return-value]
+    return child.stdout  # type: ignore[return-value]  # IO[bytes] says less than it is
 
 
 def _no_engine(reason: str) -> tuple[str, str]:

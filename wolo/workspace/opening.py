@@ -116,4 +116,4 @@ def _kernel_devices() -> set[int]:
             devices.add(os.stat(folder).st_dev)  # noqa: PTH116  # a fixed name, on a hot path
         except OSError:
             continue
-    return devices - {os.stat("/").st_dev}  # noqa: PTH116
+    return devices - {os.stat("/").st_dev}  # noqa: PTH116  # the same
