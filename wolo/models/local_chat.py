@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -44,6 +44,8 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class LocalChat:
+    """Talks to the one model that its server serves."""
+
     def __init__(self, transport: Transport, url: str, key: str) -> None:
         self._transport = transport
         self._url = f"{url}/v1/chat/completions"
@@ -59,18 +61,12 @@ class LocalChat:
         call = Call(url=self._url, body=_encode(turns, sampling), headers=self._headers, first_byte_s=0.0, idle_s=0.0)
         pieces: list[str] = []
         finish, usage = "", _Usage()
-        try:
-            async with contextlib.aclosing(self._transport.send(call)) as batches:
-                async for batch in batches:
-                    for payload in batch.payloads:
-                        chunk = _decode(payload)
-                        finish, usage = chunk.finish or finish, chunk.usage or usage
-                        if chunk.text:
-                            pieces.append(chunk.text)
-                            if on_text:
-                                await on_text(chunk.text)
-        except Refused as refused:
-            raise _meaning_of(refused) from None
+        async with contextlib.aclosing(self._chunks(call)) as chunks:
+            async for chunk in chunks:
+                finish, usage = chunk.finish or finish, chunk.usage or usage
+                pieces.append(chunk.text)
+                if on_text and chunk.text:
+                    await on_text(chunk.text)
         if not finish:
             raise Unavailable("The embedded model stopped in the middle of its answer.")
         return Completion(
@@ -80,6 +76,15 @@ class LocalChat:
             cached_tokens=usage.prompt_tokens_details.cached_tokens,
             output_tokens=usage.completion_tokens,
         )
+
+    async def _chunks(self, call: Call) -> AsyncGenerator[_Chunk, None]:
+        try:
+            async with contextlib.aclosing(self._transport.send(call)) as batches:
+                async for batch in batches:
+                    for payload in batch.payloads:
+                        yield _decode(payload)
+        except Refused as refused:
+            raise _meaning_of(refused) from None
 
 
 def _encode(turns: Sequence[Turn], sampling: Sampling) -> bytes:
@@ -139,7 +144,7 @@ class _Chunk(Struct):
         return next((choice.finish_reason for choice in self.choices if choice.finish_reason), "")
 
 
-_chunks = msgspec.json.Decoder(_Chunk)
+_decoder = msgspec.json.Decoder(_Chunk)
 
 
 def _decode(payload: bytes) -> _Chunk:
@@ -147,7 +152,7 @@ def _decode(payload: bytes) -> _Chunk:
     if payload == b"[DONE]":
         return _Chunk()
     try:
-        chunk = _chunks.decode(payload)
+        chunk = _decoder.decode(payload)
     except msgspec.MsgspecError as error:
         raise BadAnswer(f"The embedded model's server sent something unreadable: {error}.") from error
     if chunk.error:
@@ -157,7 +162,7 @@ def _decode(payload: bytes) -> _Chunk:
 
 def _meaning_of(refused: Refused) -> ProviderError:
     try:
-        fault = _chunks.decode(refused.body).error or _Fault()
+        fault = _decoder.decode(refused.body).error or _Fault()
     except msgspec.MsgspecError:
         fault = _Fault()
     return _fault(fault, refused.status)
