@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 from tests.formats.streams import cut
 from wolo.formats.leaked_calls import Leaked, LeakedCalls
 
-OFFERED = frozenset({"read", "write"})
+OFFERED: dict[str, Any] = {
+    "read": {"properties": {"path": {"type": "string"}, "limit": {"type": "integer"}, "deep": {"type": "boolean"}}},
+    "write": {},
+}
 
 
 def scan(*pieces: str) -> tuple[str, list[tuple[str, Any]]]:
@@ -96,6 +100,68 @@ def test_calls_in_a_row_are_all_found() -> None:
     assert scan(f"```json\n{bare}\n{bare}\n```")[1] == [READ_A, READ_A]
 
 
+@pytest.mark.parametrize(
+    ("written", "arguments"),
+    [
+        ("<function=read><parameter=path>x</parameter></function>", {"path": "x"}),
+        ("<tool_call>\n<function=read>\n<parameter=path>\nx\n</parameter>\n</function>\n</tool_call>", {"path": "x"}),
+        ("<function=read>\n<parameter=path>\nx\n</parameter>\n</function>\n</tool_call>", {"path": "x"}),
+        ("<function=read></function>", {}),
+        ("<function=read>\n<parameter=path>\n\n x\n\n</parameter>\n</function>", {"path": "\n x\n"}),
+        (
+            "<function=read><parameter=path>7</parameter><parameter=limit>7</parameter><parameter=deep>true</parameter></function>",
+            {"path": "7", "limit": 7, "deep": True},
+        ),
+        ("<function=read><parameter=limit>many</parameter></function>", {"limit": "many"}),
+        (
+            "<function=read><parameter=path>a</parameter> or </function> b</parameter></function>",
+            {"path": "a</parameter> or </function> b"},
+        ),
+        (
+            "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>x</arg_value>\n<arg_key>limit</arg_key>\n"
+            "<arg_value>3</arg_value>\n</tool_call>",
+            {"path": "x", "limit": 3},
+        ),
+        ("<tool_call>read<arg_key>path</arg_key><arg_value></tool_call></arg_value></tool_call>", {"path": "</tool_call>"}),
+        ("<tool_call>read</tool_call>", {}),
+        ("```xml\n<function=read><parameter=path>x</parameter></function>\n```", {"path": "x"}),
+    ],
+)
+def test_a_call_is_found_in_the_markup_of_its_family(written: str, arguments: dict[str, Any]) -> None:
+    assert scan(f"Sure. {written}\nDone.") == ("Sure. \nDone.", [("read", arguments)])
+    assert scan(*f"Sure. {written}\nDone.") == ("Sure. \nDone.", [("read", arguments)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<function=unknown><parameter=path>x</parameter></function>",
+        "<function=read><parameter=path>x</parameter>",
+        "<function=read>path: x</function> and so on",
+        "<function=read> hm <parameter=path>x</parameter></function>",
+        "<tool_call>unknown<arg_key>path</arg_key><arg_value>x</arg_value></tool_call>",
+        "<tool_call>reading is fun</tool_call>",
+        "<tool_call>read it</tool_call>",
+        "a <function or a <table>",
+        "read<arg_key>path</arg_key><arg_value>x</arg_value>",
+    ],
+)
+def test_markup_that_is_no_call_of_ours_is_text_to_the_letter(text: str) -> None:
+    assert scan(text) == scan(*text) == (text, [])
+
+
+def test_a_whole_file_in_markup_costs_linear_time() -> None:
+    scanner = LeakedCalls(OFFERED)
+    began = time.monotonic()
+    scanner.feed("<function=write><parameter=content>")
+    for _ in range(100_000):
+        assert scanner.feed("0123456789") == []
+    (leaked,) = scanner.feed("</parameter></function>")
+    assert isinstance(leaked, Leaked)
+    assert len(leaked.arguments) > 1_000_000
+    assert time.monotonic() - began < 5
+
+
 def test_what_a_model_imagines_behind_its_call_is_text() -> None:
     bare = '{"name": "read", "arguments": {"path": "a"}}'
     text, calls = scan(f"{bare}\nThe result is fine. {bare}")
@@ -130,6 +196,16 @@ FRAGMENTS = st.sampled_from(
         "}",
         "`",
         "<",
+        "<function=",
+        "<function=read>",
+        "<parameter=path>",
+        "a",
+        "</parameter>",
+        "</function>",
+        "read",
+        "<arg_key>path</arg_key>",
+        "<arg_value>",
+        "</arg_value>",
     ]
 )
 

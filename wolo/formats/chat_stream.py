@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -30,11 +31,12 @@ SHOWN_CHARACTERS = 200
 class ChatDecoder:
     """Reads one answer; the finish and the token counts are told by `close`, once it is sure that nothing follows."""
 
-    def __init__(self, dialect: Dialect, offered: Sequence[str]) -> None:
+    def __init__(self, dialect: Dialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
+        """`offered` holds the schema of every tool's arguments."""
         self._chunks = ChunkReader()
         self._calls = OpenCalls(from_wire(offered, dialect.reserved_tool_names))
         self._tags = ThinkTags() if dialect.think_tags else None
-        self._scanner = LeakedCalls(frozenset(offered)) if dialect.leaked_calls and offered else None
+        self._scanner = LeakedCalls(offered) if dialect.leaked_calls and offered else None
         self._behind_leak: list[str | Leaked] = []
         """From the first call written as text on: held until it is sure that no real call comes."""
         named = dialect.reasoning_field

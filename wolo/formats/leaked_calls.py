@@ -1,8 +1,8 @@
 """Calls that a model wrote as text: a JSON object with the name of an offered tool and its arguments.
 
-Tiny models and servers without a tool parser do this, bare, in a fence or between `<tool_call>` tags. The scanner reads text as
-it streams and holds back only what may still become a call; how the text is cut changes nothing. A form is a way to open
-(`_find_object`) and what may close it; the native syntaxes of model families would be further forms.
+Tiny models and servers without a tool parser do this, bare, in a fence or between `<tool_call>` tags; `leaked_markup` knows the
+forms that are no JSON. The scanner reads text as it streams and holds back only what may still become a call; how the text is
+cut changes nothing. A form is a way to open (`_find_call`) and what may close it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from wolo.formats.leaked_markup import END_TAG, NEVER, NOT_YET, TAG, Form, Markup, find_markup
+
 NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
 FIRST_KEYS = (*NAMES, *ARGUMENTS, "id", "type", "server_name")
 """A JSON object that begins with another key is no call, and is let through at once."""
 
-TAG, END_TAG, FENCE = "<tool_call>", "</tool_call>", "```"
+FENCE = "```"
 
-_CANDIDATE = re.compile(r'\{(?=\s*(?:"|\Z))|`(?=``|`?\Z)|<(?=t|\Z)')
+_CANDIDATE = re.compile(r'\{(?=\s*(?:"|\Z))|`(?=``|`?\Z)|<(?=[tf]|\Z)')
 _FENCE_LINE = re.compile(r"```[\w+-]*[ \t]*\r?\n")
 _FENCE_LINE_BEGUN = re.compile(r"`{1,3}|```[\w+-]*[ \t]*\r?")
 _FIRST_KEY = re.compile(r'\{\s*"([a-z_]*)("?)')
@@ -42,12 +44,13 @@ class LeakedCalls:
     A bare object counts only as the first call or right behind another; a tagged one counts anywhere.
     """
 
-    def __init__(self, offered: Collection[str]) -> None:
+    def __init__(self, offered: Mapping[str, Mapping[str, Any]]) -> None:
+        """`offered` holds the schema of every tool's arguments."""
         self._offered = offered
         self._state: Literal["text", "object", "closing"] = "text"
         self._buffer = ""
         """What is not decided yet."""
-        self._object = _Object("")
+        self._object: _Object | Markup = _Object("")
         self._may_be_bare = True
         """No call yet, or nothing but space since the last one."""
         self._found_any = False
@@ -82,7 +85,7 @@ class LeakedCalls:
         text, at = self._buffer, 0
         while candidate := _CANDIDATE.search(text, at):
             begin = candidate.start()
-            starts = _find_object(text, begin)
+            starts, form = _find_call(text, begin, self._offered)
             if starts == NEVER:
                 at = begin + 1
                 continue
@@ -90,7 +93,9 @@ class LeakedCalls:
             if starts == NOT_YET:
                 self._buffer = text[begin:]
                 return False
-            self._object, self._buffer, self._state = _Object(text[begin:starts]), text[starts:], "object"
+            opening = text[begin:starts]
+            self._object = Markup(opening, form, self._offered) if form else _Object(opening)
+            self._buffer, self._state = text[starts:], "object"
             return True
         self._let_through(text, found)
         self._buffer = ""
@@ -114,7 +119,7 @@ class LeakedCalls:
 
     def _swallow_closers(self) -> bool:
         at = 0
-        for closer in (END_TAG, FENCE) if self._object.is_fenced else (END_TAG,):
+        for closer in (END_TAG, FENCE) if self._object.opening.startswith(FENCE) else (END_TAG,):
             begin = _skip_space(self._buffer, at)
             if self._buffer.startswith(closer, begin):
                 at = begin + len(closer)
@@ -128,8 +133,10 @@ class LeakedCalls:
             found.append(text)
             self._may_be_bare = self._may_be_bare and (not self._found_any or not text.strip())
 
-    def _as_call(self, candidate: _Object) -> Leaked | None:
-        if not (candidate.is_tagged or self._may_be_bare):
+    def _as_call(self, candidate: _Object | Markup) -> Leaked | None:
+        if isinstance(candidate, Markup):
+            return Leaked(*candidate.call, candidate.raw) if candidate.call else None
+        if not (TAG in candidate.opening or self._may_be_bare):
             return None
         try:
             value = _decoder.decode(candidate.text)
@@ -143,9 +150,7 @@ class _Object:
     """A JSON object that is being read, and the tag or fence before it."""
 
     def __init__(self, opening: str) -> None:
-        self.is_tagged = TAG in opening
-        self.is_fenced = opening.startswith(FENCE)
-        self._opening = opening
+        self.opening = opening
         self._fragments: list[str] = []
         self._depth = 0
         self._in_string = False
@@ -157,7 +162,7 @@ class _Object:
 
     @property
     def raw(self) -> str:
-        return self._opening + self.text
+        return self.opening + self.text
 
     def take(self, text: str) -> str | None:
         """Returns what follows the object, or None while it goes on. Each character is looked at once."""
@@ -182,24 +187,24 @@ class _Object:
         return None
 
 
-NEVER, NOT_YET = -1, -2
-
-
-def _find_object(text: str, begin: int) -> int:
-    """Where the object starts whose fence, tag or brace stands at `begin`; NEVER, or NOT_YET while more text must tell."""
+def _find_call(text: str, begin: int, offered: Collection[str]) -> tuple[int, Form | None]:
+    """Where the call starts whose fence, tag or brace stands at `begin`, and its form if it is markup; instead of the place
+    NEVER, or NOT_YET while more text must tell."""
     at = begin
     if text[at] == "`":
         line = _FENCE_LINE.match(text, at)
         if line is None:
-            return NOT_YET if _FENCE_LINE_BEGUN.fullmatch(text, at) else NEVER
+            return (NOT_YET if _FENCE_LINE_BEGUN.fullmatch(text, at) else NEVER), None
         at = _skip_space(text, line.end())
-    if text.startswith(TAG, at):
+    is_tagged = text.startswith(TAG, at)
+    if is_tagged:
         at = _skip_space(text, at + len(TAG))
-    elif text.startswith("<", at):
-        return NOT_YET if TAG.startswith(text[at:]) else NEVER
-    if at == len(text):
-        return NOT_YET
-    return _first_key_known(text, at)
+    elif TAG.startswith(text[at:]):
+        return NOT_YET, None
+    if text.startswith("{", at):
+        return _first_key_known(text, at), None
+    form = find_markup(text, at, offered, is_tagged=is_tagged)
+    return (form, None) if isinstance(form, int) else (at, form)
 
 
 def _first_key_known(text: str, at: int) -> int:

@@ -69,11 +69,11 @@ class OpenAIChat:
         return b"".join([*body, b",", _encode(self._options(request))[1:]])
 
     def decoder(self, request: Request) -> ChatDecoder:
-        return ChatDecoder(self._dialect, [tool.name for tool in request.tools])
+        return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in request.tools})
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """Calls in it are those of the tools that were encoded last."""
-        return ChatDecoder(self._dialect, [tool.name for tool in self._tools]).read_whole(body)
+        return ChatDecoder(self._dialect, {tool.name: tool.parameters for tool in self._tools}).read_whole(body)
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
         return classify(status, headers, body, provider_hint=self._hint)
