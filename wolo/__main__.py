@@ -1,14 +1,24 @@
 """`wolo` and `python -m wolo`: answers `--version` before anything is imported."""
 
+import os
 import sys
+
+
+def print_version() -> int:
+    """The exit status. What cannot be written is given up at once: nothing is left to fail when the interpreter ends."""
+    from wolo import __version__
+
+    try:
+        print(f"wolo {__version__}", flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 3
+    return 0
 
 
 def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        from wolo import __version__
-
-        print(f"wolo {__version__}")
-        return
+        sys.exit(print_version())
     try:
         from wolo.cli.app import main as run
 

@@ -234,6 +234,15 @@ def test_a_reader_that_goes_away_is_no_crash(provider: ProviderServer) -> None:
     assert process.returncode == 1
 
 
+@pytest.mark.parametrize("argv", [("--version",), ("--help",), ("doctor",), ("models", "list"), ("config", "show", "--json")])
+def test_a_listing_that_cannot_be_written_ends_with_three_and_no_traceback(argv: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-m", "wolo", *argv], stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+    assert done.returncode == 3
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+
+
 def test_a_full_disk_behind_stdout_is_said() -> None:
     with ProviderServer(text("hello")) as provider, open("/dev/full", "wb") as full:
         done = subprocess.run(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gc
-import os
 import sys
 
-from wolo.cli.complaint import show_error
 from wolo.cli.options import Line, asks_for_json, parse
 from wolo.cli.signals import Interrupted, answer_signals, held, leave
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.streams import OutputLost, abandon, flush, show_error
 
 
 def main(argv: list[str]) -> int:
@@ -28,20 +28,24 @@ def main(argv: list[str]) -> int:
     except WoloError as error:
         show_error(error)
         return error.exit_code
-    except BrokenPipeError:
-        _silence_stdout()
-        return 1
+    except OutputLost as lost:
+        return lost.exit_code
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EBADF):
+            return _report(error)
+        abandon(sys.stdout)  # a listing that nobody reads, or that there is no room for
+        return 1 if error.errno == errno.EPIPE else 3
     except Exception as error:  # the outermost handler: a person gets a sentence, never a traceback
-        from wolo.cli.crash import report
-
-        return report(error)
+        return _report(error)
 
 
 def _dispatch(line: Line) -> int:
     if line.subcommand or line.values.get("help"):
         from wolo.cli.subcommands import run_subcommand
 
-        return run_subcommand(list(line.subcommand) or ["--help"])
+        exit_code = run_subcommand(list(line.subcommand) or ["--help"])
+        flush()
+        return exit_code
     if line.values.get("version"):
         from wolo import __version__
 
@@ -61,6 +65,7 @@ def _end_in_json(argv: list[str], error: WoloError) -> int:
     return fail_in_json(error)
 
 
-def _silence_stdout() -> None:
-    """The reader has gone; keep the interpreter from complaining when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _report(error: Exception) -> int:
+    from wolo.cli.crash import report
+
+    return report(error)

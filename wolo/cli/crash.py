@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import traceback
 from pathlib import Path
 
+from wolo.frontends.streams import say
 from wolo.places import find_places
 
 BROKEN = "Something in wolo broke ({name}); your session is kept."
@@ -15,9 +15,7 @@ BROKEN = "Something in wolo broke ({name}); your session is kept."
 
 def report(error: Exception) -> int:
     where = _write(traceback.format_exc())
-    print(f"wolo: {BROKEN.format(name=type(error).__name__)}", file=sys.stderr)
-    if where:
-        print(f"      The details are in {where}.", file=sys.stderr)
+    say(BROKEN.format(name=type(error).__name__), hint=f"The details are in {where}." if where else "")
     return 1
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import UsageError
+from wolo.frontends.streams import say
 
 if TYPE_CHECKING:
     from wolo.models.catalog import Listed
@@ -45,7 +45,7 @@ def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
     if not model.startswith("local/"):
         raise UsageError(f"{model} is not an embedded model.", hint="wolo models pull local/qwen2.5-coder-0.5b")
     wanted = find_weights(model.removeprefix("local/"))
-    print(f"{wanted.repository}, {in_units(wanted.size_bytes)}, {wanted.licence}", file=sys.stderr)
+    say(f"{wanted.repository}, {in_units(wanted.size_bytes)}, {wanted.licence}")
     path = prepare(wanted, find_places().cache, download=True, progress=show_progress)
     print(path)
 

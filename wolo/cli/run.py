@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wolo.cli.complaint import show_error
 from wolo.cli.crash import BROKEN, report
 from wolo.cli.log import log_to_file
 from wolo.cli.options import Line, Values
@@ -19,7 +18,8 @@ from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
 from wolo.cli.stdin import read_piped
 from wolo.config.given import many, text
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.headless import Headless, OutputFormat, OutputLost, check_format, print_failure
+from wolo.frontends.headless import Headless, OutputFormat, check_format, print_failure
+from wolo.frontends.streams import OutputLost, show_error
 
 if TYPE_CHECKING:
     from wolo.conversation.build import Opening

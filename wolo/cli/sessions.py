@@ -9,6 +9,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import UsageError
+from wolo.frontends.streams import say
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -53,7 +54,7 @@ def show_session(id: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJs
         print_json({**_row(info), "messages": to_builtins(said), "skipped_entries": loaded.skipped})
         return
     if loaded.warning:
-        print(f"wolo: {loaded.warning}", file=sys.stderr)
+        say(loaded.warning)
     print(f"{info.id}  {info.name or info.title}\n{info.cwd} · {info.model} · {info.turns} turns\n")
     for message in said:
         print(f"{message.role}: {message.text.strip()}")
@@ -87,7 +88,7 @@ def _store() -> Store:
 
     store = Store.open(find_places().data)
     for warning in store.warnings:
-        print(f"wolo: {warning}", file=sys.stderr)
+        say(warning)
     return store
 
 

@@ -8,6 +8,7 @@ import stat
 import sys
 
 from wolo.errors import UsageError
+from wolo.frontends.streams import say
 
 WAIT_S = 3.0
 """How long a prompt given as an argument waits for the first byte of an open pipe."""
@@ -27,7 +28,7 @@ def read_piped(*, patient: bool) -> str:
     if stat.S_ISCHR(kind) and not patient:
         return ""
     if not patient and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) and not _has_input(descriptor):
-        print("wolo: nothing came on stdin; going on without it.", file=sys.stderr)
+        say("Nothing came on stdin; going on without it.")
         return ""
     return _read(descriptor)
 

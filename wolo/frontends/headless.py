@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +24,7 @@ from wolo.agent.events import (
 )
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.streams import say, write
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 
@@ -45,14 +45,6 @@ _SUBTYPES = {
 
 _CAUSES = {2: "config", 3: "session_error", 75: "unavailable", 129: "interrupted", 130: "interrupted", 143: "interrupted"}
 """Of a run that never began, by its exit status."""
-
-
-class OutputLost(Exception):
-    """Nobody reads stdout any more, or there is no room to write to."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__(exit_code)
-        self.exit_code = exit_code
 
 
 class Headless:
@@ -239,36 +231,11 @@ def _save(path: Path, answer: str) -> None:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    _write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+    write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
 
 
 def print_text(text: str) -> None:
-    _write(text.rstrip("\n") + "\n")
-
-
-def _write(text: str) -> None:
-    if sys.stdout is None:
-        raise OutputLost(1)
-    try:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError as error:
-        raise OutputLost(1) from error
-    except (OSError, ValueError) as error:
-        say(f"The answer could not be written: {error}.")
-        raise OutputLost(3) from error
-
-
-def say(text: str, *, hint: str = "") -> None:
-    """A line for people, on stderr; lost when nobody listens."""
-    if sys.stderr is None:
-        return
-    try:
-        print(f"wolo: {text}", file=sys.stderr)
-        if hint:
-            print(f"      {hint}", file=sys.stderr)
-    except (OSError, ValueError):
-        return
+    write(text.rstrip("\n") + "\n")
 
 
 def check_format(name: str) -> OutputFormat:
