@@ -33,7 +33,7 @@ def test_yes_runs_it_once(provider: ProviderServer) -> None:
     assert Path("made").exists()
 
 
-@pytest.mark.parametrize("answer", ["", "n", "N", "no", "y y", "yes please", "yolo"])
+@pytest.mark.parametrize("answer", ["", "N", "yes please"])
 def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.enter(answer)

@@ -112,8 +112,16 @@ def test_ctrl_c_ends_a_task_wherever_it_is(provider: ProviderServer, state: str)
     assert [info["live"] for info in listed] == [False]
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
-@pytest.mark.parametrize("state", ["in a stream", "in a tool", "in an approval"])
+@pytest.mark.parametrize(
+    ("state", "number", "status"),
+    [
+        ("in a stream", signal.SIGTERM, 143),
+        ("in a tool", signal.SIGTERM, 143),
+        ("in a tool", signal.SIGHUP, 129),
+        ("in an approval", signal.SIGTERM, 143),
+        ("in an approval", signal.SIGINT, 130),
+    ],
+)
 def test_a_signal_from_outside_ends_a_task(provider: ProviderServer, state: str, number: signal.Signals, status: int) -> None:
     reply, args, shown = STATES[state]
     provider.script(reply())

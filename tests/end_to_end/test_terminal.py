@@ -46,7 +46,8 @@ def test_five_hundred_lines_stay_in_the_scrollback_and_cost_little(provider: Pro
     provider.script(text(answer, size=300).slow(0.01))
     with pty_wolo(*provider.flags, "go on") as terminal:
         assert terminal.wait_for_exit() == 0
-    assert all(line in terminal.text for line in answer.splitlines())
+    shown = terminal.text
+    assert all(line in shown for line in answer.splitlines())
     assert len(terminal.raw) <= 3 * len(answer)
     for forbidden in (b"\x1b[2J", b"\x1b[3J", b"\x1b[?1049h", b"\x1b[?47h"):
         assert forbidden not in terminal.raw

@@ -141,6 +141,7 @@ def pty_wolo(
             dimensions=(rows, columns),
         )
     child.delaybeforesend = None
+    child.ptyproc.delayafterclose = 0.01  # pexpect would sleep a tenth of a second, in every test
     try:
         yield Terminal(child, rows, columns)
     finally:
