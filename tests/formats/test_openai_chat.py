@@ -123,6 +123,27 @@ def test_to_llm_messages_does_the_whole_way() -> None:
     assert len(sent) == 4
 
 
+def test_each_of_our_messages_becomes_what_it_is() -> None:
+    written = {"path": "hello.py", "contents": "def hello():\n    print('Hello, World!')"}
+    done_call = ToolPart(id="tool_001", tool="write", input=written, status="completed", output="File written")
+    (spoken, result) = to_llm_messages([Message(role="assistant", parts=[TextPart(text="I write it."), done_call])])
+    arguments = '{"path": "hello.py", "contents": "def hello():\\n    print(\'Hello, World!\')"}'
+    function = {"name": "write", "arguments": arguments}
+    assert spoken == {
+        "role": "assistant",
+        "content": "I write it.",
+        "tool_calls": [{"id": "tool_001", "type": "function", "function": function}],
+    }
+    assert result == {"role": "tool", "tool_call_id": "tool_001", "content": "File written"}
+    thought = Message(role="assistant", parts=[TextPart(text="It looks right.")], reasoning_content="Let me see")
+    assert to_llm_messages([thought]) == [{"role": "assistant", "content": "It looks right.", "reasoning_content": "Let me see"}]
+
+
+def test_a_request_has_the_user_speak_first() -> None:
+    sent = body_of(Dialect(), request((answered("Hello."), user("hi"))))["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
+
+
 def test_a_conversation_with_its_own_system_message_keeps_it() -> None:
     history = [system("Speak as Wolo; Wolofs are people."), user("hi")]
     sent = to_llm_messages(history, system="another", display_name=r"\1 Bob")
@@ -331,9 +352,9 @@ def test_a_reasoning_field_that_was_refused_is_left_out() -> None:
     ("part", "sent"),
     [
         (done(input={"b": 1, "a": 2}, raw_input='{"b": 1,  "a": 2}'), '{"b": 1,  "a": 2}'),
-        (done(input={"a": "x\ny"}, raw_input='{"a": "x\ny"}'), '{"a":"x\\ny"}'),
-        (done(input={"a": 1}, raw_input='"{\\"a\\": 1}"'), '{"a":1}'),
-        (done(input={"a": 2}, raw_input='{"a": 1}'), '{"a":2}'),
+        (done(input={"a": "x\ny"}, raw_input='{"a": "x\ny"}'), '{"a": "x\\ny"}'),
+        (done(input={"a": 1}, raw_input='"{\\"a\\": 1}"'), '{"a": 1}'),
+        (done(input={"a": 2}, raw_input='{"a": 1}'), '{"a": 2}'),
         (done(raw_input=""), "{}"),
         (ToolPart(tool="read", raw_input='{"a": ', status="failed", outcome="invalid", output="bad"), "{}"),
         (done(input={"a": "\ud83d"}), '{"a": "\ufffd"}'),

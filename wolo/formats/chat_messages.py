@@ -49,11 +49,20 @@ class Layout:
     that has none before it.
     """
 
-    def __init__(self, dialect: Dialect, producer: Producer | None, withheld: frozenset[str] = frozenset()) -> None:
-        """`producer` None: reasoning of every producer is laid out. `withheld` names fields the server has refused."""
+    def __init__(
+        self,
+        dialect: Dialect,
+        producer: Producer | None,
+        withheld: frozenset[str] = frozenset(),
+        *,
+        opens_with_user: bool = True,
+    ) -> None:
+        """`producer` None: reasoning of every producer is laid out. `withheld` names fields the server has refused.
+        `opens_with_user`: put a user message before an assistant that speaks first, as servers want it."""
         self._dialect = dialect
         self._producer = producer
         self._withheld = withheld
+        self._opens_with_user = opens_with_user
         self._role = ""
         """Who spoke last."""
         self._taken: set[str] = set()
@@ -92,7 +101,7 @@ class Layout:
 
     def _between(self, role: str) -> list[dict[str, Any]]:
         before = self._role
-        nobody_yet = before in ("", "system", "developer")
+        nobody_yet = self._opens_with_user and before in ("", "system", "developer")
         if role == "assistant" and (nobody_yet or (before == "assistant" and self._dialect.alternate_roles)):
             return [{"role": "user", "content": GO_ON}]
         twice = before == role == "user" and self._dialect.alternate_roles
@@ -236,8 +245,9 @@ def arguments_text(call: ToolPart) -> str:
 
 
 def _written(arguments: Mapping[str, Any]) -> str:
+    """As models write it, with a blank behind comma and colon."""
     try:
-        return msgspec.json.encode(arguments).decode()
+        return json.dumps(msgspec.json.decode(msgspec.json.encode(arguments)), ensure_ascii=False)
     except UnicodeEncodeError:  # halves of characters; only arguments that no model wrote can hold them
         return whole(json.dumps(arguments, ensure_ascii=False, default=str))
 

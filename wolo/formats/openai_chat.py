@@ -36,9 +36,10 @@ def to_llm_messages(
     """The whole way from our messages to theirs: what must not be sent is left out, calls and results are paired.
 
     A conversation without a system message of its own opens with `system`; the prompt's text is handed in from above, so
-    without it nothing is put there. The word "Wolo" in it becomes `display_name`.
+    without it nothing is put there. The word "Wolo" in it becomes `display_name`. Each of our messages becomes what it is:
+    what else a server wants to hear, such as a user who speaks first, is added where a request is encoded.
     """
-    layout = Layout(Dialect(), None)
+    layout = Layout(Dialect(), None, opens_with_user=False)
     prompt, rest = split_system(tuple(messages), system or "")
     renamed = re.sub(r"\bWolo\b", lambda _: display_name, prompt)
     return [*layout.open_with(renamed), *(item for message in rest for item in layout.add(message).items)]
