@@ -1,4 +1,4 @@
-"""Every error wolo raises on purpose, each with a sentence for people and a hint what to do now.
+"""Every error wolo raises on purpose: what went wrong in a sentence, and a hint how to go on.
 
 WoloError
 ├── UsageError             the command line or a setting asks for something impossible; nothing was sent

@@ -28,7 +28,7 @@ def test_it_creates_a_calculator(provider: ProviderServer) -> None:
     assert "calculator.py" in second.results[0]
 
 
-def test_the_requests_carry_the_headers_of_the_mission(provider: ProviderServer) -> None:
+def test_a_request_says_which_project_session_and_prompt_it_belongs_to(provider: ProviderServer) -> None:
     provider.script(text("Hi."))
     answer = run_wolo("--json", *provider.flags, "hi").json
     headers = provider.requests[0].headers

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from wolo.errors import UsageError
 
 Kind = Literal["flag", "value", "many", "maybe"]
-"""`many` may be repeated, `maybe` takes the next word unless it is last or followed by an option."""
+"""`many` may be repeated, `maybe` goes without a value at the end of the line and before another option."""
 
 Values = dict[str, "str | bool | list[str]"]
 
@@ -73,7 +73,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
     Option("no_session", ("--no-session",), "flag", "Keep nothing."),
-    Option("debug_wire", ("--debug-wire",), "value", "Write every request and raw response there, secrets redacted.", "DIR"),
+    Option("debug_wire", ("--debug-wire",), "value", "Keep what goes over the wire in files there, without keys.", "DIR"),
     Option("version", ("-V", "--version"), "flag", "Print the version."),
     Option("help", ("-h", "--help"), "flag", "Print this help."),
     Option("verbose", ("-v", "--verbose"), "flag", "Say more on stderr."),

@@ -1,1 +1,1 @@
-"""Settings: read at the top, handed down as plain values."""
+"""Settings: where they come from, and every one as a plain value."""

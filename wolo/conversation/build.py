@@ -1,4 +1,4 @@
-"""Settings in, conversation out: the one file that knows every room. A list of joints, kept flat."""
+"""Opens a conversation: the one place where all rooms are tied together, step by step and without any logic of its own."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Ways in and out: each turns events into something seen."""
+"""Ways to use wolo: what comes in becomes a prompt, and events become something to see."""

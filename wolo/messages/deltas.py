@@ -1,4 +1,4 @@
-"""Streamed pieces of an answer, and the assembler that turns them into a message."""
+"""An answer while it streams: its pieces, and how they are put together."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which model, where, at what price, and the stream from it."""
+"""Models: which there are, how one is reached, what it costs, and its answer as it comes."""
