@@ -40,7 +40,6 @@ class PathPattern:
         tail = _tail(parts, wide=wide)
         flags = re.DOTALL | (re.IGNORECASE if ground.fold_case else 0)
         self._regexes = [re.compile(re.escape(each.rstrip("/")) + tail, flags) for each in sorted(starts)]
-        self._fold_case = ground.fold_case
 
     def matches(self, path: str) -> bool:
         return any(regex.fullmatch(path) for regex in self._regexes)
@@ -179,6 +178,9 @@ def _has_option(texts: Sequence[str], option: str) -> bool:
     return any(text == option or text.startswith(f"{option}=") for text in texts)
 
 
+OWN_PORTS = {"http": 80, "https": 443}
+
+
 class Host(NamedTuple):
     scheme: str
     name: str
@@ -198,7 +200,7 @@ def read_host(url: str) -> Host:
     except ValueError:
         return Host("", "", None, False, "")
     name = (parts.hostname or "").rstrip(".")
-    own = {"http": 80, "https": 443}.get(parts.scheme)
+    own = OWN_PORTS.get(parts.scheme)
     return Host(parts.scheme, name, None if port == own else port, "@" in parts.netloc, parts.query)
 
 
@@ -213,8 +215,7 @@ class HostPattern:
 
     def matches(self, host: Host) -> bool:
         if self._port is not None:
-            own = {"http": 80, "https": 443}.get(host.scheme)
-            if (host.port or own) != self._port:
+            if (host.port or OWN_PORTS.get(host.scheme)) != self._port:
                 return False
         elif host.port is not None and not self._wide and self._name != "*":
             return False
