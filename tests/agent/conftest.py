@@ -149,6 +149,21 @@ class Command(TestTool):
         return Result(text="it ran")
 
 
+class Moody(TestTool):
+    """Can tell what it would do when it is planned, and not when it is to run."""
+
+    name: ClassVar[str] = "moody"
+
+    def intents(self, args: Note, context: ToolContext) -> Sequence[Intent]:
+        self.running += 1
+        if self.running > 1:
+            raise OSError(22, "Invalid argument")
+        return ()
+
+    async def run(self, args: Note, context: ToolContext) -> Result:
+        raise AssertionError("it must not run")
+
+
 Person = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 
 
@@ -167,7 +182,7 @@ class Stage:
         """Between two attempts."""
         self.history: tuple[Message, ...] = ()
         self.say, self.look, self.hang, self.command = Say(), Look(), Hang(), Command()
-        self._more: tuple[Tool, ...] = (Crash(), Fail(), Finish(), Leak())
+        self._more: tuple[Tool, ...] = (Crash(), Fail(), Finish(), Leak(), Moody())
         self._directory = directory
         self._stream: ModelStream | None = None
         self._agent: Agent | None = None

@@ -105,6 +105,15 @@ async def test_a_tool_that_crashes_or_fails_becomes_a_result(stage: Stage) -> No
     assert [part.outcome for part in ended(stage)] == ["error", "error", "ok"]
 
 
+async def test_a_call_of_which_nobody_can_tell_what_it_would_do_does_not_run(stage: Stage) -> None:
+    stage.provider.script(calls(("moody", {}), ("say", {"text": "on"})), text("done"))
+    turn = await stage.turn()
+    moody, on = stage.results()
+    assert "Invalid argument" in moody
+    assert on == "said on"
+    assert turn.ended.exit_code == 0
+
+
 async def test_a_rule_denies_and_says_why(stage: Stage) -> None:
     stage.rules = [parse_rule("shell:git push *", "deny", "--deny")]
     stage.provider.script(call("command", {"text": "git push origin"}), text("Then not."))

@@ -78,11 +78,8 @@ class Calls:
             return Planned(part=end(part, "invalid", error.message))
         try:
             intents, verdict = self._judged(part, tool, args)
-        except ToolError as error:
-            return Planned(part=end(part, "error", error.message))
         except Exception as error:
-            log.exception("the intents of a call of %s cannot be told", part.tool)
-            return Planned(part=end(part, "error", crashed(part.tool, error)))
+            return Planned(part=_unjudged(part, error))
         said = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": said})
         return Planned(part=marked, tool=tool, args=args, intents=intents, verdict=verdict)
@@ -115,27 +112,28 @@ class Calls:
             return Ended(part=call.part)
         try:
             decided = await self._decide(call, call.tool, brake)
-            if isinstance(decided, Ended):
-                return decided
-            running = replace(decided, status="running", start_time=time.time())
-            return await self._run_tool(message_id, running, call.tool, call.args, brake)
+            return decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, call.tool, brake)
         except Stopped:
             return Ended(part=end(call.part, "never_started", NEVER_STARTED))
 
-    async def _decide(self, call: Planned, tool: Tool, brake: Brake) -> ToolPart | Ended:
-        """The part to run, or its refusal. What earlier calls of the answer changed may change the verdict: it is asked for
-        again here, and a person's yes holds only for exactly what the person saw."""
+    async def _decide(self, call: Planned, tool: Tool, brake: Brake) -> Planned | Ended:
+        """The call as it may run, or its refusal.
+
+        What earlier calls of the answer changed may change the verdict: it is asked for again here, and a person's yes
+        holds only for exactly what the person saw.
+        """
         part = call.part
         approved: tuple[Intent, ...] | None = None
         while True:
             try:
                 intents, verdict = self._judged(part, tool, call.args)
-            except ToolError as error:
-                return Ended(part=end(part, "error", error.message))
+            except Exception as error:
+                return Ended(part=_unjudged(part, error))
             if verdict.decision == "deny":
                 return _denied(part, "denied_by_rule", verdict.reason, DENIED_BY_RULE)
             if verdict.decision == "allow" or intents == approved:
-                return part if approved is None else replace(part, metadata={**part.metadata, "decided_by": "person"})
+                decided_by = {} if approved is None else {"decided_by": "person"}
+                return replace(call, part=replace(part, metadata={**part.metadata, **decided_by}), intents=intents)
             given = await self._ask(part, tool, intents, verdict, brake)
             if not given.allowed:
                 return _denied(part, "denied_by_person", given.reason or "no reason given", DENIED_BY_PERSON)
@@ -157,14 +155,15 @@ class Calls:
         assert self._ask_person is not None  # without a person nothing asks
         return await self._ask_person(asked)
 
-    async def _run_tool(self, message_id: str, part: ToolPart, tool: Tool, args: Any, brake: Brake) -> Ended:
+    async def _run_tool(self, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:
         if brake.cause is not None:
             raise Stopped
+        part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
         progress = Progress(part.id, self._emit)
-        context = self._context.for_call(part.wire_id, progress.tell)
+        context = self._context.for_call(part.wire_id, progress.tell, call.intents)
         try:
-            result = await brake.step(_run_guarded(tool, args, context))
+            result = await brake.step(_run_guarded(tool, call.args, context))
         finally:
             await progress.close()
         return Ended(part=self._finished(part, result), view=result.view, files_changed=result.files_changed)
@@ -251,6 +250,14 @@ async def _run_guarded(tool: Tool, args: Any, context: ToolContext) -> Result:
     except Exception as error:
         log.exception("the tool %s failed", tool.name)
         return Result(text=crashed(tool.name, error), is_error=True)
+
+
+def _unjudged(part: ToolPart, error: Exception) -> ToolPart:
+    """A call of which nobody can tell what it would do does not run."""
+    if isinstance(error, ToolError):
+        return end(part, "error", error.message)
+    log.error("it cannot be told what a call of %s would do", part.tool, exc_info=error)
+    return end(part, "error", crashed(part.tool, error))
 
 
 def _denied(part: ToolPart, outcome: Outcome, reason: str, words: str) -> Ended:

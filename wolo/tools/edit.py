@@ -107,7 +107,7 @@ def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
 
 def _edit(args: EditArgs, context: ToolContext) -> Result:
     edits = _replacements(args)
-    resolved = context.workspace.resolve(args.path)
+    resolved = context.resolve(args.path)
     path, shown = resolved.path, context.workspace.relative(resolved.path)
     try:
         for _ in range(_TRIES):

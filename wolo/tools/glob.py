@@ -42,7 +42,7 @@ class Glob:
     async def run(self, args: GlobArgs, context: ToolContext) -> Result:
         if not args.pattern.strip():
             raise ToolError("The pattern is empty.")
-        resolved = context.workspace.resolve(args.path)
+        resolved = context.resolve(args.path)
         found = await find_files(resolved, args.pattern, context, Bounds(max_s=MAX_S))
         names = _names(found, context)
         notes = list(found.notes)

@@ -79,7 +79,7 @@ class Grep:
     async def run(self, args: GrepArgs, context: ToolContext) -> Result:
         _refuse_unusable(args)
         bounds = Bounds(max_s=MAX_S)
-        found = await find_files(context.workspace.resolve(args.path), args.glob, context, bounds)
+        found = await find_files(context.resolve(args.path), args.glob, context, bounds)
         lines = _Lines(args, context, found.start)
         program = self._program or find_program(context.workspace)
         notes = [*await _search(program, args, context, found, bounds, lines), *found.notes]

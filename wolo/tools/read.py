@@ -61,7 +61,7 @@ class Read:
 
 
 def _read(args: ReadArgs, context: ToolContext) -> Result:
-    resolved = context.workspace.resolve(args.path)
+    resolved = context.resolve(args.path)
     shown = context.workspace.relative(resolved.path)
     try:
         handle = open_regular(resolved.path)

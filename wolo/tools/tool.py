@@ -10,11 +10,12 @@ from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
 
-from wolo.guard.intents import Intent
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, ReadIntent, WriteIntent
 from wolo.messages.parts import MediaPart, Outcome
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
-from wolo.workspace.root import Workspace
+from wolo.workspace.root import Resolved, Workspace
 
 
 class Diff(Struct, frozen=True, tag="diff"):
@@ -105,9 +106,25 @@ class ToolContext:
     call_id: str = ""
     progress: Callable[[str], None] = lambda text: None
     """Live output for the front end; lossy by design."""
+    judged: Sequence[Intent] | None = None
+    """What the running call was allowed to do."""
 
-    def for_call(self, call_id: str, progress: Callable[[str], None]) -> ToolContext:
-        return replace(self, call_id=call_id, progress=progress)
+    def for_call(self, call_id: str, progress: Callable[[str], None], judged: Sequence[Intent] | None = None) -> ToolContext:
+        return replace(self, call_id=call_id, progress=progress, judged=judged)
+
+    def resolve(self, given: str) -> Resolved:
+        """Where a path leads, for a call that runs: a link that was put there since it was judged leads nowhere.
+
+        Raises ToolError.
+        """
+        resolved = self.workspace.resolve(given)
+        if self.judged is not None and not any(_is_about(intent, resolved) for intent in self.judged):
+            raise ToolError(f"`{given}` leads elsewhere than a moment ago, when this call was judged; nothing was done.")
+        return resolved
+
+
+def _is_about(intent: Intent, resolved: Resolved) -> bool:
+    return isinstance(intent, ReadIntent | WriteIntent) and intent.path == resolved.path
 
 
 class Tool(Protocol):

@@ -49,7 +49,7 @@ class Write:
 
 
 def _write(args: WriteArgs, context: ToolContext) -> Result:
-    resolved = context.workspace.resolve(args.path)
+    resolved = context.resolve(args.path)
     shown = context.workspace.relative(resolved.path)
     if args.path.endswith("/"):
         raise ToolError(f"`{args.path}` ends with a slash, so it names a folder. Give the name of a file.")

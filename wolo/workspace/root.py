@@ -44,7 +44,10 @@ class Workspace:
         """Raises ToolError when `given` cannot name a file at all. Nothing is expanded: `~` and `$HOME` are letters."""
         _refuse_unusable(given)
         self._refuse_home(given)
-        path = _real(self.start / given)
+        try:
+            path = _real(self.start / given)
+        except OSError as error:  # it was a link when it was looked at, and none when it was read
+            raise ToolError(f"`{given}` is being changed by another program right now; try again.") from error
         if len(os.fsencode(path)) >= _MAX_PATH_BYTES:
             raise ToolError(f"The path is too long: the system allows {_MAX_PATH_BYTES - 1} bytes.")
         _refuse_link_loop(path, given)
