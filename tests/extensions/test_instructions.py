@@ -79,6 +79,21 @@ def test_the_users_own_file_may_be_a_link(root: Path, config: Path, isolated: Pa
     assert found(root, config).text.endswith("mine")
 
 
+def test_the_users_own_file_must_be_the_users_own(root: Path, config: Path) -> None:
+    own = config / "AGENTS.md"
+    own.write_text("sneaked in")
+    own.chmod(0o666)
+    (root / "AGENTS.md").write_text("project")
+    (root / "AGENTS.md").chmod(0o666)
+    read = found(root, config)
+    assert read.text == "# Instructions from AGENTS.md\n\nproject"
+    assert read.notices == (f"{own} is not read: every user of this machine can write it.",)
+    if os.geteuid() == 0:
+        own.chmod(0o644)
+        os.chown(own, 12345, 12345)
+        assert found(root, config).notices == (f"{own} is not read: it belongs to another user.",)
+
+
 def test_only_plain_files_are_read(root: Path, config: Path) -> None:
     (root / "AGENTS.md").mkdir()
     os.mkfifo(root / "CLAUDE.md")

@@ -80,12 +80,23 @@ def _read_regular(path: Path, complaints: list[str], *, follow: bool) -> bytes |
         why = "it is a link" if path.is_symlink() else error.strerror
         complaints.append(f"{path} is not read: {why}.")
         return None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    if why := _unfit(os.fstat(handle), is_own=follow):
         os.close(handle)
-        complaints.append(f"{path} is not read: it is no regular file.")
+        complaints.append(f"{path} is not read: {why}.")
         return None
     with os.fdopen(handle, "rb") as file:
         return file.read(MAX_BYTES + 1)
+
+
+def _unfit(found: os.stat_result, *, is_own: bool) -> str:
+    """Why a file is not read; empty when it is. What counts as the user's own word must be nobody else's."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is no regular file"
+    if is_own and found.st_uid not in (os.geteuid(), 0):
+        return "it belongs to another user"
+    if is_own and found.st_mode & stat.S_IWOTH:
+        return "every user of this machine can write it"
+    return ""
 
 
 def _clean(data: bytes, path: Path, notices: list[str]) -> str:
