@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
@@ -80,6 +81,23 @@ def test_a_full_disk_is_said_and_takes_nothing_away(small_disk: Path) -> None:
         assert texts(store.load(session.id).entries)[-1] == "small"
     with Store.open(small_disk / "data") as store:
         assert len(store.load(session.id).entries) == kept + 1
+
+
+def fill(disk: Path) -> None:
+    with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * PAGE)
+
+
+def test_a_session_can_be_taken_up_on_a_full_disk(small_disk: Path) -> None:
+    with Store.open(small_disk / "data") as store:
+        session = store.create("/")
+        store.append(session.id, [said("before")])
+        fill(small_disk)
+        with store.lock(session.id):
+            assert texts(store.load(session.id).entries) == ["before"]
+            with pytest.raises(SessionError, match="disk is full"):
+                append_for_ever(store, session.id)
 
 
 LIMITED = """

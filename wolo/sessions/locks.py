@@ -77,8 +77,9 @@ class SessionLock:
                 f"Session {session_id} is in use by another wolo{_named(other.holder)}.",
                 hint="Add --fork to go on in a copy, or end the other one first.",
             ) from other
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # on a full disk the lock holds just as well; others are then not told who has it
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         if self._descriptor < 0:
