@@ -39,6 +39,7 @@ def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
         terminal.enter(answer)
         assert terminal.wait_for_exit() == 0
         assert "● shell touch made · refused" in terminal.text
+    assert ("yes please" if answer == "yes please" else "no reason given") in provider.requests[1].results[0]
     assert not Path("made").exists()
 
 
@@ -83,6 +84,17 @@ def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer
         terminal.enter("n")
         assert terminal.wait_for_exit() == 0
     assert not Path("made").exists()
+
+
+def test_a_yes_is_taken_only_once_the_question_could_be_read(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        terminal.wait_for("$ touch made")
+        asked_at = time.monotonic()
+        terminal.wait_for(READY)
+        assert time.monotonic() - asked_at > 0.25
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
 
 
 @pytest.mark.parametrize("is_marked", [True, False])

@@ -69,13 +69,20 @@ def test_every_usual_word_leaves(provider: ProviderServer, word: str) -> None:
 
 def test_notices_are_said_once(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
+    Path(".wolo").mkdir()
+    Path(".wolo/config.toml").write_text('model = "x/y"\n')
     with repl(provider) as terminal:
-        for said, answer in (("first", "One."), ("second", "Two.")):
-            terminal.enter(said)
-            terminal.wait_for(answer)
-            wait_for_prompt(terminal)
+        terminal.enter("first")
+        terminal.wait_for("One.")
+        wait_for_prompt(terminal)
+        terminal.enter("/new")
+        terminal.wait_until(lambda: terminal.text.count("wolo · custom") == 2)
+        wait_for_prompt(terminal)
+        terminal.enter("second")
+        terminal.wait_for("Two.")
         leave(terminal)
     assert terminal.text.count("There is no sandbox") == 1
+    assert terminal.text.replace("\n", "").count("is ignored") == 1
 
 
 @pytest.mark.parametrize("key", ["alt-enter", "ctrl-j"])

@@ -33,6 +33,7 @@ class _Turn:
 
     def stop(self) -> None:
         self._conversation.interrupt()
+        self._terminal.screen.status.say("stopping, once more ends it at once")
         if self._question is not None:
             self._question.cancel()
 
