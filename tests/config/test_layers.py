@@ -347,6 +347,14 @@ def test_a_list_of_no_tools_is_not_the_same_as_no_list(places: Places) -> None:
     assert loaded(places, "tools.offer=read").settings.tools.offer == ("read",)
 
 
+@pytest.mark.parametrize("which", ["file", "directory"])
+def test_a_link_to_settings_that_are_gone_is_not_the_same_as_no_settings(places: Places, which: str) -> None:
+    lost = places.config / "config.toml" if which == "file" else places.config
+    lost.parent.mkdir(parents=True)
+    lost.symlink_to("unmounted")
+    assert f"{lost} is a link to unmounted, which is not there." in complaint(places)
+
+
 def test_a_pipe_in_the_place_of_the_file_is_an_error_and_not_waited_for(places: Places) -> None:
     path = write_config(places, "")
     path.unlink()

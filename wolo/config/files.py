@@ -29,7 +29,11 @@ def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tup
             raise ConfigError(f"{path} cannot be read: it is no regular file.")
         check_owner(path, found, notices, is_secret=is_secret)
         data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if lost := next((each for each in (path, path.parent) if each.is_symlink()), None):
+            raise ConfigError(
+                f"{lost} is a link to {lost.readlink()}, which is not there.", hint="Without it your rules would not hold."
+            ) from error
         return "", {}
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
