@@ -9,7 +9,7 @@ import sys
 from wolo.cli.options import Line, asks_for_json, parse
 from wolo.cli.signals import Interrupted, answer_signals, held, leave
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.streams import OutputLost, abandon, flush, show_error
+from wolo.frontends.streams import OutputLost, abandon, flush, say, show_error
 
 
 def main(argv: list[str]) -> int:
@@ -34,7 +34,10 @@ def main(argv: list[str]) -> int:
         if error.errno not in (errno.EPIPE, errno.ENOSPC, errno.EBADF):
             return _report(error)
         abandon(sys.stdout)  # a listing that nobody reads, or that there is no room for
-        return 1 if error.errno == errno.EPIPE else 3
+        if error.errno == errno.EPIPE:
+            return 1
+        say(f"What there is to say could not be written: {error.strerror}.")
+        return 3
     except Exception as error:  # the outermost handler: a person gets a sentence, never a traceback
         return _report(error)
 
