@@ -383,14 +383,27 @@ def test_an_approval_in_the_conversation_returns_to_it(provider: ProviderServer)
     assert not Path("made").exists()
 
 
-def test_a_dumb_terminal_has_a_conversation_too(provider: ProviderServer) -> None:
-    provider.script(text("Hello."))
-    with pty_wolo(*provider.flags, env={"TERM": "dumb"}) as terminal:
-        terminal.wait_for(PROMPT)
+@pytest.mark.parametrize(
+    ("environment", "rows", "columns"),
+    [
+        ({"TERM": "dumb"}, 24, 80),
+        ({"NO_COLOR": "1"}, 5, 20),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONCOERCECLOCALE": "0"}, 24, 80),
+    ],
+    ids=["dumb", "tiny", "ascii"],
+)
+def test_any_terminal_can_have_a_conversation(
+    provider: ProviderServer, environment: dict[str, str], rows: int, columns: int
+) -> None:
+    provider.script(text("Hello."), text("Bye."))
+    with pty_wolo(*provider.flags, env=environment, rows=rows, columns=columns) as terminal:
+        terminal.wait_for("/help shows")
         terminal.enter("hi")
         terminal.wait_for("Hello.")
+        terminal.enter("bye")
+        terminal.wait_for("Bye.")
         assert leave(terminal) == 0
-    assert prompts(provider) == ["hi"]
+    assert prompts(provider) == ["hi", "bye"]
 
 
 def test_resizing_the_prompt_keeps_what_is_typed(provider: ProviderServer) -> None:

@@ -32,7 +32,9 @@ class Repl:
 
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
-        self.greet()
+        self._introduce()
+        self._screen.say("Enter sends, Alt-Enter makes a new line, /help shows the rest.", "dim")
+        self._recall()
         while True:
             try:
                 line = (await self._read()).strip()
@@ -49,12 +51,10 @@ class Repl:
                     raise
                 return self._terminal.signals.exit_status
 
-    def greet(self) -> None:
-        """Who answers, how much it may do, and where; then the end of what was said before."""
+    def _introduce(self) -> None:
+        """Who answers, how much it may do, and where."""
         facts = self.conversation.facts
         self._screen.print(Text.assemble(("wolo", "bold"), (f" · {facts.model} · {facts.mode} · {where(facts.cwd)}", "dim")))
-        self._screen.say("Enter sends, Alt-Enter makes a new line, /help shows the rest.", "dim")
-        self._recall()
 
     async def _read(self) -> str:
         self._screen.space()
@@ -83,8 +83,11 @@ class Repl:
             case Shown():
                 self._screen.say(outcome.text)
             case Opened():
+                is_other = outcome.conversation.session_id != self.conversation.session_id
                 self.conversation = outcome.conversation
-                self.greet()
+                self._introduce()
+                if is_other:
+                    self._recall()
             case Left():
                 return False
         return self._terminal.signals.forgive()
