@@ -40,6 +40,7 @@ def list_sessions(
 @app.command("show")
 def show_session(id: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJson = False) -> None:
     """One session: what was said, and what the tools did."""
+    import json
     from pathlib import Path
 
     from wolo.sessions.tree import messages
@@ -49,9 +50,10 @@ def show_session(id: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJs
         loaded = store.load(info.id)
     said = messages(loaded.entries)
     if as_json:
-        from msgspec import to_builtins
+        from wolo.messages.codec import MESSAGES, VERSION
 
-        print_json({**_row(info), "messages": to_builtins(said), "skipped_entries": loaded.skipped})
+        spelled = [json.loads(MESSAGES.encode(message)) for message in said]
+        print_json({**_row(info), "version": VERSION, "messages": spelled, "skipped_entries": loaded.skipped})
         return
     if loaded.warning:
         say(loaded.warning)

@@ -7,14 +7,12 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
-from wolo.messages.characters import whole
+from wolo.messages.codec import Codec
 from wolo.sessions.entries import AnyEntry
 
 DIGEST_BYTES = 16
 
-# What metadata holds is up to hooks and extensions; a value that JSON does not know is kept as its text.
-_encoder = msgspec.json.Encoder(enc_hook=str)
-_decoder: msgspec.json.Decoder[AnyEntry] = msgspec.json.Decoder(AnyEntry)
+_entries: Codec[AnyEntry] = Codec(AnyEntry)
 
 
 class Row(Struct, frozen=True):
@@ -26,11 +24,7 @@ class Row(Struct, frozen=True):
 
 
 def encode(entry: AnyEntry) -> bytes:
-    try:
-        return _encoder.encode(entry)
-    except UnicodeEncodeError:
-        # Half a surrogate pair has no UTF-8: models and file names produce it. Better one mark than no entry.
-        return _encoder.encode(_without_surrogates(msgspec.to_builtins(entry, enc_hook=str)))
+    return _entries.encode(entry)
 
 
 def link(body: bytes, *, seq: int, time_utc: float, prev_hash: bytes) -> Row:
@@ -42,7 +36,7 @@ def decode(row: Row) -> AnyEntry | None:
     if _digest(row.body, row.seq, row.time_utc, row.prev_hash) != row.hash:
         return None
     try:
-        return _decoder.decode(row.body)
+        return _entries.decode(row.body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 
@@ -52,13 +46,3 @@ def _digest(body: bytes, seq: int, time_utc: float, prev_hash: bytes) -> bytes:
     running.update(b"%d %b\n" % (seq, repr(time_utc).encode()))
     running.update(body)
     return running.digest()
-
-
-def _without_surrogates(value: object) -> object:
-    if isinstance(value, str):
-        return whole(value)
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in value]
-    return value
