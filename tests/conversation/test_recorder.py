@@ -33,6 +33,9 @@ class Shelf:
         assert session_id == "session_1"
         self.commits.append(tuple(entries))
 
+    def tidy(self) -> None:
+        """There is nothing to tidy."""
+
     @property
     def entries(self) -> list[AnyEntry]:
         return [entry for commit in self.commits for entry in commit]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
+from wolo.errors import SessionError
 from wolo.messages.message import Message
 from wolo.sessions import blobs, tree
 from wolo.sessions.entries import AnyEntry
@@ -32,6 +34,8 @@ class Kept(Protocol):
         ...
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
+
+    def tidy(self) -> None: ...
 
     def keep(self, name: str, data: bytes) -> Path:
         """A large output as a file the model can page."""
@@ -75,6 +79,11 @@ class KeptInStore:
         self._begin()
         self._store.append(session_id, entries)
 
+    def tidy(self) -> None:
+        if self._lock is not None:
+            with suppress(SessionError):  # what was kept is safe in the log; the next commit tells of a disk that is full
+                self._store.checkpoint()
+
     def keep(self, name: str, data: bytes) -> Path:
         self._begin()
         return self._store.kept_blob(self.session_id, name, data)
@@ -106,6 +115,9 @@ class KeptNowhere:
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
         """Nothing is kept."""
+
+    def tidy(self) -> None:
+        """There is nothing to tidy."""
 
     def keep(self, name: str, data: bytes) -> Path:
         for folder in (self.outputs.parent, self.outputs):  # `parents` would open the first to others

@@ -17,6 +17,7 @@ from wolo.agent.events import (
     MessageAdded,
     RequestStarted,
     TextStreamed,
+    TurnEnded,
     TurnStarted,
 )
 from wolo.messages.parts import ToolPart, new_id
@@ -31,6 +32,10 @@ class Keeper(Protocol):
     """Where entries go; one call is one durable commit. Raises SessionError."""
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
+
+    def tidy(self) -> None:
+        """Housekeeping between turns. Must not raise: nothing is lost without it."""
+        ...
 
 
 class Recorder:
@@ -64,10 +69,15 @@ class Recorder:
             self._begin_attempt()
             self._first_call = event.message.calls[0].id if event.message.calls else ""
             await self.keep(MessageEntry(message=event.message))
+        elif isinstance(event, TurnEnded):
+            await self._tidy()
         elif isinstance(event, MessageAdded):
             await self.keep(MessageEntry(message=event.message))
         elif isinstance(event, CallEnded) or (isinstance(event, CallStarted) and not self._is_told_by_its_answer(event.part)):
             await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
+
+    async def _tidy(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.tidy)
 
     async def keep(self, *entries: AnyEntry) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.append, self._session_id, entries)
