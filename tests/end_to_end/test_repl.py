@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.command import run_wolo
+from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal, pty_wolo
@@ -264,9 +264,10 @@ def test_a_text_may_begin_with_a_slash(provider: ProviderServer, typed: str, sen
     assert prompts(provider) == [sent]
 
 
-def test_another_model_goes_on_with_what_was_said(provider: ProviderServer) -> None:
+@pytest.mark.parametrize("flags", [(), ("--no-session",)], ids=["kept", "not kept"])
+def test_another_model_goes_on_with_what_was_said(provider: ProviderServer, flags: tuple[str, ...]) -> None:
     provider.script(text("First."), text("Second."))
-    with repl(provider) as terminal:
+    with repl(provider, *flags) as terminal:
         terminal.enter("/model custom/early-bird")
         terminal.wait_for("wolo · custom/early-bird")
         wait_for_prompt(terminal)
@@ -285,6 +286,24 @@ def test_another_model_goes_on_with_what_was_said(provider: ProviderServer) -> N
         leave(terminal)
     assert [asked.json["model"] for asked in provider.requests] == ["early-bird", "other-model"]
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["one", "First.", "two"]
+
+
+def test_a_session_in_use_is_refused_and_this_one_goes_on(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(text("slow").then(hold), text("still here"))
+    with start_wolo("-p", *provider.flags, "-s", "other", "go") as process:
+        hold.wait_until_reached()
+        provider.forget_prefix()
+        with repl(provider) as terminal:
+            terminal.enter("/resume other")
+            terminal.wait_for(str(process.pid))
+            wait_for_prompt(terminal)
+            terminal.enter("are you there?")
+            terminal.wait_for("still here")
+            wait_for_prompt(terminal)
+            assert leave(terminal) == 0
+        hold.release()
+        process.communicate(timeout=10)
 
 
 def test_mistaken_names_keep_the_conversation_alive(provider: ProviderServer) -> None:

@@ -26,6 +26,7 @@ from wolo.errors import SessionError, UsageError
 from wolo.extensions.instructions import read_instructions
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode, effective
+from wolo.messages.message import Message
 from wolo.models import price
 from wolo.models.ask import Asker
 from wolo.models.provider import Choice
@@ -48,6 +49,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """A person is there to be asked."""
     change: Change | None = None
     """Set when it follows another one in the same process."""
+    said: tuple[Message, ...] = ()
+    """What was said so far, where no session keeps it."""
     progress: Callable[[int, int], None] | None = None
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 
@@ -95,7 +98,8 @@ def _settle(opening: Opening) -> Site:
         choice = choose(config, environ, named=named, last=session.model if session else "")
         if config.settings.limits.max_cost is not None and not price.is_known(choice.model.price):
             raise UsageError(f"--max-cost cannot be kept: the price of {choice.label} is not known.")
-        kept = _keep(store, session, Origin(cwd=cwd, model=choice.label, mode=mode.name, name=_new_name(opening)), places)
+        origin = Origin(cwd=cwd, model=choice.label, mode=mode.name, name=_new_name(opening))
+        kept = _keep(store, session, origin, places, opening.said)
     except BaseException:
         if store:
             store.close()
@@ -142,7 +146,9 @@ def _tie(site: Site) -> Conversation:
         site.kept.close()
 
     async def reopen(change: Change) -> Conversation:
-        following = replace(site.opening, change=_following(change, site))
+        goes_on = change.session == "" and not isinstance(site.kept, KeptInStore)
+        said = conversation.history if goes_on else ()
+        following = replace(site.opening, change=_following(change, site), said=said)
         _check_following(site, following)
         await conversation.close()
         return await open_conversation(following)
@@ -273,9 +279,9 @@ def _new_name(opening: Opening) -> str | None:
     return None if opening.change else text(opening.given, "session") or None
 
 
-def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places) -> Kept:
+def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, said: tuple[Message, ...]) -> Kept:
     if store is None:
-        return KeptNowhere(places.state, time.time())
+        return KeptNowhere(places.state, time.time(), said)
     return KeptInStore(store, session, origin, time.time())
 
 
@@ -297,7 +303,9 @@ def _check_following(site: Site, following: Opening) -> None:
     find(site.config, keys.with_kept_keys(os.environ, site.places, []), following.change.model)
     if following.change.session:
         with Store.open(site.places.data) as store:
-            store.find(following.change.session, site.cwd)
+            session = store.find(following.change.session, site.cwd)
+            if session.id != site.kept.session_id:
+                store.lock(session.id).release()
 
 
 # The sandbox

@@ -103,9 +103,9 @@ class KeptInStore:
 class KeptNowhere:
     """`--no-session`: large outputs lie in a private directory until the end."""
 
-    def __init__(self, state: Path, now: float) -> None:
+    def __init__(self, state: Path, now: float, said: tuple[Message, ...] = ()) -> None:
         self.session_id = new_session_id(now)
-        self.history: tuple[Message, ...] = ()
+        self.history = said
         self.notices: tuple[str, ...] = ()
         self.outputs = state / f"unkept-{os.urandom(6).hex()}"
 
