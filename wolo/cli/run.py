@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.cli.crash import BROKEN, report
 from wolo.cli.log import log_to_file
 from wolo.cli.options import Line, Values
 from wolo.cli.progress import show_progress
-from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered
+from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
 from wolo.cli.stdin import read_piped
 from wolo.config.given import many, text
 from wolo.errors import UsageError, WoloError
@@ -64,37 +64,47 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     files, last = _files(line.values), _last_message_file(line.values)
     if headless and not prompt.strip() and not piped.strip():
         raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
+    came = note_signals()
     from wolo.conversation.build import Opening
 
     log_to_file()
     opening = Opening(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:
-            return runner.run(_headless(opening, format, (prompt, piped), files, last))
+            return runner.run(_headless(opening, format, _Errand(prompt, piped, files, last), came))
         from wolo.frontends.terminal.start import Task, start
 
+        answer_signals(leave)
+        leave_if(came)
         stay = "interactive" in line.values or not (prompt.strip() or piped.strip())
         task = Task(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay)
         return runner.run(start(opening, task))
 
 
-async def _headless(
-    opening: Opening, format: OutputFormat, said: tuple[str, str], files: tuple[Path, ...], last_message_file: Path | None
-) -> int:
-    """`said` is the prompt and what was piped in beside it."""
+class _Errand(NamedTuple):
+    prompt: str
+    piped: str
+    """What came on stdin beside the prompt."""
+    files: tuple[Path, ...]
+    last_message_file: Path | None
+
+
+async def _headless(opening: Opening, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
+    """`came` are the signals until the turn can be stopped."""
     from wolo.conversation.attachments import compose
     from wolo.conversation.build import open_conversation
 
     conversation = await open_conversation(opening)
     try:
-        message = compose(said[0], piped=said[1], files=files, cwd=conversation.cwd)
+        message = compose(errand.prompt, piped=errand.piped, files=errand.files, cwd=conversation.cwd)
         given = opening.given
         front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
         _stop_on_signals(conversation, front)
+        leave_if(came)
         gc.enable()
         gc.freeze()
         try:
-            return await front.run(message, last_message_file=last_message_file)
+            return await front.run(message, last_message_file=errand.last_message_file)
         except OutputLost as lost:
             return front.stopped_by or lost.exit_code
     finally:

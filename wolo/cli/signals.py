@@ -34,13 +34,23 @@ def answer_signals(answer: Callable[[int, FrameType | None], None] | signal.Hand
             signal.signal(number, answer)
 
 
-@contextmanager
-def held() -> Iterator[None]:
-    """Signals wait until the block has ended: an import that is broken off cannot be taken up again."""
+def note_signals() -> list[int]:
+    """From now on they only fill the list: an import that is broken off cannot be taken up again, and may swallow them."""
     came: list[int] = []
     answer_signals(lambda number, frame: came.append(number))
+    return came
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Signals wait until the block has ended."""
+    came = note_signals()
     yield
     answer_signals(leave)
+    leave_if(came)
+
+
+def leave_if(came: list[int]) -> None:
     if came:
         leave(came[0], None)
 
