@@ -16,9 +16,16 @@ def print_version() -> int:
     return 0
 
 
+def start_again_in_utf8() -> None:
+    """Under some locales Python could name no file with other letters than ASCII, whatever lies on the disk."""
+    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
 def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.exit(print_version())
+    if sys.getfilesystemencoding() != "utf-8":
+        start_again_in_utf8()
     try:
         from wolo.cli.app import main as run
 

@@ -124,6 +124,26 @@ def test_the_next_start_ends_what_a_killed_run_left_running(provider: ProviderSe
     assert list((isolated / "wolo" / "state" / "commands").iterdir()) == []
 
 
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}])
+def test_names_and_commands_in_any_script_work_under_any_locale(provider: ProviderServer, locale: dict[str, str]) -> None:
+    Path("café.txt").write_text("héllo 你好\n")
+    provider.script(
+        calls(
+            ("write", {"path": "你好.txt", "content": "ünï 🙂\n"}),
+            ("edit", {"path": "café.txt", "old": "héllo", "new": "wörld"}),
+            ("grep", {"pattern": "ünï"}),
+            ("shell", {"command": "cat 你好.txt; echo ß"}),
+            ("glob", {"pattern": "*"}),
+        ),
+        text("größer"),
+    )
+    done = run_wolo("-p", "--yolo", *provider.flags, "über", env={"PYTHONCOERCECLOCALE": "0", **locale})
+    assert (done.exit_code, done.stdout) == (0, "größer\n")
+    assert provider.requests[0].messages[-1]["content"] == "über"
+    assert Path("café.txt").read_text() == "wörld 你好\n"
+    assert provider.requests[1].results[2:] == ["你好.txt:1:ünï 🙂", "ünï 🙂\nß\n[exit 0]\n", "café.txt\n你好.txt"]
+
+
 def next_step(asked: Asked) -> Reply:
     """Something with an effect, by how far the session has come."""
     if not asked.json:
