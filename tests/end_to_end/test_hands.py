@@ -16,6 +16,7 @@ from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, calls, text
+from tests.fakes.screen import pty_wolo
 from tests.workspace.living import alive, gone
 
 LINES = "".join(f"line {n}\n" for n in range(2000))
@@ -58,6 +59,23 @@ def test_nothing_around_an_allowed_command_runs_and_nobody_answers_for_the_perso
     assert not Path("marker").exists()
     assert (done.exit_code, done.json["subtype"], done.json["is_error"]) == (4, "error_denied", True)
     assert [denial["input"]["command"] for denial in done.json["permission_denials"]] == wanted
+
+
+def test_what_the_model_says_and_names_steers_no_terminal_without_the_rich_screen_either(provider: ProviderServer) -> None:
+    hostile = "\x1b]0;title\x07\x1b[2J\x9b5n"
+    named = call("write", {"path": f"../{hostile}\nwolo: all is well", "content": ""})
+    provider.script(named, text(f"Said{hostile}."))
+    with pty_wolo("-p", "-v", *provider.flags, "-s", "mine", "go") as terminal:
+        assert terminal.wait_for_exit() == 4
+    with pty_wolo("sessions", "show", "mine") as shown:
+        assert shown.wait_for_exit() == 0
+    for each in (terminal, shown):
+        assert b"\x1b" not in each.raw
+        assert "\x9b".encode() not in each.raw
+        assert "Said." in each.text
+    assert not any(line.startswith("wolo: all is well") for line in terminal.lines)
+    provider.script(text(f"Said{hostile}."))
+    assert run_wolo("-p", *provider.flags, "go").stdout == f"Said{hostile}.\n"
 
 
 def test_two_runs_edit_one_file_and_no_update_is_lost(provider: ProviderServer) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import say
+from wolo.frontends.streams import for_stdout, say
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -32,7 +32,7 @@ def list_sessions(
         return
     for info in found:
         live = " (live)" if info.live else ""
-        print(f"{info.id}  {_age(info.updated):>8}  {info.name or info.title or '-'}{live}")
+        print(for_stdout(f"{info.id}  {_age(info.updated):>8}  {info.name or info.title or '-'}{live}"))
     if not found:
         print("No session of this directory is kept." if not every else "No session is kept.")
 
@@ -57,11 +57,11 @@ def show_session(id: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJs
         return
     if loaded.warning:
         say(loaded.warning)
-    print(f"{info.id}  {info.name or info.title}\n{info.cwd} · {info.model} · {info.turns} turns\n")
+    print(for_stdout(f"{info.id}  {info.name or info.title}\n{info.cwd} · {info.model} · {info.turns} turns\n"))
     for message in said:
-        print(f"{message.role}: {message.text.strip()}")
+        print(for_stdout(f"{message.role}: {message.text.strip()}"))
         for part in message.calls:
-            print(f"  [{part.tool}] {part.status}: {part.output.strip()[:200]}")
+            print(for_stdout(f"  [{part.tool}] {part.status}: {part.output.strip()[:200]}"))
 
 
 @app.command("delete")

@@ -24,7 +24,7 @@ from wolo.agent.events import (
 )
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.streams import say, write
+from wolo.frontends.streams import for_stdout, say, write
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 
@@ -235,7 +235,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def print_text(text: str) -> None:
-    write(text.rstrip("\n") + "\n")
+    write(for_stdout(text).rstrip("\n") + "\n")
 
 
 def check_format(name: str) -> OutputFormat:

@@ -28,6 +28,20 @@ def write(text: str) -> None:
         raise _lost(error) from error
 
 
+def safe(text: str) -> str:
+    """For a terminal: without control sequences and invisible characters."""
+    if text.replace("\n", "").isprintable() and text.isascii():
+        return text
+    from wolo.frontends.clean import clean  # noqa: PLC0415  # its patterns take a while to compile, and few texts need them
+
+    return clean(text)
+
+
+def for_stdout(text: str) -> str:
+    """As it is for a program that reads it; a terminal would obey what it says."""
+    return safe(text) if sys.stdout is not None and sys.stdout.isatty() else text
+
+
 def flush() -> None:
     """What was printed is out. Raises OutputLost."""
     try:
@@ -38,11 +52,11 @@ def flush() -> None:
 
 
 def say(text: str, *, hint: str = "") -> None:
-    """A line for people, on stderr; lost when nobody listens."""
+    """A line for people, on stderr; lost when nobody listens. What may come from outside cannot steer their terminal."""
     if sys.stderr is None:
         return
     try:
-        print(f"wolo: {text}" + (f"\n      {hint}" if hint else ""), file=sys.stderr, flush=True)
+        print(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else "")), file=sys.stderr, flush=True)
     except (OSError, ValueError):
         abandon(sys.stderr)
 

@@ -245,9 +245,11 @@ class Judge:
         return f"{doing} {self._shown(intent)}{where}"
 
     def _shown(self, intent: ReadIntent | WriteIntent) -> str:
+        """A name is data: a line break in it must not begin a line of its own."""
         path = str(intent.path)
         root = self._roots[0] + "/"
-        return path[len(root) :] if path.startswith(root) else path
+        shown = path[len(root) :] if path.startswith(root) else path
+        return shown if shown.isprintable() else shown.encode("unicode_escape").decode()
 
 
 def _names_secret(verdict: Verdict) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
-from wolo.frontends.terminal.clean import clean, spelled_out
+from wolo.frontends.clean import clean, spelled_out
 from wolo.frontends.terminal.keyboard import Keyboard
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.render.tool import preview

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.text import Text
 
 from wolo.errors import SessionError
-from wolo.frontends.terminal.clean import clean_line
+from wolo.frontends.clean import clean_line
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.places import find_places

@@ -12,7 +12,7 @@ from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
-from wolo.frontends.terminal.clean import clean_line
+from wolo.frontends.clean import clean_line
 from wolo.frontends.terminal.composer import Composer, Leave
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import run_turn

@@ -27,7 +27,7 @@ from wolo.agent.events import (
     TurnStarted,
 )
 from wolo.commands.cost import in_words
-from wolo.frontends.terminal.clean import clean, clean_line
+from wolo.frontends.clean import clean, clean_line
 from wolo.frontends.terminal.render import tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.status import StatusLine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.clean import clean
+from wolo.frontends.clean import clean
 from wolo.frontends.terminal.render.code import PLAIN_CODE
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from wolo.frontends.terminal.clean import clean
+from wolo.frontends.clean import clean
 from wolo.frontends.terminal.render.code import PLAIN_CODE, CodeBlock
 from wolo.frontends.terminal.render.inline import inline, is_unfinished
 from wolo.frontends.terminal.render.lines import (

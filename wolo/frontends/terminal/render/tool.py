@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from rich.text import Text
 
-from wolo.frontends.terminal.clean import clean, clean_line
+from wolo.frontends.clean import clean, clean_line
 from wolo.messages.parts import ToolPart
 from wolo.tools.tool import Diff, Listing, Output, View
 
