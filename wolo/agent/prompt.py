@@ -29,7 +29,13 @@ def build_system_prompt(
 
 def _facts(cwd: Path) -> str:
     system = os.uname()
-    return f"# Here\n\nWorking directory: {cwd}\nSystem: {system.sysname} {system.machine}"
+    place = "".join(letter if letter.isprintable() or _is_blank(letter) else "\ufffd" for letter in str(cwd))
+    return f"# Here\n\nWorking directory: {place}\nSystem: {system.sysname} {system.machine}"
+
+
+def _is_blank(letter: str) -> bool:
+    """Space within a line. The name of a directory may hold line breaks: it must not be able to say anything else here."""
+    return letter.isspace() and letter.splitlines() == [letter]
 
 
 def _prose() -> str:
