@@ -48,8 +48,8 @@ def test_what_lies_elsewhere_is_outside(workspace: Workspace, given: str) -> Non
 def test_a_sibling_that_shares_the_beginning_of_the_name_is_outside(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "work-evil").mkdir()
     assert not workspace.resolve(f"{tmp_path}/work-evil/x").inside
-    assert workspace.resolve(f"{tmp_path}/work/x").inside
-    assert workspace.resolve(f"/{tmp_path}/work//./x").inside
+    assert workspace.resolve(f"{tmp_path / 'work'}/x").inside
+    assert workspace.resolve(f"/{tmp_path / 'work'}//./x").inside
 
 
 def test_links_are_followed_before_judging(workspace: Workspace, outside: Path) -> None:
@@ -79,7 +79,7 @@ def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(tmp_path / "work")
     workspace = Workspace(tmp_path / "alias")
     assert workspace.resolve("x").inside
-    assert workspace.resolve(f"{tmp_path}/work/x").inside
+    assert workspace.resolve(f"{tmp_path / 'work'}/x").inside
     assert workspace.resolve(f"{tmp_path}/alias/x").inside
 
 
