@@ -121,6 +121,7 @@ def test_stream_json_tells_the_story_line_by_line(provider: ProviderServer) -> N
         (("review",), "diff\n", "review\n\n<stdin>\ndiff\n</stdin>"),
         (("-",), "only this\n", "only this\n"),
         ((), "only that", "only that"),
+        ((), "\ufeffsaved by an editor", "saved by an editor"),
         (("undo the last edit",), None, "undo the last edit"),
         (("models", "of", "cars"), None, "models of cars"),
         (("- a list item",), None, "- a list item"),

@@ -47,7 +47,7 @@ def _read(descriptor: int) -> str:
         except OSError as error:
             raise UsageError(f"stdin cannot be read: {error.strerror}.") from error
         if not piece:
-            return b"".join(pieces).decode("utf-8", "replace")
+            return b"".join(pieces).decode("utf-8-sig", "replace")
         size += len(piece)
         if size > MAX_BYTES:
             raise UsageError(f"More than {MAX_BYTES // 2**20} MB came on stdin.", hint="Put it into a file and name the file.")

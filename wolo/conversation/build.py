@@ -258,6 +258,11 @@ def _find_session(store: Store, opening: Opening, cwd: Path) -> SessionInfo | No
     given, change = opening.given, opening.change
     if change is not None:
         return store.find(change.session, cwd) if change.session else None
+    ways = [f"--{name}" for name in ("continue", "resume", "session") if name in given]
+    if len(ways) > 1:
+        raise UsageError(f"{' and '.join(ways)} name two sessions; there can be one.")
+    if given.get("fork") and not ways:
+        raise UsageError("--fork needs a session to copy.", hint="Name it with -c, -r or -s.")
     session: SessionInfo | None = None
     if "resume" in given:
         if not given["resume"]:
