@@ -7,6 +7,7 @@ import signal
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ def wait_for_prompt(terminal: Terminal) -> None:
 
 def shown(terminal: Terminal) -> list[str]:
     return [line for line in terminal.text.split("\n") if line.strip()]
+
+
+def shows_page(terminal: Terminal, times: int) -> bool:
+    """The page of /help, as often as that."""
+    return terminal.text.count("this list") == times
 
 
 def leave(terminal: Terminal) -> int:
@@ -246,10 +252,11 @@ def test_an_unknown_command_is_not_sent_and_names_help(provider: ProviderServer)
         terminal.enter("/nosuch thing")
         terminal.wait_for("There is no command /nosuch.")
         assert "/help" in terminal.text
-        for word in ("/help", "/?"):
+        for times, word in enumerate(("/help", "/?"), start=1):
             wait_for_prompt(terminal)
             terminal.enter(word)
-            terminal.wait_for("/model")
+            page = partial(shows_page, terminal, times)
+            terminal.wait_until(page, complaint=f"{word} did not show the page")
         wait_for_prompt(terminal)
         leave(terminal)
 
