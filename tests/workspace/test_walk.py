@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,32 @@ def test_the_walk_stops_at_its_bounds_and_says_so(tmp_path: Path) -> None:
         list(walk(tmp_path, cancelled))
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "".join(f"build-{number}/*.o\n" for number in range(40_000)),
+        "".join(f"**/x{number}/**/y*{number}*/**\n" for number in range(20_000)),
+        "!*\n*.o\n" * 40_000,
+    ],
+    ids=["names", "stars", "turns"],
+)
+def test_an_ignore_file_of_any_size_does_not_outlast_the_bounds(tmp_path: Path, content: str) -> None:
+    put(tmp_path, *(f"a/b/file{number}.c" for number in range(600)))
+    (tmp_path / ".gitignore").write_text(content)
+    started = time.monotonic()
+    with contextlib.suppress(Stopped):
+        assert len(list(walk(tmp_path, Bounds(max_s=2)))) == 601
+    assert time.monotonic() - started < 4
+
+
+def test_a_long_ignore_file_costs_little_for_each_file(tmp_path: Path) -> None:
+    put(tmp_path, *(f"src/package{number % 50}/module_{number}.py" for number in range(1500)))
+    (tmp_path / ".gitignore").write_text("".join(f"*.{number}\nbuild{number}/\n/dist{number}\n" for number in range(500)))
+    started = time.monotonic()
+    assert len(list(walk(tmp_path, Bounds()))) == 1501
+    assert time.monotonic() - started < 3
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open every folder")
 def test_a_folder_that_cannot_be_opened_is_counted(tmp_path: Path) -> None:
     put(tmp_path, "shut/a", "open/b")
@@ -129,7 +157,7 @@ LINES = st.builds(
 
 def _is_agreed(line: str) -> bool:
     """Git and ripgrep disagree on what a mere `!` brings back; git with itself on `a**/b`, which means more after a prefix."""
-    return line.strip(" /*") != "!" and re.search(r"[^/!]\*\*", line) is None
+    return line.strip(" /*\r") != "!" and re.search(r"[^/!]\*\*", line) is None
 
 
 @st.composite

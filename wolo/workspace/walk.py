@@ -11,6 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Container, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +19,8 @@ from msgspec import Struct
 from wolo.workspace.globs import ignore_line
 
 _MAX_IGNORE_BYTES = 1_000_000
+_MAX_JOINED = 500
+"""Lines of an ignore file in one expression, and between two looks at the clock."""
 _CHECK_EVERY = 256
 """Entries between two looks at the clock."""
 
@@ -68,8 +71,9 @@ def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[st
 
     A start that is itself ignored is walked all the same, by its own ignore files only. Raises Stopped.
     """
-    levels = [_enter(str(start), "", _rules_above(start, top or start), bounds)]
+    levels = [_enter(str(start), "", _rules_above(start, top or start, bounds), bounds)]
     while levels:
+        bounds.check()  # telling what is ignored may take long, too
         level = levels[-1]
         entry = next(level.entries, None)
         if entry is None:
@@ -86,15 +90,17 @@ def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[st
 
 
 class _Lines(Struct, frozen=True):
-    """An ignore file as one expression, in which the last line comes first and so wins."""
+    """An ignore file, its last lines first, because they win.
 
-    expression: re.Pattern[str]
-    ignores: tuple[bool, ...]
+    Neighbours that all ignore, or all bring back, are one expression. One group a line would tell as much, at a price
+    that grows with the square of their number.
+    """
+
+    pieces: tuple[tuple[re.Pattern[str], bool], ...]
 
     def verdict(self, path: str) -> bool | None:
         """True: ignored, False: brought back, None: not mentioned. `path` starts at the file's folder; a folder ends in `/`."""
-        match = self.expression.fullmatch(path)
-        return None if match is None or match.lastindex is None else self.ignores[match.lastindex - 1]
+        return next((ignores for expression, ignores in self.pieces if expression.fullmatch(path)), None)
 
 
 class _Rules(Struct, frozen=True):
@@ -123,7 +129,7 @@ def _enter(folder: str, path: str, rules: tuple[_Rules, ...], bounds: Bounds) ->
     names = {entry.name for entry in entries if entry.name in (".git", ".gitignore")}
     if ".git" in names:
         rules = ()  # a repository of its own: what an outer one ignores does not count here
-    own = (_Rules(lines, below=len(path)) for lines in _read_lines(folder, names))
+    own = (_Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds))
     return _Level(path, iter(entries), (*rules, *own))
 
 
@@ -149,7 +155,7 @@ def _nearest(verdicts: Iterable[bool | None]) -> bool:
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
-def _rules_above(start: Path, top: Path) -> tuple[_Rules, ...]:
+def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[_Rules, ...]:
     """From the ignore files between `top` and `start`; none when they ignore the start itself."""
     if top not in start.parents:
         return ()
@@ -159,30 +165,32 @@ def _rules_above(start: Path, top: Path) -> tuple[_Rules, ...]:
         names = {known for known in (".git", ".gitignore") if os.path.lexists(folder / known)}
         if ".git" in names:
             found.clear()
-        found += [(folder, lines) for lines in _read_lines(str(folder), names)]
+        found += [(folder, lines) for lines in _read_lines(str(folder), names, bounds)]
         folder /= name
         if _nearest(lines.verdict(f"{folder.relative_to(at)}/") for at, lines in reversed(found)):
             return ()
     return tuple(_Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in found)
 
 
-def _read_lines(folder: str, names: Container[str]) -> list[_Lines]:
+def _read_lines(folder: str, names: Container[str], bounds: Bounds) -> list[_Lines]:
     """Of a folder's ignore file, after the repository's private list of excludes."""
     texts = []
     if ".git" in names:
         texts.append(_read_regular(f"{folder}/.git/info/exclude"))
     if ".gitignore" in names:
         texts.append(_read_regular(f"{folder}/.gitignore"))
-    return [lines for text in texts if (lines := _compile(text)) is not None]
+    return [lines for text in texts if (lines := _compile(text, bounds)).pieces]
 
 
-def _compile(text: str) -> _Lines | None:
-    lines = [line for line in map(ignore_line, text.removeprefix("\ufeff").split("\n")) if line is not None]
-    if not lines:
-        return None
-    lines.reverse()
-    expression = "|".join(f"({expression})" for expression, _ in lines)
-    return _Lines(re.compile(expression), tuple(ignores for _, ignores in lines))
+def _compile(text: str, bounds: Bounds) -> _Lines:
+    lines = text.removeprefix("\ufeff").split("\n")
+    pieces: list[tuple[re.Pattern[str], bool]] = []
+    for end in range(len(lines), 0, -_MAX_JOINED):
+        bounds.check()
+        read = filter(None, map(ignore_line, reversed(lines[max(end - _MAX_JOINED, 0) : end])))
+        for ignores, group in groupby(read, key=lambda line: line[1]):
+            pieces.append((re.compile("|".join(f"(?:{expression})" for expression, _ in group)), ignores))
+    return _Lines(tuple(pieces))
 
 
 def _read_regular(path: str) -> str:
