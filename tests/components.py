@@ -11,6 +11,9 @@ from typing import NoReturn
 import pytest
 
 PACKAGES = {
+    "bwrap": "bubblewrap",
+    "getfacl": "acl",
+    "getfattr": "attr",
     "git": "git",
     "less": "less",
     "openssl": "openssl",

@@ -133,7 +133,8 @@ class Calls:
                 return _denied(part, "denied_by_rule", verdict.reason, DENIED_BY_RULE)
             if verdict.decision == "allow" or intents == approved:
                 decided_by = {} if approved is None else {"decided_by": "person"}
-                return replace(call, part=replace(part, metadata={**part.metadata, **decided_by}), intents=intents)
+                part = replace(part, metadata={**part.metadata, **decided_by})
+                return replace(call, part=part, intents=intents, verdict=verdict)
             given = await self._ask(part, tool, intents, verdict, brake)
             if not given.allowed:
                 return _denied(part, "denied_by_person", given.reason or "no reason given", DENIED_BY_PERSON)
@@ -161,7 +162,8 @@ class Calls:
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
         progress = Progress(part.id, self._emit)
-        context = self._context.for_call(part.wire_id, progress.tell, call.intents)
+        confined = call.verdict is not None and call.verdict.confined
+        context = self._context.for_call(part.wire_id, progress.tell, call.intents, confined=confined)
         try:
             result = await brake.step(_run_guarded(tool, call.args, context))
         finally:

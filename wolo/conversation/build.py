@@ -21,9 +21,11 @@ from wolo.config.given import Given, directories, many, text
 from wolo.config.schema import Config
 from wolo.conversation.choosing import check_prices, choose, choose_fallback, find, for_provider_of, gone_notice
 from wolo.conversation.conversation import Change, Conversation, Facts, Joints
+from wolo.conversation.hands import make_context, make_judge
 from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
 from wolo.conversation.notices import said_once
 from wolo.conversation.preamble import Preamble, prepare, read_again
+from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.which_session import find_session, moved
 from wolo.errors import UsageError
@@ -38,10 +40,8 @@ from wolo.places import Places, find_places
 from wolo.sessions.entries import LabelEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
-from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.files import FileLedger
-from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace, find_root
 
 
@@ -137,11 +137,20 @@ def _settle(opening: Opening) -> Site:
 
 
 def _tie(site: Site) -> Conversation:
-    judge = _make_judge(site)
-    context = _make_context(site, judge)
+    config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
+    judge = make_judge(config, site.mode, workspace, cwd, places, kept)
+    context = make_context(config, workspace, cwd, places, kept, judge, (site.choice, site.fallback))
     calls_in_text = site.choice.format == "xml"
     preamble = prepare(site.config, site.places, site.workspace.root, site.cwd, site.given, calls_in_text=calls_in_text)
-    asker = _make_asker(site)
+    wire_log = text(site.given, "debug_wire")
+    reach = Reach(
+        settings=config.settings,
+        places=places,
+        project=cwd.name,
+        wire_log=Path(wire_log) if wire_log else None,
+        progress=site.opening.progress,
+    )
+    asker = make_asker(reach, site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
 
     async def close() -> None:
@@ -203,31 +212,6 @@ def _make_agent(
     return agent
 
 
-def _make_judge(site: Site) -> Judge:
-    places = site.places
-    return Judge(
-        site.mode,
-        site.config.rules,
-        site.workspace.root,
-        extra_roots=site.workspace.extra,
-        cwd=site.cwd,
-        own_places=(places.config, places.data, places.state, places.cache),
-        free_reads=(site.kept.outputs,),
-    )
-
-
-def _make_context(site: Site, judge: Judge) -> ToolContext:
-    return ToolContext(
-        workspace=site.workspace,
-        ledger=FileLedger(site.places.state / "file-locks"),
-        keep=site.kept.keep,
-        shell=ShellState(site.cwd, Processes(site.places.state / "commands")),
-        secrets=keys.secrets(os.environ, keys.sent_with(site.choice, site.fallback)),
-        shell_timeout_s=site.config.settings.shell.timeout_s,
-        readable=judge.readable,
-    )
-
-
 def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts:
     return Facts(
         session_id=site.kept.session_id,
@@ -257,43 +241,6 @@ def _sessions_here(site: Site) -> list[SessionInfo]:
 
 def _label(site: Site, message_id: str, label: str) -> None:
     site.kept.append(site.kept.session_id, [LabelEntry(message_id=message_id, label=label)])
-
-
-# The model
-
-
-def _make_asker(site: Site) -> Asker:
-    first = _reach(site, site.choice)
-    if site.fallback is None:
-        return first
-    from wolo.models.fallback import Fallback
-
-    if site.fallback.provider.name == "local":
-        from wolo.models.embedded import EmbeddedModel
-
-        EmbeddedModel(site.fallback, site.places)  # raises ConfigError now rather than in the middle of a turn
-    return Fallback(first, site.fallback, partial(_reach, site, site.fallback))
-
-
-def _reach(site: Site, choice: Choice) -> Asker:
-    from wolo.models.http import HttpTransport
-    from wolo.models.stream import ModelStream, Surroundings
-    from wolo.models.wire import format_of
-
-    settings, wire_log = site.config.settings, text(site.given, "debug_wire")
-    around = Surroundings(
-        headers=settings.headers,
-        retries=settings.retry,
-        project=site.cwd.name,
-        wire_log=Path(wire_log) if wire_log else None,
-    )
-    if choice.provider.name == "local":
-        from wolo.models.embedded import EmbeddedModel
-
-        embedded = EmbeddedModel(choice, site.places, progress=site.opening.progress)
-        embedded.start()  # it loads while the project is read
-        return embedded
-    return ModelStream(choice, format_of(choice), HttpTransport(), around)
 
 
 # The session

@@ -12,7 +12,9 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from wolo.guard import protected
 from wolo.guard.grants import Grants, fingerprint
@@ -26,6 +28,8 @@ from wolo.guard.shell import Command, read_command
 from wolo.guard.suggest import suggest
 
 LONG_QUERY = 256
+Confine = Literal["never", "unless_allowed", "always"]
+"""Which commands run inside the walls: `unless_allowed` leaves out what a person, or a rule a person wrote, allowed."""
 _RANK = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -44,10 +48,12 @@ class Judge:
         free_reads: Iterable[Path] = (),
         home: Path | None = None,
         grants: Grants | None = None,
+        confine: Confine = "never",
     ) -> None:
         """`own_places` hold wolo's settings, rules and sessions; `free_reads` what it spilled there for the model to page."""
         self.mode = mode
         self.grants = Grants() if grants is None else grants
+        self._confine = confine
         self._roots = [os.path.realpath(path) for path in (workspace_root, *extra_roots)]
         self._start = os.path.realpath(cwd or workspace_root)
         self._home = str(home or Path.home())
@@ -151,6 +157,13 @@ class Judge:
         return verdict
 
     def _judge_run(self, intent: RunIntent, extra: Rulebook | None) -> Verdict:
+        verdict = self._judge_command(intent, extra)
+        by_person = bool(verdict.rule) or verdict.decision == "ask" or self.mode.trusts_commands
+        if self._confine == "always" or (self._confine == "unless_allowed" and not by_person):
+            return replace(verdict, confined=True)
+        return verdict
+
+    def _judge_command(self, intent: RunIntent, extra: Rulebook | None) -> Verdict:
         command = read_command(intent.command, intent.cwd)
         try:
             named, unknown = named_paths(command), ""

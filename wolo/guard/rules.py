@@ -50,6 +50,8 @@ class Verdict(Struct, frozen=True):
     """The rule that decided, as written; empty when none did."""
     source: str = "built-in"
     """Who decided: `built-in`, `mode NAME`, `session`, or where the rule was written."""
+    confined: bool = False
+    """Allowed inside the walls of the sandbox only."""
 
     def without_person(self) -> Verdict:
         """What becomes of a question where nobody can be asked."""

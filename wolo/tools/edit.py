@@ -117,7 +117,7 @@ def _edit(args: EditArgs, context: ToolContext) -> Result:
             if data == file.data:
                 raise ToolError(f"The edit would leave `{shown}` as it is.")
             try:
-                written = write_atomic(path, data, locks=context.ledger.locks, expected=file.hash)
+                written = write_atomic(path, data, locks=context.ledger.locks, expected=file.hash, note=context.note_change)
             except FileChanged:
                 continue  # somebody was faster: look again whether the passage is still there
             return _result(file, plan, written, path, shown, context)

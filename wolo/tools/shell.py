@@ -83,19 +83,22 @@ class _Run:
     async def to_its_end(self) -> Finished:
         shell, script = _shell_and_script()
         with _directory_report() as report:
+            argv = [*shell, script.format(fd=report.fd), Path(shell[0]).name, self._command]
+            enclosed = self._context.enclosed(argv, self._place.cwd)
             try:
                 return await self._context.shell.processes.run(
-                    [*shell, script.format(fd=report.fd), Path(shell[0]).name, self._command],
+                    enclosed.argv,
                     cwd=self._place.cwd,
                     env=command_environment(os.environ, self._context.shell_env),
                     timeout_s=self._timeout_s,
                     printed=self._printed,
                     on_output=self._progress.add,
-                    pass_fds=(report.fd,),
+                    pass_fds=(report.fd, *enclosed.pass_fds),
                 )
             except OSError as error:
                 raise ToolError(f"The command could not be started: {error.strerror}.") from error
             finally:
+                enclosed.tidy()
                 self._progress.close()
                 self._moved_to = report.read()
 

@@ -12,11 +12,13 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
+from wolo.guard.walls import Enclosed, Walls
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Resolved, Workspace
+from wolo.workspace.saving import FileChange
 
 
 class Diff(Struct, frozen=True, tag="diff"):
@@ -111,9 +113,34 @@ class ToolContext:
     """Live output for the front end; lossy by design."""
     judged: Sequence[Intent] | None = None
     """What the running call was allowed to do."""
+    walls: Walls | None = None
+    """What can hold a command; None: nothing here can."""
+    confined: bool = False
+    """The running call was allowed inside the walls only."""
+    note: Callable[[str, FileChange], None] = lambda call_id, change: None
+    """Hears of every change of a file right before it is made (with the call's id); an exception of it stops the change."""
 
-    def for_call(self, call_id: str, progress: Callable[[str], None], judged: Sequence[Intent] | None = None) -> ToolContext:
-        return replace(self, call_id=call_id, progress=progress, judged=judged)
+    def for_call(
+        self,
+        call_id: str,
+        progress: Callable[[str], None],
+        judged: Sequence[Intent] | None = None,
+        *,
+        confined: bool = False,
+    ) -> ToolContext:
+        return replace(self, call_id=call_id, progress=progress, judged=judged, confined=confined)
+
+    def note_change(self, change: FileChange) -> None:
+        """What `write_atomic` and its like are given: nobody else may change a file for the model."""
+        self.note(self.call_id, change)
+
+    def enclosed(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+        """The command line as this call may run it. Raises ToolError when it may run inside walls only and there are none."""
+        if not self.confined:
+            return Enclosed(tuple(argv))
+        if self.walls is None:
+            raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
+        return self.walls.enclose(argv, cwd)
 
     def resolve(self, given: str) -> Resolved:
         """Where a path leads, for a call that runs: a link that was put there since it was judged leads nowhere.

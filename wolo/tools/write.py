@@ -74,7 +74,9 @@ def _refuse_once_deleted(resolved: Resolved, shown: str, context: ToolContext) -
 
 
 def _create(content: str, resolved: Resolved, shown: str, context: ToolContext) -> Result:
-    written = write_atomic(resolved.path, UTF8.encode(content), locks=context.ledger.locks, expected=None)
+    written = write_atomic(
+        resolved.path, UTF8.encode(content), locks=context.ledger.locks, expected=None, note=context.note_change
+    )
     context.ledger.record(resolved.path, written.hash)
     diff = view_diff(shown, "", content, created=True)
     lines = f"{diff.added} line{'' if diff.added == 1 else 's'}"
@@ -92,7 +94,7 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, contex
     if seen != old.hash and old.data:
         state = "exists, and you have not read it" if seen is None else "has changed since you last read it"
         raise ToolError(f"`{shown}` {state}; nothing was written. Read it first, or change parts of it with `edit`.")
-    written = write_atomic(resolved.path, data, locks=context.ledger.locks, expected=old.hash)
+    written = write_atomic(resolved.path, data, locks=context.ledger.locks, expected=old.hash, note=context.note_change)
     context.ledger.record(resolved.path, content_hash(data))
     diff = view_diff(shown, old.text, text)
     return Result(

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -32,12 +33,30 @@ class Written(NamedTuple):
     """More than 1: other names of the old file keep its old content."""
 
 
+class FileChange(NamedTuple):
+    """What is about to happen to one file; `before` and `after` are its whole content, None where there is no file."""
+
+    path: Path
+    before: bytes | None
+    before_mode: int
+    """Permission bits; 0 where there was no file."""
+    after: bytes | None
+
+
+def unnoted(change: FileChange) -> None:
+    """Nobody wants to know."""
+
+
 def content_hash(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None) -> Written:
+def write_atomic(
+    path: Path, data: bytes, *, locks: Path, expected: str | None, note: Callable[[FileChange], None] = unnoted
+) -> Written:
     """Puts `data` at the real `path`, whose content must still hash to `expected` (None: it must not exist).
+
+    `note` hears of it under the file's lock, right before anything is changed.
 
     Mode, owner and extended attributes stay; a new file gets the user's umask and missing folders are made.
     Raises FileChanged, ToolError or OSError; then the file is as before and nothing is left behind.
@@ -47,7 +66,7 @@ def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None) 
         try:
             folder = open_folder(path.parent, created=created)
             try:
-                return _Save(folder, path, data, expected, journal).run()
+                return _Save(folder, path, data, expected, journal, note).run()
             finally:
                 os.close(folder)
         except BaseException:
@@ -60,22 +79,33 @@ def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None) 
 class _Save:
     """One write, inside an open folder and under the file's lock."""
 
-    def __init__(self, folder: int, path: Path, data: bytes, expected: str | None, journal: int | None) -> None:
+    def __init__(
+        self,
+        folder: int,
+        path: Path,
+        data: bytes,
+        expected: str | None,
+        journal: int | None,
+        note: Callable[[FileChange], None],
+    ) -> None:
         self.folder = folder
         self.name = path.name
         self.path = path
         self.data = data
         self.expected = expected
         self.journal = journal
+        self.note = note
 
     def run(self) -> Written:
         old = self._open_expected()
         if old is None:
+            self.note(FileChange(self.path, None, 0, self.data))
             self._put(None)
             return Written(content_hash(self.data), True, 1)
         try:
             status = os.fstat(old)
             self._refuse_read_only(status)
+            self.note(FileChange(self.path, read_all(old, _UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
             try:
                 self._put(old)
                 return Written(content_hash(self.data), False, status.st_nlink)

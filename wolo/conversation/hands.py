@@ -1,0 +1,46 @@
+"""What a conversation's tools work with: the judge of their calls, and what a call may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from wolo.config import keys
+from wolo.config.schema import Config
+from wolo.conversation.keeping import Kept
+from wolo.guard.judge import Judge
+from wolo.guard.modes import Mode
+from wolo.models.provider import Choice
+from wolo.places import Places
+from wolo.tools.tool import ShellState, ToolContext
+from wolo.workspace.files import FileLedger
+from wolo.workspace.processes import Processes
+from wolo.workspace.root import Workspace
+
+
+def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, kept: Kept) -> Judge:
+    return Judge(
+        mode,
+        config.rules,
+        workspace.root,
+        extra_roots=workspace.extra,
+        cwd=cwd,
+        own_places=(places.config, places.data, places.state, places.cache),
+        free_reads=(kept.outputs,),
+    )
+
+
+def make_context(
+    config: Config, workspace: Workspace, cwd: Path, places: Places, kept: Kept, judge: Judge, asked: Iterable[Choice | None]
+) -> ToolContext:
+    """`asked` are the models that requests go to."""
+    return ToolContext(
+        workspace=workspace,
+        ledger=FileLedger(places.state / "file-locks"),
+        keep=kept.keep,
+        shell=ShellState(cwd, Processes(places.state / "commands")),
+        secrets=keys.secrets(os.environ, keys.sent_with(*asked)),
+        shell_timeout_s=config.settings.shell.timeout_s,
+        readable=judge.readable,
+    )

@@ -1,0 +1,55 @@
+"""How the models of a conversation are reached: over the network or in a child process, the second one behind the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.config.schema import Settings
+from wolo.models.ask import Asker
+from wolo.models.provider import Choice
+from wolo.places import Places
+
+
+class Reach(Struct, frozen=True, kw_only=True):
+    """What every model of a conversation is reached with."""
+
+    settings: Settings
+    places: Places
+    project: str
+    """The name of the directory worked in."""
+    wire_log: Path | None = None
+    progress: Callable[[int, int], None] | None = None
+    """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
+
+
+def make_asker(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
+    first = _to(reach, choice)
+    if fallback is None:
+        return first
+    from wolo.models.fallback import Fallback
+
+    if fallback.provider.name == "local":
+        from wolo.models.embedded import EmbeddedModel
+
+        EmbeddedModel(fallback, reach.places)  # raises ConfigError now rather than in the middle of a turn
+    return Fallback(first, fallback, partial(_to, reach, fallback))
+
+
+def _to(reach: Reach, choice: Choice) -> Asker:
+    from wolo.models.http import HttpTransport
+    from wolo.models.stream import ModelStream, Surroundings
+    from wolo.models.wire import format_of
+
+    if choice.provider.name == "local":
+        from wolo.models.embedded import EmbeddedModel
+
+        embedded = EmbeddedModel(choice, reach.places, progress=reach.progress)
+        embedded.start()  # it loads while the project is read
+        return embedded
+    settings = reach.settings
+    around = Surroundings(headers=settings.headers, retries=settings.retry, project=reach.project, wire_log=reach.wire_log)
+    return ModelStream(choice, format_of(choice), HttpTransport(), around)

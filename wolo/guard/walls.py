@@ -1,0 +1,36 @@
+"""The walls around a command: what a sandbox promises, as the rest of wolo sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Enclosed(Struct, frozen=True):
+    """A command line that runs inside the walls."""
+
+    argv: tuple[str, ...]
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors the program must inherit."""
+    tidy: Callable[[], None] = lambda: None
+    """To be called once everything it started has ended. Must not raise; may be called again."""
+
+
+class Walls(Protocol):
+    @property
+    def backend(self) -> str:
+        """`bubblewrap`, `landlock` or `seatbelt`."""
+        ...
+
+    @property
+    def covers(self) -> tuple[str, ...]: ...
+
+    @property
+    def not_covered(self) -> tuple[str, ...]: ...
+
+    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+        """Raises ToolError where the walls cannot be put up: the command must not run then."""
+        ...
