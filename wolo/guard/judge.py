@@ -53,7 +53,7 @@ class Judge:
         """`own_places` hold wolo's settings, rules and sessions; `free_reads` what it spilled there for the model to page."""
         self.mode = mode
         self.grants = Grants() if grants is None else grants
-        self._confine = confine
+        self.confine = confine
         self._roots = [os.path.realpath(path) for path in (workspace_root, *extra_roots)]
         self._start = os.path.realpath(cwd or workspace_root)
         self._home = str(home or Path.home())
@@ -159,7 +159,7 @@ class Judge:
     def _judge_run(self, intent: RunIntent, extra: Rulebook | None) -> Verdict:
         verdict = self._judge_command(intent, extra)
         by_person = bool(verdict.rule) or verdict.decision == "ask" or self.mode.trusts_commands
-        if self._confine == "always" or (self._confine == "unless_allowed" and not by_person):
+        if self.confine == "always" or (self.confine == "unless_allowed" and not by_person):
             return replace(verdict, confined=True)
         return verdict
 
