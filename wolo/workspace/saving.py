@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,7 @@ from wolo.workspace.opening import open_folder, open_regular_in, read_all
 _NO_RENAME = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
 """The folder, not the file, refuses: a read-only folder, a sticky one, a file mounted over its place."""
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-_UNLIMITED = sys.maxsize
+UNLIMITED = sys.maxsize
 
 
 class FileChanged(ToolError):
@@ -61,19 +61,70 @@ def write_atomic(
     Mode, owner and extended attributes stay; a new file gets the user's umask and missing folders are made.
     Raises FileChanged, ToolError or OSError; then the file is as before and nothing is left behind.
     """
-    created: list[Path] = []
     with locked(path, locks) as journal:
+        return write_locked(path, data, expected=expected, journal=journal, note=note)
+
+
+def write_locked(
+    path: Path,
+    data: bytes,
+    *,
+    expected: str | None,
+    journal: int | None,
+    note: Callable[[FileChange], None] = unnoted,
+    like: int | None = None,
+    created: list[Path] | None = None,
+) -> Written:
+    """As `write_atomic`, for who holds the file's lock (`journal`).
+
+    `like`: an open file whose mode, owner and attributes a new one gets. `created` collects the folders that were made.
+    """
+    made: list[Path] = []
+    try:
+        folder = open_folder(path.parent, created=made)
         try:
-            folder = open_folder(path.parent, created=created)
-            try:
-                return _Save(folder, path, data, expected, journal, note).run()
-            finally:
-                os.close(folder)
-        except BaseException:
-            for made in reversed(created):
-                with suppress(OSError):
-                    made.rmdir()
-            raise
+            written = _Save(folder, path, data, expected, journal, note, like).run()
+        finally:
+            os.close(folder)
+    except BaseException:
+        remove_folders(made)
+        raise
+    if created is not None:
+        created += made
+    return written
+
+
+def remove_folders(made: Sequence[Path]) -> None:
+    """Takes back folders that were made for a file, the deepest first; one that somebody else uses by now stays."""
+    for folder in reversed(made):
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def open_expected(folder: int, name: str, expected: str | None) -> int | None:
+    """The file of that content, open for reading; None where there is none and none is expected. Raises FileChanged."""
+    try:
+        handle = open_regular_in(folder, name)
+    except FileNotFoundError:
+        if expected is None:
+            return None
+        raise FileChanged("The file was deleted in the meantime.") from None
+    try:
+        if expected is None:
+            raise FileChanged("A file of this name appeared in the meantime.")
+        if content_hash(read_all(handle, UNLIMITED)) != expected:
+            raise FileChanged("The file was changed in the meantime.")
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def refuse_read_only(folder: int, name: str, status: os.stat_result) -> None:
+    # Root may write anything; a file without any write bit was closed on purpose all the same.
+    marked = not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
+    if marked or not os.access(name, os.W_OK, dir_fd=folder):
+        raise ToolError("The file is read-only; make it writable first if it is meant to be changed.")
 
 
 class _Save:
@@ -87,6 +138,7 @@ class _Save:
         expected: str | None,
         journal: int | None,
         note: Callable[[FileChange], None],
+        like: int | None,
     ) -> None:
         self.folder = folder
         self.name = path.name
@@ -95,19 +147,20 @@ class _Save:
         self.expected = expected
         self.journal = journal
         self.note = note
+        self.like = like
 
     def run(self) -> Written:
         old = self._open_expected()
         if old is None:
             self.note(FileChange(self.path, None, 0, self.data))
-            self._put(None)
+            self._put(self.like, is_new=True)
             return Written(content_hash(self.data), True, 1)
         try:
             status = os.fstat(old)
-            self._refuse_read_only(status)
-            self.note(FileChange(self.path, read_all(old, _UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
+            refuse_read_only(self.folder, self.name, status)
+            self.note(FileChange(self.path, read_all(old, UNLIMITED), stat.S_IMODE(status.st_mode), self.data))
             try:
-                self._put(old)
+                self._put(old, is_new=False)
                 return Written(content_hash(self.data), False, status.st_nlink)
             except OSError as error:
                 if error.errno not in _NO_RENAME:
@@ -118,46 +171,26 @@ class _Save:
             os.close(old)
 
     def _open_expected(self) -> int | None:
-        try:
-            handle = open_regular_in(self.folder, self.name)
-        except FileNotFoundError:
-            if self.expected is None:
-                return None
-            raise FileChanged("The file was deleted in the meantime.") from None
-        try:
-            if self.expected is None:
-                raise FileChanged("A file of this name appeared in the meantime.")
-            if content_hash(read_all(handle, _UNLIMITED)) != self.expected:
-                raise FileChanged("The file was changed in the meantime.")
-        except BaseException:
-            os.close(handle)
-            raise
-        return handle
+        return open_expected(self.folder, self.name, self.expected)
 
-    def _refuse_read_only(self, status: os.stat_result) -> None:
-        # Root may write anything; a file without any write bit was closed on purpose all the same.
-        marked = not status.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
-        if marked or not os.access(self.name, os.W_OK, dir_fd=self.folder):
-            raise ToolError("The file is read-only; make it writable first if it is meant to be changed.")
-
-    def _put(self, old: int | None) -> None:
+    def _put(self, like: int | None, *, is_new: bool) -> None:
         """Writes a temporary file beside the target and moves it into place."""
         temporary = new_temporary_name()
         if self.journal is not None:
             note_temporary(self.journal, self.path.with_name(temporary))
         # A new file is made with the widest mode: the kernel applies umask and default ACL, as for any program.
-        mode = 0o666 if old is None else 0o600
+        mode = 0o666 if like is None else 0o600
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         handle = os.open(temporary, flags, mode, dir_fd=self.folder)
         try:
             try:
                 _write_all(handle, self.data)
-                if old is not None:
-                    _dress_alike(handle, old)
+                if like is not None:
+                    _dress_alike(handle, like)
                 os.fsync(handle)
             finally:
                 os.close(handle)
-            if old is None:
+            if is_new:
                 self._place_new(temporary)
             else:
                 self._place_over(temporary)
@@ -165,7 +198,7 @@ class _Save:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=self.folder)
             raise
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
 
     def _place_new(self, temporary: str) -> None:
         """A link, not a rename: a file that appeared in this very moment is not overwritten."""
@@ -193,7 +226,7 @@ class _Save:
                 raise ToolError(
                     "The folder is read-only and the file has other names, which would change too; nothing was written."
                 )
-            before = read_all(handle, _UNLIMITED)
+            before = read_all(handle, UNLIMITED)
             if content_hash(before) != self.expected:
                 raise FileChanged("The file was changed in the meantime.")
             try:
@@ -238,7 +271,7 @@ def _dress_alike(new: int, old: int) -> None:
     os.fchmod(new, mode)
 
 
-def _sync_folder(folder: int) -> None:
+def sync_folder(folder: int) -> None:
     # The walking handle cannot be synced; some file systems cannot sync a folder at all.
     with suppress(OSError):
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
