@@ -44,3 +44,15 @@ class Brake:
             raise Stopped from None
         finally:
             self._steps.discard(step)
+
+
+async def outlast(work: asyncio.Task[Any], brake: Brake) -> None:
+    """Waits for the work; whoever cancels the waiting pulls the brake instead, and the work comes to a clean end."""
+    task = asyncio.current_task()
+    assert task is not None
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            task.uncancel()
+            brake.pull("interrupted")

@@ -199,8 +199,48 @@ class Noticed(Event, frozen=True, kw_only=True, tag="noticed"):
     level: Literal["info", "warning"] = "info"
 
 
+class Check(Struct, frozen=True, kw_only=True):
+    """One run of the command that verifies the work."""
+
+    exit_code: int | None
+    """None: it was ended, because its time was up."""
+    failures: tuple[str, ...] = ()
+    """What failed, by names that mean the same in another run."""
+    output: str = ""
+    """The end of what it printed."""
+    duration_s: float = 0.0
+    timed_out: bool = False
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """Both looks at the work of a turn; None where it did not come to that, because nothing was changed."""
+
+    command: str
+    before: Check | None = None
+    after: Check | None = None
+    new_failures: tuple[str, ...] = ()
+    runs: int = 0
+    """How often it was run after the work."""
+
+
+class VerifyStarted(Event, frozen=True, kw_only=True, tag="verify_started"):
+    command: str
+    when: Literal["before", "after"]
+
+
+class Verified(Event, frozen=True, kw_only=True, tag="verified"):
+    """With new failures the model is told (a `MessageAdded` follows), as long as it may try again."""
+
+    command: str
+    when: Literal["before", "after"]
+    check: Check
+    new_failures: tuple[str, ...] = ()
+    """Compared with the run before the first change; empty in that run itself."""
+
+
 StopCause = Literal[
     "done",
+    "unverified",
     "max_turns",
     "max_cost",
     "max_tokens",
@@ -226,3 +266,5 @@ class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):
     error: ErrorInfo | None = None
     exit_code: int = 0
     """The exit status of the process, unless a signal ended it or something was denied."""
+    verification: Verification | None = None
+    """None: nobody asked for it."""

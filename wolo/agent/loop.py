@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
-from wolo.agent.brake import Brake, Stopped
+from wolo.agent.brake import Brake, Stopped, outlast
 from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
 from wolo.agent.calls import AskPerson, Calls, Emit
 from wolo.agent.compaction import Compactor
@@ -18,6 +18,7 @@ from wolo.agent.filling import Filling, Preview, filling, preview
 from wolo.agent.making_room import MakingRoom, can_sum_up
 from wolo.agent.refusals import refuse_all
 from wolo.agent.relay import Relay
+from wolo.agent.verification import UNVERIFIED, Verifier, Verify
 from wolo.agent.window import Fixed
 from wolo.errors import ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
@@ -61,6 +62,7 @@ class Agent:
         limits: Limits | None = None,
         compactor: Compactor | None = None,
         reread: Callable[[], str] | None = None,
+        verify: Verify | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.asker = asker
@@ -73,6 +75,7 @@ class Agent:
         self.session_id = session_id
         self.messages: Sequence[Message] = ()
         """The whole conversation as it stands in this moment; it is not changed from outside."""
+        self.verify = verify
         self._toolbox = toolbox
         self._reread = reread or (lambda: system)
         self.calls = Calls(toolbox, context, judge, emit=emit, ask_person=ask_person)
@@ -133,7 +136,7 @@ class Agent:
         if self.limits.max_seconds is not None:
             alarm = asyncio.get_running_loop().call_later(self.limits.max_seconds, brake.pull, "max_seconds")
         try:
-            await _outlast(playing, brake)
+            await outlast(playing, brake)
             return playing.result()
         finally:
             self._brake = None
@@ -144,17 +147,6 @@ class Agent:
         """Stops the turn where it stands; its open calls are answered, its `TurnEnded` still comes. Nothing between turns."""
         if self._brake is not None:
             self._brake.pull("interrupted")
-
-
-async def _outlast(playing: asyncio.Task[Turn], brake: Brake) -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    while not playing.done():
-        try:
-            await asyncio.wait({playing})
-        except asyncio.CancelledError:
-            task.uncancel()
-            brake.pull("interrupted")
 
 
 class _Play:
@@ -170,6 +162,7 @@ class _Play:
         agent.messages = self._messages
         self._room = MakingRoom(agent, brake, prompt_id=prompt.id)
         self._begins = len(self._messages)
+        self._verifier = Verifier(agent.verify, agent.emit, brake)
         self._relay: Relay | None = None
         self._answer = ""
         self._before_pause = ""
@@ -201,6 +194,7 @@ class _Play:
             provider_s=self._provider_s + self._room.waited_s,
             error=stop.error,
             exit_code=stop.exit_code,
+            verification=self._verifier.outcome,
         )
         await self._emit(ended)
         return Turn(ended=ended, messages=tuple(self._messages), new=tuple(self._messages[self._begins :]))
@@ -218,7 +212,10 @@ class _Play:
             if answer.finish_reason == "overflow" and await self._is_made(self._room.after_overflow(self._messages, None)):
                 continue
             if stop := await self._take(answer):
-                return stop
+                if stop.cause == "done" and (words := await self._verifier.after()):
+                    await self._tell(words, UNVERIFIED)
+                    continue
+                return self._verifier.judged(stop)
 
     async def _ask(self) -> Message | None:
         """None: room had to be made, and much may have changed by that."""
@@ -283,7 +280,7 @@ class _Play:
         if step.notice:
             await self._emit(Noticed(text=step.notice, level="warning"))
         if step.nudge:
-            await self._nudge(step.nudge)
+            await self._tell(step.nudge, "empty_answer")
         return step.stop
 
     async def _keep(self, answer: Message, step: Next) -> Stop | None:
@@ -298,6 +295,7 @@ class _Play:
             self._messages[-1] = answer.with_parts(refused)
             await calls.tell_refused(answer.id, refused)
             return None
+        await self._verifier.before(planned)
         round_of_calls = calls.round(answer.id, planned, self._brake)
         try:
             await round_of_calls.run(step.note)
@@ -312,8 +310,9 @@ class _Play:
         self._answer = last.output or self._answer
         return Stop(cause="done")
 
-    async def _nudge(self, words: str) -> None:
-        message = Message(role="user", parts=(TextPart(text=words),), finished=True, metadata={NUDGE: "empty_answer"})
+    async def _tell(self, words: str, why: str) -> None:
+        """A word of the loop's own to the model."""
+        message = Message(role="user", parts=(TextPart(text=words),), finished=True, metadata={NUDGE: why})
         self._messages.append(message)
         await self._emit(MessageAdded(message=message))
 

@@ -73,6 +73,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
     Option("fallback_model", ("--fallback-model",), "value", "Asked when the first model cannot be reached.", "MODEL"),
+    Option("verify", ("--verify",), "value", "Run this before and after the work; new failures go back to the model.", "COMMAND"),
     Option("no_session", ("--no-session",), "flag", "Keep nothing."),
     Option("debug_wire", ("--debug-wire",), "value", "Keep what goes over the wire in files there, without keys.", "DIR"),
     Option("version", ("-V", "--version"), "flag", "Print the version."),

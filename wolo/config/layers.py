@@ -39,6 +39,7 @@ FLAGS = {
     "max_seconds": "limits.max_seconds",
     "tools": "tools.offer",
     "disallow_tools": "tools.hide",
+    "verify": "verify.command",
 }
 """Options of the command line that are settings of another name or depth."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from wolo.agent import verification
 from wolo.agent.budget import Limits
 from wolo.agent.compaction import Compaction
 from wolo.agent.window import Context
@@ -73,6 +74,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sandbox: Sandbox = Sandbox()
     shell: Shell = Shell()
     tools: Tools = Tools()
+    verify: verification.Settings = verification.Settings()
     ui: Ui = Ui()
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

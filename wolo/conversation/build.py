@@ -27,6 +27,7 @@ from wolo.conversation.notices import said_once
 from wolo.conversation.preamble import Preamble, prepare, read_again
 from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
+from wolo.conversation.verifying import make_verify
 from wolo.conversation.which_session import find_session, moved
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel
@@ -206,6 +207,7 @@ def _make_agent(
         session_id=site.kept.session_id,
         limits=settings.limits,
         compactor=Compactor(settings.context, settings.compaction, site.opening.cut or cut_of(site.kept.compaction)),
+        verify=make_verify(settings.verify, context, judge.confine),
         reread=partial(read_again, preamble.system, site.places, site.workspace.root, site.cwd, site.given),
     )
     context.recall = lambda: (*site.kept.unread().messages, *agent.recall())

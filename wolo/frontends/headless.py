@@ -15,6 +15,7 @@ from wolo.agent.events import (
     CallDenied,
     CallEnded,
     CallStreamed,
+    Check,
     Compacted,
     ErrorInfo,
     Event,
@@ -24,11 +25,13 @@ from wolo.agent.events import (
     TextStreamed,
     ThinkingStreamed,
     TurnEnded,
+    Verification,
+    Verified,
 )
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import for_stdout, say, write
-from wolo.frontends.words import compaction, replacement, sentence
+from wolo.frontends.words import compaction, replacement, sentence, verified
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 
@@ -36,6 +39,7 @@ OutputFormat = Literal["text", "json", "stream-json"]
 
 _SUBTYPES = {
     "done": "success",
+    "unverified": "error_verification",
     "max_turns": "error_max_turns",
     "max_cost": "error_max_cost",
     "max_tokens": "error_max_tokens",
@@ -107,6 +111,12 @@ class Headless:
             names = ("reason", "tokens_before", "tokens_after", "outputs_shortened", "messages_left_out", "is_summarised")
             self._system("compaction", {name: getattr(event, name) for name in names})
             say(compaction(event))
+        elif isinstance(event, Verified):
+            self._system(
+                "verification",
+                {"command": event.command, "when": event.when, **_check(event.check), "new_failures": event.new_failures},
+            )
+            say(verified(event))
         elif isinstance(event, RequestStarted):
             self._model = event.model
         elif isinstance(event, AnswerEnded):
@@ -166,6 +176,7 @@ class Headless:
                 "stop_reason": ended.finish_reason or None,
                 "permission_denials": self._denials,
                 "files_changed": sorted(_relative(self._changed, talk.facts.root)),
+                "verification": _verification(ended.verification),
             }
         )
 
@@ -180,7 +191,7 @@ def print_failure(error: WoloError) -> None:
         _result(cause, error.exit_code, ErrorInfo.of(error), denied=False)
         | {"result": "", "session_id": None, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
         | {"total_cost_usd": 0.0, "usage": _usage(Usage()), "model": None, "stop_reason": None}
-        | {"permission_denials": [], "files_changed": []}
+        | {"permission_denials": [], "files_changed": [], "verification": None}
     )
 
 
@@ -197,6 +208,19 @@ def _error(error: ErrorInfo | None) -> dict[str, Any] | None:
         return None
     names = ("kind", "message", "hint", "status", "code", "resets_at")
     return {name: getattr(error, name) for name in names}
+
+
+def _verification(found: Verification | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    looks = {name: _check(look) if look else None for name, look in (("before", found.before), ("after", found.after))}
+    passed = None if found.after is None else not found.new_failures
+    return {"command": found.command, "passed": passed, **looks, "new_failures": found.new_failures, "runs": found.runs}
+
+
+def _check(check: Check) -> dict[str, Any]:
+    names = ("exit_code", "failures", "duration_s", "timed_out")
+    return {name: getattr(check, name) for name in names}
 
 
 def _assistant(message: Message) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.agent.events import Compacted, CompactionStarted, ModelReplaced
+from wolo.agent.events import Compacted, CompactionStarted, ModelReplaced, Verified
 
 
 def sentence(text: str) -> str:
@@ -36,3 +36,18 @@ def compaction(event: Compacted) -> str:
 def summarising(event: CompactionStarted) -> str:
     of = f", part {event.request} of {event.requests}" if event.requests > 1 else ""
     return f"summing up the conversation · ~{event.tokens:,} tokens{of}"
+
+
+def verified(event: Verified) -> str:
+    """`pytest -q, after the work: 2 new failures (3.1 s).`"""
+    check, count = event.check, len(event.check.failures)
+    if check.timed_out:
+        how = "it took too long and was ended"
+    elif check.exit_code == 0:
+        how = "passed"
+    elif event.new_failures:
+        how = f"{len(event.new_failures)} new failure{'' if len(event.new_failures) == 1 else 's'}"
+    else:
+        named = f"{count} failure{'' if count == 1 else 's'}" if count else f"status {check.exit_code}"
+        how = f"{named}, none of it new" if event.when == "after" else named
+    return f"{event.command}, {event.when} the work: {how} ({check.duration_s:.1f} s)."

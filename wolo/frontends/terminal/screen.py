@@ -28,6 +28,8 @@ from wolo.agent.events import (
     ThinkingStreamed,
     TurnEnded,
     TurnStarted,
+    Verified,
+    VerifyStarted,
 )
 from wolo.commands.cost import in_words
 from wolo.frontends.clean import clean, clean_line
@@ -36,7 +38,7 @@ from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.status import StatusLine
 from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
-from wolo.frontends.words import compaction, replacement, sentence, summarising
+from wolo.frontends.words import compaction, replacement, sentence, summarising, verified
 from wolo.messages.message import Message
 
 BAR_CELLS = 12
@@ -109,6 +111,10 @@ class Screen:
                 self._refusals[event.part.id] = event.reason
             case CallEnded():
                 self._call_ended(event)
+            case VerifyStarted():
+                self.status.start(f"verifying with {clean_line(event.command)}")
+            case Verified():
+                self.say(verified(event), "yellow" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
             case TurnEnded():

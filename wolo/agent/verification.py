@@ -1,0 +1,129 @@
+"""The check of a person's own around the work of a turn: run before the first change and after the last; new failures go back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from wolo.agent.brake import Brake, Stopped
+from wolo.agent.calls import Emit, Planned
+from wolo.agent.course import Stop
+from wolo.agent.events import Check, ErrorInfo, Noticed, Verification, Verified, VerifyStarted
+
+UNVERIFIED = "unverified"
+TOLD = (
+    "The check `{command}` was run after your work. It finds failures that were not there before:\n{new}\n\n"
+    "The end of its output:\n{output}\n\nMend them, then give your final answer again."
+)
+NOT_RUN = "`{command}` cannot be run here, so nothing is verified."
+MOST_TOLD = 40
+_CANNOT_RUN = (126, 127)
+"""How a shell says that there is no such program."""
+_SHOWN_CHARS = 6000
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    command: str = ""
+    """Run before the first change and after the last one of every turn; empty: nothing is verified."""
+    rounds: Annotated[int, Meta(ge=0)] = 3
+    """How often the model may mend what it broke."""
+    timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+
+
+class Verify(Struct, frozen=True, kw_only=True):
+    """What is checked, and how often the model may mend."""
+
+    command: str
+    run: Callable[[], Awaitable[Check]]
+    rounds: int = 3
+
+
+class Verifier:
+    """Of one turn. Nothing is run in a turn that changes nothing."""
+
+    def __init__(self, verify: Verify | None, emit: Emit, brake: Brake) -> None:
+        self._verify = verify
+        self._emit = emit
+        self._brake = brake
+        self._before: Check | None = None
+        self._after: Check | None = None
+        self._runs = 0
+
+    @property
+    def outcome(self) -> Verification | None:
+        if self._verify is None:
+            return None
+        return Verification(
+            command=self._verify.command, before=self._before, after=self._after, new_failures=self._new(), runs=self._runs
+        )
+
+    async def before(self, planned: Sequence[Planned]) -> None:
+        """Called with the calls that are about to run. When the brake is pulled, they answer for themselves."""
+        changes = any(call.tool is not None and not call.tool.reads_only and not _is_denied(call) for call in planned)
+        if self._verify is not None and self._before is None and changes:
+            with suppress(Stopped):
+                self._before = await self._run(self._verify, "before")
+                if self._before.exit_code in _CANNOT_RUN:
+                    await self._emit(Noticed(text=NOT_RUN.format(command=self._verify.command), level="warning"))
+
+    async def after(self) -> str:
+        """Called when the model says it is done: what it must hear; empty when the work holds, or was tried often enough.
+
+        Raises Stopped.
+        """
+        if self._verify is None or self._before is None:
+            return ""
+        self._after = await self._run(self._verify, "after")
+        self._runs += 1
+        new = self._new()
+        if not new or self._runs > self._verify.rounds:
+            return ""
+        more = f"\n… and {len(new) - MOST_TOLD} more" if len(new) > MOST_TOLD else ""
+        listed = "\n".join(f"- {name}" for name in new[:MOST_TOLD]) + more
+        return TOLD.format(command=self._verify.command, new=listed, output=self._after.output[-_SHOWN_CHARS:])
+
+    def judged(self, stop: Stop) -> Stop:
+        """What the end of the turn is worth."""
+        new = self._new()
+        if stop.cause != "done" or not new or self._verify is None:
+            return stop
+        words = "1 failure that was" if len(new) == 1 else f"{len(new)} failures that were"
+        message = f"`{self._verify.command}` finds {words} not there before: {', '.join(new[:3])}{', …' if len(new) > 3 else ''}."
+        error = ErrorInfo(kind=UNVERIFIED, message=message, hint="The work is kept: look at it, or go on with -c.")
+        return Stop(cause="unverified", error=error, exit_code=1)
+
+    def _new(self) -> tuple[str, ...]:
+        if self._before is None or self._after is None:
+            return ()
+        return new_failures(self._before, self._after)
+
+    async def _run(self, verify: Verify, when: Literal["before", "after"]) -> Check:
+        await self._emit(VerifyStarted(command=verify.command, when=when))
+        check = await self._brake.step(_checked(verify))
+        new = new_failures(self._before, check) if self._before is not None else ()
+        await self._emit(Verified(command=verify.command, when=when, check=check, new_failures=new))
+        return check
+
+
+def new_failures(before: Check, after: Check) -> tuple[str, ...]:
+    """What went wrong with the work. A check that fails as it did before says nothing about it."""
+    if after.exit_code == 0:
+        return ()
+    if after.timed_out and not before.timed_out:
+        return ("it did not come to an end in time",)
+    known = set(before.failures)
+    new = tuple(name for name in after.failures if name not in known)
+    if new or before.exit_code != 0:
+        return new
+    return after.failures or (f"it ended with status {after.exit_code}",)
+
+
+async def _checked(verify: Verify) -> Check:
+    return await verify.run()
+
+
+def _is_denied(call: Planned) -> bool:
+    return call.verdict is not None and call.verdict.decision == "deny"

@@ -1,0 +1,63 @@
+"""Runs the check that a person named with `--verify`, in the workspace and inside the walls where there are any."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from functools import partial
+
+from wolo.agent.events import Check
+from wolo.agent.failures import failures
+from wolo.agent.verification import Settings, Verify
+from wolo.guard.judge import Confine
+from wolo.tools.clip import clean
+from wolo.tools.tool import ToolContext
+from wolo.workspace.environment import command_environment
+from wolo.workspace.processes import Printed
+
+_KEPT_BYTES = 2 << 20
+"""Of each end of the output."""
+_SHOWN_CHARS = 8000
+
+
+def make_verify(settings: Settings, context: ToolContext, confine: Confine) -> Verify | None:
+    """None: nobody asked for it. A person named the command, yet what it runs is the model's work."""
+    if not settings.command:
+        return None
+    confined = context.walls is not None and confine != "never"
+    return Verify(
+        command=settings.command,
+        run=partial(check, settings.command, settings.timeout_s, context, confined=confined),
+        rounds=settings.rounds,
+    )
+
+
+async def check(command: str, timeout_s: float, context: ToolContext, *, confined: bool) -> Check:
+    """Never raises for what the command does; a cancellation ends everything it started."""
+    place = context.workspace.start
+    printed = Printed(_KEPT_BYTES)
+    shell = shutil.which("bash") or "/bin/sh"
+    options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
+    enclosed = dataclasses.replace(context, confined=confined).enclosed([shell, *options, "-c", command], place)
+    try:
+        finished = await context.shell.processes.run(
+            enclosed.argv,
+            cwd=place,
+            env=command_environment(os.environ, context.shell_env),
+            timeout_s=timeout_s,
+            printed=printed,
+            pass_fds=enclosed.pass_fds,
+        )
+    finally:
+        enclosed.tidy()
+    output = "".join(b"".join(clean(end)).decode() for end in printed.take())
+    for secret in context.secrets:
+        output = output.replace(secret, "[redacted]")
+    return Check(
+        exit_code=None if finished.timed_out else finished.exit_code,
+        failures=() if finished.exit_code == 0 else failures(output),
+        output=output[-_SHOWN_CHARS:],
+        duration_s=finished.seconds,
+        timed_out=finished.timed_out,
+    )
