@@ -141,6 +141,17 @@ async def test_files_and_the_todo_list_are_told_by_code() -> None:
     assert "never.py" not in shown[0].text
 
 
+async def test_a_todo_list_that_was_cleared_is_told_no_more() -> None:
+    made, cleared = (
+        ToolPart(tool="todo", input={"todos": items}, status="completed", outcome="ok")
+        for items in ([{"content": "ship it"}], [])
+    )
+    shown = await fit(Compactor(), [user("go"), answer("work", made), *prose(40)], Model())
+    assert "The todo list:\n[ ] ship it" in shown[0].text
+    shown = await fit(Compactor(), [user("go"), answer("work", made), answer("work", cleared), *prose(40)], Model())
+    assert "todo list" not in shown[0].text
+
+
 async def test_the_next_summary_goes_on_from_the_one_before() -> None:
     model, compactor, history = Model(), Compactor(), prose(40)
     await fit(compactor, history, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.frontends.terminal.render.tool import details, headline, preview
 from wolo.messages.parts import ToolPart
-from wolo.tools.tool import Diff, Listing, Output
+from wolo.tools.tool import Diff, Listing, Output, TodoItem, TodoList
 
 
 def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
@@ -16,6 +16,20 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(look, Listing("x", ("a",), 12)).plain == "● grep src · 12 found"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
     assert headline(refused).plain == "● shell rm x · refused"
+
+
+def test_a_todo_list_is_drawn_as_one() -> None:
+    part = ToolPart(tool="todo", input={"items": ["a"]}, status="completed")
+    items = (
+        TodoItem("a\x1b[2J", "completed"),
+        TodoItem("b\u202e", "in_progress"),
+        TodoItem("c", "pending"),
+        TodoItem("d", "cancelled"),
+    )
+    assert headline(part, TodoList(items)).plain == "● todo 1 of 4 done"
+    assert details(part, TodoList(items)).plain == "  ☑ a\n  ▶ b\\u{202e}\n  ☐ c\n  ☒ d\n"
+    assert headline(part, TodoList(())).plain == "● todo cleared"
+    assert not details(part, TodoList(()))
 
 
 def test_hostile_arguments_stay_on_their_line() -> None:

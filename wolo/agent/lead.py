@@ -6,15 +6,16 @@ It is kept as it was made, word for word, so that requests begin with the same b
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from wolo.agent.todo_list import todos_of
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart, new_id
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_text
 from wolo.tools.spellings import FILE
+from wolo.tools.todo import as_text
 
 MOST_CHANGED, MOST_READ = 200, 60
 """Files that are listed, the newest."""
@@ -53,7 +54,8 @@ class Facts(Struct, frozen=True, omit_defaults=True):
             if message.is_prompt and message.text.strip():
                 said.append((message.id, _clipped(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
             for part in (part for part in message.calls if part.outcome == "ok"):
-                todo = _todo(part) or todo
+                items = todos_of(part)
+                todo = todo if items is None else as_text(items)[:LONGEST_TODO_CHARS]
                 into = changed if part.tool in WRITERS else read if part.tool in READERS else None
                 if into is not None and (path := _path(part)):
                     into.pop(path, None)
@@ -77,7 +79,7 @@ def lead_for(left_out: Collection[str], facts: Facts, *, summary: str, until: st
         summary and f"What happened in them:\n\n{summary}",
         _files("changed", facts.changed),
         _files("read", facts.read),
-        facts.todo and f"The todo list: {facts.todo}",
+        facts.todo and f"The todo list:\n{facts.todo}",
         _words(facts, words_tokens),
         HINT.format(id=id),
     ]
@@ -118,12 +120,6 @@ def _files(what: str, paths: Sequence[str]) -> str:
 def _path(part: ToolPart) -> str:
     value = next((part.input[name] for name in ("path", *FILE) if name in part.input), "")
     return value if isinstance(value, str) else ""
-
-
-def _todo(part: ToolPart) -> str:
-    """The list as the model wrote it."""
-    items: Any = part.input.get("items") if part.tool == "todo" else None
-    return msgspec.json.encode(items).decode()[:LONGEST_TODO_CHARS] if items else ""
 
 
 def _words(facts: Facts, most_tokens: int) -> str:

@@ -15,6 +15,7 @@ from wolo.commands import (
     rewind,
     sessions,
     thinking,
+    todo,
     tree,
     uncompact,
 )
@@ -35,6 +36,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("compact", "make room in the model's window: /compact [WHAT MATTERS], --preview shows what it would do", compact.run),
     Command("uncompact", "send again what fits of what was left out", uncompact.run),
     Command("context", "what fills the model's window", context.run),
+    Command("todo", "the model's list of what is to be done", todo.run, aliases=("todos",)),
     Command("cost", "tokens and money of this session so far", cost.run),
     Command("exit", "leave; the session is kept", leave.run, aliases=("quit", "q")),
 )

@@ -18,6 +18,7 @@ from wolo.agent.cut import Cut
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, Noticed
 from wolo.agent.filling import Filling, Preview
 from wolo.agent.loop import Agent
+from wolo.agent.todo_list import latest_todos
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
 from wolo.formats.format import ThinkingLevel
@@ -25,6 +26,7 @@ from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
+from wolo.tools.tool import TodoItem
 
 Scope = Literal["once", "session", "always"]
 
@@ -201,6 +203,13 @@ class Conversation:
     def unread(self) -> Unread:
         """What of a huge session is not in `history`; takes a while where there is such a thing."""
         return self._joints.unread()
+
+    def todos(self) -> tuple[TodoItem, ...]:
+        """The todo list as it stands, also within a turn; takes a while where a huge session was not read to its beginning."""
+        items = latest_todos(self._agent.messages or self.history)
+        if items is None:
+            items = latest_todos(self.unread().messages)
+        return items or ()
 
     def sessions(self) -> list[SessionInfo]:
         """Of this directory, newest first."""

@@ -34,8 +34,10 @@ def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
         return _plain(components[schema["$ref"]], components)
     # An absent argument and null are the same; the shorter schema says so by leaving it optional.
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    # A word where an object belongs is understood, not offered.
+    choices = [choice for choice in choices if "$ref" in choice] or choices
     if len(choices) == 1:
-        schema = {**choices[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
+        return _plain({**choices[0], **{key: value for key, value in schema.items() if key != "anyOf"}}, components)
     plain = {key: value for key, value in schema.items() if key not in ("title", "default", "properties")}
     plain = {key: _plain(value, components) for key, value in plain.items() if value != []}
     if "properties" in schema:

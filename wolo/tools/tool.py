@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from msgspec import Struct
 
@@ -49,7 +49,22 @@ class Output(Struct, frozen=True, tag="output"):
     seconds: float
 
 
-View = Diff | Listing | Output
+TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
+
+
+class TodoItem(Struct, frozen=True):
+    text: str
+    """One line."""
+    status: TodoStatus
+
+
+class TodoList(Struct, frozen=True, tag="todo_list"):
+    """What is to be done, as it stands now."""
+
+    items: tuple[TodoItem, ...]
+
+
+View = Diff | Listing | Output | TodoList
 """What a front end may draw; the model reads `Result.text`."""
 
 

@@ -19,10 +19,11 @@ from wolo.tools.grep import Grep
 from wolo.tools.read import Read
 from wolo.tools.shell import Shell
 from wolo.tools.task_completion import TaskCompletion
+from wolo.tools.todo import Todo
 from wolo.tools.tool import Tool
 from wolo.tools.write import Write
 
-BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), Shell(), Grep(), Glob(), ExpandMessage())
+BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), Shell(), Grep(), Glob(), Todo(), ExpandMessage())
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
 """Those of a model that calls tools in its text."""

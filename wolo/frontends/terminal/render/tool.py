@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from rich.text import Text
 
 from wolo.frontends.clean import clean, clean_line
 from wolo.messages.parts import ToolPart
-from wolo.tools.tool import Diff, Listing, Output, View
+from wolo.tools.tool import Diff, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
 MAX_OUTPUT_LINES = 8
@@ -22,6 +23,12 @@ _BAD_ENDS = {
     "interrupted": "interrupted",
     "never_started": "not started",
     "cut_off": "cut off",
+}
+_MARKS: Mapping[TodoStatus, tuple[str, str]] = {
+    "pending": ("☐", ""),
+    "in_progress": ("▶", "bold cyan"),
+    "completed": ("☑", "dim"),
+    "cancelled": ("☒", "dim strike"),
 }
 _SIGNS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -44,7 +51,7 @@ def subject(part: ToolPart) -> str:
     for name in _SUBJECTS:
         if isinstance(value := part.input.get(name), str):
             return value
-    return ", ".join(f"{name}={value}" for name, value in part.input.items())
+    return ", ".join(f"{name}={value}" for name, value in part.input.items() if not isinstance(value, list | dict))
 
 
 def details(part: ToolPart, view: View | None, reason: str = "") -> Text:
@@ -63,8 +70,19 @@ def details(part: ToolPart, view: View | None, reason: str = "") -> Text:
             return _diff(view)
         case Output():
             return _tail(view.text, "dim")
+        case TodoList():
+            return todo_list(view)
         case _:
             assert_never(view)
+
+
+def todo_list(view: TodoList) -> Text:
+    return Text().join(map(_todo_item, view.items))
+
+
+def _todo_item(item: TodoItem) -> Text:
+    mark, style = _MARKS[item.status]
+    return Text.assemble((f"  {mark} ", style), (f"{_short(clean_line(item.text))}\n", style))
 
 
 def preview(part: ToolPart) -> Text:
@@ -90,6 +108,9 @@ def _in_short(view: View | None) -> Text:
             return Text.assemble(*counts)
         case Listing():
             return Text.assemble((f" · {view.total} found", "dim"))
+        case TodoList():
+            done = sum(item.status == "completed" for item in view.items)
+            return Text.assemble((f"{done} of {len(view.items)} done" if view.items else "cleared", "dim"))
         case Output():
             failed = f" · exit {view.exit_code}" if view.exit_code else ""
             return Text.assemble((failed, "red"), (f" · {view.seconds:.1f} s", "dim"))

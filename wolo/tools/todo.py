@@ -1,0 +1,79 @@
+"""The tool that keeps the list of what is to be done: the whole list each time, kept in the session as its call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, get_args
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent
+from wolo.tools.tool import Result, TodoItem, TodoList, TodoStatus, ToolContext
+
+MOST_ITEMS = 100
+LONGEST_TEXT = 500
+MARKS: Mapping[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
+
+_STATUSES: tuple[TodoStatus, ...] = get_args(TodoStatus)
+_SPELLINGS: Mapping[str, TodoStatus] = {
+    **{status: status for status in _STATUSES},
+    **dict.fromkeys(("", "todo", "to_do", "open", "not_started", "new", "waiting", "blocked"), "pending"),
+    **dict.fromkeys(("doing", "active", "started", "current", "running", "wip"), "in_progress"),
+    **dict.fromkeys(("done", "complete", "finished", "closed"), "completed"),
+    **dict.fromkeys(("canceled", "dropped", "skipped"), "cancelled"),
+}
+
+
+class GivenItem(Struct, frozen=True):
+    text: str
+    status: Annotated[str, Meta(extra_json_schema={"enum": list(_STATUSES)})] = "pending"
+    """Other words for the same are understood."""
+
+
+class TodoArgs(Struct, frozen=True):
+    items: Annotated[tuple[GivenItem | str, ...], Meta(description="all of them, in order; none clears the list")]
+
+
+class Todo:
+    """Keep a list of steps for a task of several. Send the whole list each time: when you begin a step, when it is done,
+    when the plan changes. The user sees it."""
+
+    name: ClassVar[str] = "todo"
+    Args: ClassVar[type[Struct]] = TodoArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("todos", "todo_list", "list", "plan", "tasks", "steps"), "items"),
+        **dict.fromkeys(("content", "title", "step", "task", "description", "name"), "text"),
+        "state": "status",
+    }
+    reads_only: ClassVar[bool] = False
+
+    def intents(self, args: TodoArgs, context: ToolContext) -> Sequence[Intent]:
+        return ()
+
+    async def run(self, args: TodoArgs, context: ToolContext) -> Result:
+        items = read_items(args)
+        return Result(as_text(items) or "The list is empty now.", TodoList(items))
+
+
+def read_items(args: TodoArgs) -> tuple[TodoItem, ...]:
+    """Raises ToolError for items that say nothing."""
+    if len(args.items) > MOST_ITEMS:
+        raise ToolError(f"todo: {len(args.items)} items are too many; {MOST_ITEMS} is the most. Put small steps together.")
+    return tuple(_read_item(item, number) for number, item in enumerate(args.items, start=1))
+
+
+def _read_item(item: GivenItem | str, number: int) -> TodoItem:
+    item = GivenItem(item) if isinstance(item, str) else item
+    text = " ".join(item.text.split())
+    if not text:
+        raise ToolError(f"todo: item {number} has no text.")
+    status = _SPELLINGS.get("_".join(item.status.lower().replace("-", " ").split()))
+    if status is None:
+        raise ToolError(f"todo: item {number} has the status `{item.status}`. There are: {', '.join(_STATUSES)}.")
+    return TodoItem(text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…", status)
+
+
+def as_text(items: Sequence[TodoItem]) -> str:
+    """`[x] write the parser`, line by line."""
+    return "\n".join(f"{MARKS[item.status]} {item.text}" for item in items)
