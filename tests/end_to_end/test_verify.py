@@ -110,3 +110,11 @@ def test_json_lines_tell_of_each_run(provider: ProviderServer) -> None:
     ran = run_wolo("--output-format", "stream-json", *options(provider), "improve the state")
     told = [line for line in ran.lines if line.get("subtype") == "verification"]
     assert [(line["when"], line["exit_code"]) for line in told] == [("before", 0), ("after", 0)]
+
+
+def test_a_run_that_was_verified_can_be_played_again(provider: ProviderServer) -> None:
+    lay_out("bad_before fine\n")
+    provider.script(edit("fine", "bad_new"), text("Done."), edit("bad_new", "good"), text("Now it works."))
+    assert run_wolo("--json", *options(provider), "improve the state").exit_code == 0
+    played = run_wolo("replay", "--json")
+    assert played.exit_code == 0, played.stdout + played.stderr

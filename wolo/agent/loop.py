@@ -18,12 +18,12 @@ from wolo.agent.filling import Filling, Preview, filling, preview
 from wolo.agent.making_room import MakingRoom, can_sum_up
 from wolo.agent.refusals import refuse_all
 from wolo.agent.relay import Relay
-from wolo.agent.verification import UNVERIFIED, Verifier, Verify
+from wolo.agent.verification import Verifier, Verify
 from wolo.agent.window import Fixed
 from wolo.errors import ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
 from wolo.guard.judge import Judge
-from wolo.messages.message import NUDGE, Message, Usage
+from wolo.messages.message import EMPTY_ANSWER, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.ask import Asker, Question
 from wolo.tools.tool import ToolContext
@@ -212,8 +212,8 @@ class _Play:
             if answer.finish_reason == "overflow" and await self._is_made(self._room.after_overflow(self._messages, None)):
                 continue
             if stop := await self._take(answer):
-                if stop.cause == "done" and (words := await self._verifier.after()):
-                    await self._tell(words, UNVERIFIED)
+                if stop.cause == "done" and (told := await self._verifier.after()):
+                    await self._tell(told)
                     continue
                 return self._verifier.judged(stop)
 
@@ -280,7 +280,7 @@ class _Play:
         if step.notice:
             await self._emit(Noticed(text=step.notice, level="warning"))
         if step.nudge:
-            await self._tell(step.nudge, "empty_answer")
+            await self._tell(nudge(step.nudge, EMPTY_ANSWER))
         return step.stop
 
     async def _keep(self, answer: Message, step: Next) -> Stop | None:
@@ -310,9 +310,8 @@ class _Play:
         self._answer = last.output or self._answer
         return Stop(cause="done")
 
-    async def _tell(self, words: str, why: str) -> None:
+    async def _tell(self, message: Message) -> None:
         """A word of the loop's own to the model."""
-        message = Message(role="user", parts=(TextPart(text=words),), finished=True, metadata={NUDGE: why})
         self._messages.append(message)
         await self._emit(MessageAdded(message=message))
 

@@ -6,14 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.calls import Emit, Planned
 from wolo.agent.course import Stop
 from wolo.agent.events import Check, ErrorInfo, Noticed, Verification, Verified, VerifyStarted
+from wolo.messages.message import Message, nudge
 
 UNVERIFIED = "unverified"
+CHECKS = "checks"
+"""Under this name the metadata of that message keep what was seen."""
 TOLD = (
     "The check `{command}` was run after your work. It finds failures that were not there before:\n{new}\n\n"
     "The end of its output:\n{output}\n\nMend them, then give your final answer again."
@@ -69,21 +72,23 @@ class Verifier:
                 if self._before.exit_code in _CANNOT_RUN:
                     await self._emit(Noticed(text=NOT_RUN.format(command=self._verify.command), level="warning"))
 
-    async def after(self) -> str:
-        """Called when the model says it is done: what it must hear; empty when the work holds, or was tried often enough.
+    async def after(self) -> Message | None:
+        """Called when the model says it is done: what it must hear; None when the work holds, or was tried often enough.
 
         Raises Stopped.
         """
         if self._verify is None or self._before is None:
-            return ""
+            return None
         self._after = await self._run(self._verify, "after")
         self._runs += 1
         new = self._new()
         if not new or self._runs > self._verify.rounds:
-            return ""
+            return None
         more = f"\n… and {len(new) - MOST_TOLD} more" if len(new) > MOST_TOLD else ""
         listed = "\n".join(f"- {name}" for name in new[:MOST_TOLD]) + more
-        return TOLD.format(command=self._verify.command, new=listed, output=self._after.output[-_SHOWN_CHARS:])
+        words = TOLD.format(command=self._verify.command, new=listed, output=self._after.output[-_SHOWN_CHARS:])
+        seen = {"command": self._verify.command, "before": to_builtins(self._before), "after": to_builtins(self._after)}
+        return nudge(words, UNVERIFIED, **{CHECKS: seen})
 
     def judged(self, stop: Stop) -> Stop:
         """What the end of the turn is worth."""

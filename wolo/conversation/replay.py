@@ -22,6 +22,7 @@ from wolo.conversation.preamble import prepare
 from wolo.conversation.stage import Stage
 from wolo.conversation.tape import BY_PERSON, RecordedTurn, Tape, renamed, stopped
 from wolo.conversation.then_and_now import model_of, preamble_check, rules_of
+from wolo.conversation.verifying import recorded_verify
 from wolo.guard.intents import WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import effective
@@ -159,6 +160,7 @@ class _Replay:
             ask_person=self._answer if turn.is_attended else None,
             system=rooms.system,
             compactor=self._compactor,
+            verify=recorded_verify(turn.new),
         )
         rooms.context.recall = agent.recall
         return agent

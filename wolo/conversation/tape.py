@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from wolo.agent.course import EMPTY_CUT_OFF
 from wolo.agent.cut import Cut, cut_of
-from wolo.messages.message import NUDGE, OPENED, Message
+from wolo.messages.message import EMPTY_ANSWER, NUDGE, OPENED, Message
 from wolo.messages.parts import ToolPart
 from wolo.models.recorded import Recorded, Script, as_it_came
 from wolo.sessions import tree
@@ -95,7 +95,7 @@ def _answers(
         message = messages[at]
         if message.role == "assistant":
             answer = as_it_came(kept.get(message.id, message))
-        elif _follows_nothing(messages[at - 1]):
+        elif message.metadata[NUDGE] == EMPTY_ANSWER and _follows_nothing(messages[at - 1]):
             answer = _empty(message)
         else:
             continue

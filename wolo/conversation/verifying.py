@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+from collections.abc import Iterable
 from functools import partial
+
+import msgspec
 
 from wolo.agent.events import Check
 from wolo.agent.failures import failures
-from wolo.agent.verification import Settings, Verify
+from wolo.agent.verification import CHECKS, UNVERIFIED, Settings, Verify
 from wolo.guard.judge import Confine
+from wolo.messages.message import NUDGE, Message
 from wolo.tools.clip import clean
 from wolo.tools.tool import ToolContext
 from wolo.workspace.environment import command_environment
@@ -31,6 +35,20 @@ def make_verify(settings: Settings, context: ToolContext, confine: Confine) -> V
         run=partial(check, settings.command, settings.timeout_s, context, confined=confined),
         rounds=settings.rounds,
     )
+
+
+def recorded_verify(new: Iterable[Message]) -> Verify | None:
+    """What was seen then instead of another look: for a turn that is played again. None: the model was told nothing."""
+    told = [message.metadata[CHECKS] for message in new if message.metadata.get(NUDGE) == UNVERIFIED]
+    if not told:
+        return None
+    checks = iter([told[0]["before"], *(each["after"] for each in told)])
+
+    async def run() -> Check:
+        seen = next(checks, None)
+        return msgspec.convert(seen, Check) if seen is not None else Check(exit_code=0)
+
+    return Verify(command=told[0]["command"], run=run, rounds=len(told))
 
 
 async def check(command: str, timeout_s: float, context: ToolContext, *, confined: bool) -> Check:

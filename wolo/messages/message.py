@@ -19,6 +19,7 @@ FinishReason = Literal["", "stop", "length", "tool_calls", "paused", "refused", 
 
 NUDGE = "nudge"
 """Under this name the metadata of a user message say that the loop spoke, and why."""
+EMPTY_ANSWER = "empty_answer"
 
 OPENED = "opened"
 """Under this name the metadata of the first prompt to a conversation say how it was opened: what files it had seen, and where its
@@ -139,6 +140,11 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
 
 def user(text: str, *more: AnyPart) -> Message:
     return Message(role="user", parts=(TextPart(text=text), *more), finished=True)
+
+
+def nudge(text: str, why: str, **more: Any) -> Message:
+    """A word of the loop's own; `more` joins its metadata."""
+    return Message(role="user", parts=(TextPart(text=text),), finished=True, metadata={NUDGE: why, **more})
 
 
 def system(text: str) -> Message:
