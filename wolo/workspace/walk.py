@@ -83,9 +83,9 @@ def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[st
         if entry.name == ".git":
             continue
         if entry.is_dir(follow_symlinks=False):
-            if not _is_ignored(path + "/", level.rules):
+            if not is_ignored(path + "/", level.rules):
                 levels.append(_enter(entry.path, path + "/", level.rules, bounds))
-        elif entry.is_file(follow_symlinks=False) and not _is_ignored(path, level.rules):
+        elif entry.is_file(follow_symlinks=False) and not is_ignored(path, level.rules):
             yield path
 
 
@@ -103,7 +103,9 @@ class _Lines(Struct, frozen=True):
         return next((ignores for expression, ignores in self.pieces if expression.fullmatch(path)), None)
 
 
-class _Rules(Struct, frozen=True):
+class Rules(Struct, frozen=True):
+    """What one ignore file says, for paths from the start of a walk."""
+
     lines: _Lines
     above: str = ""
     """From the ignore file's folder down to the start of the walk, when the file lies above it."""
@@ -120,17 +122,21 @@ class _Level(Struct, frozen=True):
     path: str
     """From the start, with a slash at its end; empty for the start."""
     entries: Iterator[os.DirEntry[str]]
-    rules: tuple[_Rules, ...]
+    rules: tuple[Rules, ...]
 
 
-def _enter(folder: str, path: str, rules: tuple[_Rules, ...], bounds: Bounds) -> _Level:
+def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: Bounds) -> _Level:
     bounds.check()
     entries = _entries(folder, bounds)
     names = {entry.name for entry in entries if entry.name in (".git", ".gitignore")}
+    return _Level(path, iter(entries), rules_in(folder, path, rules, names, bounds))
+
+
+def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[str], bounds: Bounds) -> tuple[Rules, ...]:
+    """What is ignored in a folder: by the rules from above, and by its own files among `names`. `path` is as in a level."""
     if ".git" in names:
-        rules = ()  # a repository of its own: what an outer one ignores does not count here
-    own = (_Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds))
-    return _Level(path, iter(entries), (*rules, *own))
+        above = ()  # a repository of its own: what an outer one ignores does not count here
+    return (*above, *(Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds)))
 
 
 def _entries(folder: str, bounds: Bounds) -> list[os.DirEntry[str]]:
@@ -146,7 +152,8 @@ def _entries(folder: str, bounds: Bounds) -> list[os.DirEntry[str]]:
     return entries
 
 
-def _is_ignored(path: str, rules: tuple[_Rules, ...]) -> bool:
+def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
+    """`path` is from the start of the walk; a folder ends in `/`."""
     return _nearest(one.verdict(path) for one in reversed(rules))
 
 
@@ -155,7 +162,7 @@ def _nearest(verdicts: Iterable[bool | None]) -> bool:
     return next((verdict for verdict in verdicts if verdict is not None), False)
 
 
-def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[_Rules, ...]:
+def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[Rules, ...]:
     """From the ignore files between `top` and `start`; none when they ignore the start itself."""
     if top not in start.parents:
         return ()
@@ -169,7 +176,7 @@ def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[_Rules, ...]:
         folder /= name
         if _nearest(lines.verdict(f"{folder.relative_to(at)}/") for at, lines in reversed(found)):
             return ()
-    return tuple(_Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in found)
+    return tuple(Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in found)
 
 
 def _read_lines(folder: str, names: Container[str], bounds: Bounds) -> list[_Lines]:
