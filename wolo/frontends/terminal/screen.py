@@ -222,8 +222,6 @@ class Screen:
         self.print(headline.append_text(below), kind="block" if below else "call", end="")
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is what the turn ends with
-        if event.part.terminate and not event.part.is_error:
-            self.answer(event.part.output)  # it is what the turn ends with
 
     # The turn
 
