@@ -46,11 +46,15 @@ def _cli() -> str:
 
 
 def _tools() -> str:
-    from wolo.tools.toolbox import IN_TEXT, Toolbox
+    from wolo.tools.toolbox import EDIT_TOOLS, IN_TEXT, Toolbox
 
-    told = "What a model is offered, word for word; `task_completion` only where calls are text (`--api xml`)."
+    told = (
+        "What a model is offered, word for word: `task_completion` only where calls are text (`--api xml`), of `edit` and "
+        "`apply_patch` the one it was trained on (`edit_tool` of a provider or a model). Both are always understood."
+    )
     rows = ["# Tools", "", told]
-    for spec in Toolbox(IN_TEXT).specs():
+    offered = {spec.name: spec for form in EDIT_TOOLS for spec in Toolbox(IN_TEXT, edit_tool=form).specs()}
+    for spec in (offered[tool.name] for tool in IN_TEXT if tool.name in offered):
         rows += ["", f"## {spec.name}", "", spec.description, ""]
         required = spec.parameters.get("required", [])
         for name, schema in spec.parameters.get("properties", {}).items():

@@ -166,7 +166,7 @@ async def test_a_second_miss_shows_the_region_as_it_is_now(desk: Desk) -> None:
 
 async def test_an_edit_made_before_is_recognised(desk: Desk) -> None:
     desk.put("a", "value = compute(2)\n")
-    with pytest.raises(ToolError, match=r"`new` is there already, at line 1"):
+    with pytest.raises(ToolError, match=r"The new text is there already, at line 1"):
         await desk.call("edit", path="a", old="value = compute(1)", new="value = compute(2)")
 
 

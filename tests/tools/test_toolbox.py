@@ -4,16 +4,18 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from msgspec import Struct
 
 from wolo.errors import ToolError, UsageError
 from wolo.guard.intents import Intent
+from wolo.tools.apply_patch import ApplyPatchArgs
 from wolo.tools.edit import EditArgs, Replacement
 from wolo.tools.read import ReadArgs
 from wolo.tools.schemas import shipped_text
 from wolo.tools.tool import Result, ToolContext
-from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, Toolbox
+from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, EditTool, Toolbox
 from wolo.tools.write import WriteArgs
 
 
@@ -29,7 +31,22 @@ def test_the_shipped_schemas_are_those_of_the_code() -> None:
 def test_tools_are_offered_in_the_same_order_with_the_same_bytes() -> None:
     first, second = (json.dumps([[spec.name, spec.description, spec.parameters] for spec in Toolbox().specs()]) for _ in range(2))
     assert first == second
-    assert tuple(spec.name for spec in Toolbox().specs(compacted=True)) == Toolbox().names == tuple(tool.name for tool in BUILTIN)
+    assert tuple(spec.name for spec in Toolbox().specs(compacted=True)) == Toolbox().names
+    assert {*Toolbox().names, "apply_patch"} == {tool.name for tool in BUILTIN}
+
+
+def test_one_form_of_editing_is_offered_and_both_are_understood() -> None:
+    patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
+    for form, other in (("edit", "apply_patch"), ("apply_patch", "edit")):
+        box = Toolbox(edit_tool=msgspec.convert(form, EditTool))
+        assert form in (spec.name for spec in box.specs())
+        assert other not in (spec.name for spec in box.specs())
+        assert box.decode("edit", {"path": "a", "old": "b", "new": "c"})[0].name == "edit"
+        assert box.decode("apply_patch", {"input": patch})[1] == ApplyPatchArgs(patch)
+        assert box.offer(only=["edit"]).names == (form, "expand_message")
+        assert not {"edit", "apply_patch"} & {*box.offer(hide=["edit"]).names}
+        with pytest.raises(ToolError, match="There is no tool"):
+            box.offer(hide=["apply_patch"]).decode("edit", {"path": "a", "old": "b", "new": "c"})
 
 
 def test_the_way_back_to_what_was_left_out_is_offered_once_something_was() -> None:

@@ -20,6 +20,8 @@ class WriteIntent(Struct, frozen=True, tag="write"):
     path: Path
     given: str = ""
     inside: bool = True
+    links: int = 1
+    """How many names the file has: what is written under one of them is not what the others show then."""
 
 
 class RunIntent(Struct, frozen=True, tag="run"):

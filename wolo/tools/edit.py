@@ -10,22 +10,21 @@ from typing import ClassVar, NamedTuple
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.guard.intents import Intent, ReadIntent, WriteIntent
+from wolo.guard.intents import Intent, ReadIntent
 from wolo.tools import spellings
-from wolo.tools.matching import Passage, find, line_number, nearest_lines
+from wolo.tools.matching import Passage, find, line_number
+from wolo.tools.misses import describe_ambiguity, describe_miss
 from wolo.tools.missing import missing
-from wolo.tools.saved import finish, links_note, view_diff
+from wolo.tools.saved import finish, intends_to_write, links_note, view_diff
 from wolo.tools.tool import Result, ToolContext
 from wolo.workspace.files import TextFile, read_file
 from wolo.workspace.opening import explain
 from wolo.workspace.saving import FileChanged, Written, write_atomic
-from wolo.workspace.text import printable, splice, split_lines
+from wolo.workspace.text import splice
 
 _TRIES = 5
 """When others keep writing the same file."""
-_MAX_SHOWN_LINES = 12
-_MAX_REGION_LINES = 60
-_MAX_WIDTH = 400
+_MORE_LINES = "Add lines around it until it occurs once, or set `replace_all`."
 
 
 class Replacement(Struct, frozen=True):
@@ -72,7 +71,7 @@ class Edit:
         resolved = context.workspace.resolve(args.path)
         return (
             ReadIntent(resolved.path, args.path, resolved.inside),
-            WriteIntent(resolved.path, args.path, resolved.inside),
+            intends_to_write(resolved),
         )
 
     async def run(self, args: EditArgs, context: ToolContext) -> Result:
@@ -136,9 +135,10 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
         name = f"edits[{number}]: " if len(edits) > 1 else ""
         found = find(file.text, edit.old, edit.new)
         if not found.passages:
-            raise ToolError(name + _describe_miss(file.text, edit, context.ledger.count_miss(path), shown))
+            misses = context.ledger.count_miss(path)
+            raise ToolError(name + describe_miss("`old`", file.text, edit.old, edit.new, misses, shown))
         if len(found.passages) > 1 and not edit.replace_all:
-            raise ToolError(name + _describe_ambiguity(file.text, found.passages, found.rule, shown))
+            raise ToolError(name + describe_ambiguity("`old`", file.text, found, shown, _MORE_LINES))
         passages += _apart(found.passages)
         if found.rule and found.rule not in rules:
             rules.append(found.rule)
@@ -183,37 +183,3 @@ def _joined(text: str, passages: list[Passage]) -> str:
         out += [text[position : passage.start], passage.new]
         position = passage.end
     return "".join((*out, text[position:]))
-
-
-def _describe_ambiguity(text: str, passages: list[Passage], rule: str, shown: str) -> str:
-    lines = ", ".join(str(line_number(text, passage.start)) for passage in passages[:10])
-    lines += ", …" if len(passages) > 10 else ""
-    forgiven = f" (ignoring {rule})" if rule else ""
-    return (
-        f"`old` occurs {len(passages)} times in `{shown}`{forgiven}, at lines {lines}; nothing was changed. "
-        "Add lines around it until it occurs once, or set `replace_all`."
-    )
-
-
-def _describe_miss(text: str, edit: Replacement, misses: int, shown: str) -> str:
-    """The first miss shows what comes nearest; from the second on, the whole region as it is now."""
-    head = f"`old` was not found in `{shown}`; nothing was changed."
-    if misses > 1:
-        head += f" This is miss {misses} in a row on this file."
-    if len(edit.new.strip()) > 3 and len(done := find(text, edit.new, "").passages) == 1:
-        head += f" `new` is there already, at line {line_number(text, done[0].start)}."
-    near = nearest_lines(text, edit.old)
-    if misses == 1 and near is None:
-        return f"{head} Nothing in it is like it: read the file again."
-    first, count = near or (1, 1)
-    if misses == 1:
-        return f"{head} Nearest lines:\n{_numbered(text, first, min(count, _MAX_SHOWN_LINES))}"
-    around = max((_MAX_REGION_LINES - count) // 2, 5)
-    begin = max(first - around, 1)
-    region = _numbered(text, begin, min(count + 2 * around, _MAX_REGION_LINES))
-    return f"{head} The file reads now:\n{region}\nCopy `old` from these lines, without the numbers."
-
-
-def _numbered(text: str, first: int, count: int) -> str:
-    lines = split_lines(text)[first - 1 : first - 1 + count]
-    return "\n".join(f"{number}→{printable(line.rstrip()[:_MAX_WIDTH])}" for number, line in enumerate(lines, start=first))

@@ -37,10 +37,13 @@ class Found(NamedTuple):
     """What was forgiven, in words; empty for an exact match."""
 
 
-def find(text: str, old: str, new: str) -> Found:
-    """Every passage of `text` that `old` may mean under the strictest rule that finds one; none: no rule does."""
+def find(text: str, old: str, new: str, *, fits: Callable[[Passage], bool] = lambda passage: True) -> Found:
+    """Every passage of `text` that `old` may mean under the strictest rule that finds one; none: no rule does.
+
+    Only those count that fit.
+    """
     for rule, finder in _LADDER:
-        if passages := finder(text, old, new):
+        if passages := [passage for passage in finder(text, old, new) if fits(passage)]:
             return Found(passages, rule)
     return Found([], "")
 

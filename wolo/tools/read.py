@@ -124,7 +124,7 @@ def _notes(page: Page, size: int) -> list[str]:
     if page.total is None:
         notes = [
             f"Lines {first} to {last}; the file has {size:,} bytes. "
-            f"Over {MAX_TEXT_BYTES >> 20} MiB lines are not counted, and `edit` cannot be used."
+            f"Over {MAX_TEXT_BYTES >> 20} MiB lines are not counted, and the file cannot be edited."
         ]
     elif len(page.lines) == page.total:
         notes = [f"{page.total} line{'s' if page.total > 1 else ''}."]

@@ -1,14 +1,30 @@
-"""What `write` and `edit` share after the decision to save: finishing in spite of an interrupt, and the diff to show."""
+"""What the tools that write share: what they intend, finishing in spite of an interrupt, and the diff to show."""
 
 from __future__ import annotations
 
 import asyncio
+import stat
 from collections.abc import Callable
 
+from wolo.guard.intents import WriteIntent
 from wolo.tools.tool import Diff, Result
 from wolo.workspace.diff import diff_lines
+from wolo.workspace.root import Resolved
 from wolo.workspace.saving import Written
 from wolo.workspace.text import printable
+
+
+def intends_to_write(resolved: Resolved) -> WriteIntent:
+    return WriteIntent(resolved.path, resolved.given, resolved.inside, links=_links(resolved))
+
+
+def _links(resolved: Resolved) -> int:
+    """How many names the file has; a folder counts its sub-folders, which is no matter here."""
+    try:
+        status = resolved.path.lstat()
+    except OSError:
+        return 1
+    return status.st_nlink if stat.S_ISREG(status.st_mode) else 1
 
 
 async def finish(work: Callable[[], Result]) -> Result:

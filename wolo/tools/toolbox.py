@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
+from wolo.tools.apply_patch import ApplyPatch
 from wolo.tools.edit import Edit
 from wolo.tools.expand_message import ExpandMessage
 from wolo.tools.glob import Glob
@@ -23,10 +24,14 @@ from wolo.tools.todo import Todo
 from wolo.tools.tool import Tool
 from wolo.tools.write import Write
 
-BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), Shell(), Grep(), Glob(), Todo(), ExpandMessage())
+BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), ApplyPatch(), Shell(), Grep(), Glob(), Todo(), ExpandMessage())
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
 """Those of a model that calls tools in its text."""
+
+EditTool = Literal["edit", "apply_patch"]
+EDIT_TOOLS: tuple[EditTool, ...] = ("edit", "apply_patch")
+"""Two forms of one ability: a model is offered the one it was trained on, and understood in both."""
 
 ONCE_COMPACTED = frozenset({ExpandMessage.name})
 """Offered when something was left out, because requests begin anew then anyway."""
@@ -40,13 +45,16 @@ _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "
 
 
 class Toolbox:
-    def __init__(self, tools: Iterable[Tool] = BUILTIN) -> None:
+    def __init__(self, tools: Iterable[Tool] = BUILTIN, *, edit_tool: EditTool = "edit") -> None:
+        """`edit_tool`: the form of editing that is offered."""
         self._tools = {tool.name: tool for tool in tools}
+        self._edit_tool: EditTool = edit_tool
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        """Of the tools that are offered, now or later."""
+        return tuple(name for name in self._tools if name not in EDIT_TOOLS or name == self._edit_tool)
 
     def specs(self, *, compacted: bool = False) -> tuple[ToolSpec, ...]:
         """As requests offer them: the same values, in the same order, every time.
@@ -54,29 +62,34 @@ class Toolbox:
         `compacted`: something of the conversation is not sent, and there is a tool that shows it.
         """
         if compacted not in self._specs:
-            self._specs[compacted] = _specs(tool for tool in self._tools.values() if compacted or tool.name not in ONCE_COMPACTED)
+            hidden = ({*EDIT_TOOLS} - {self._edit_tool}) | (set() if compacted else ONCE_COMPACTED)
+            self._specs[compacted] = _specs(tool for tool in self._tools.values() if tool.name not in hidden)
         return self._specs[compacted]
 
     def offer(self, only: Collection[str] | None = None, hide: Collection[str] = ()) -> Toolbox:
         """A toolbox with `only` these tools (None: all) and without those to `hide`. Raises UsageError for unknown names.
 
         Where there are tools at all, the way back to what was left out of the conversation is one of them.
+        Both forms of editing stand and fall together.
         """
         for name in (*(only or ()), *hide):
             if name not in self._tools:
                 raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
-        return Toolbox(
-            tool
-            for name, tool in self._tools.items()
-            if (only is None or name in only or (only and name in ONCE_COMPACTED)) and name not in hide
-        )
+        wanted = None if only is None else _with_both_forms(only) | (ONCE_COMPACTED if only else frozenset())
+        unwanted = _with_both_forms(hide)
+        left = (tool for name, tool in self._tools.items() if (wanted is None or name in wanted) and name not in unwanted)
+        return Toolbox(left, edit_tool=self._edit_tool)
 
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Struct]:
         """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
         tool = self._tools.get(name) or self._tools.get(name.strip().lower())
         if tool is None:
-            raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(self._tools) or 'none'}.")
+            raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(self.names) or 'none'}.")
         return tool, _convert(tool, _rename(arguments, tool))
+
+
+def _with_both_forms(names: Collection[str]) -> frozenset[str]:
+    return frozenset((*names, *EDIT_TOOLS)) if any(name in EDIT_TOOLS for name in names) else frozenset(names)
 
 
 def _specs(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:

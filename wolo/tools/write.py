@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
-from wolo.guard.intents import Intent, WriteIntent
+from wolo.guard.intents import Intent
 from wolo.tools import spellings
 from wolo.tools.matching import with_line_endings_of
-from wolo.tools.saved import finish, links_note, view_diff
+from wolo.tools.saved import finish, intends_to_write, links_note, view_diff
 from wolo.tools.tool import Result, ToolContext
 from wolo.workspace.files import TextFile, read_file
 from wolo.workspace.opening import explain
@@ -26,7 +26,7 @@ class WriteArgs(Struct, frozen=True):
 
 
 class Write:
-    """Create a file, or replace a whole file you have read. Folders are made as needed. To change parts, use `edit`."""
+    """Create a file, or replace a whole file you have read. Folders are made as needed. To change parts, edit it."""
 
     name: ClassVar[str] = "write"
     Args: ClassVar[type[Struct]] = WriteArgs
@@ -42,7 +42,7 @@ class Write:
 
     def intents(self, args: WriteArgs, context: ToolContext) -> Sequence[Intent]:
         resolved = context.workspace.resolve(args.path)
-        return (WriteIntent(resolved.path, args.path, resolved.inside),)
+        return (intends_to_write(resolved),)
 
     async def run(self, args: WriteArgs, context: ToolContext) -> Result:
         return await finish(lambda: _write(args, context))
@@ -93,7 +93,7 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, contex
     # An empty file has nothing to lose.
     if seen != old.hash and old.data:
         state = "exists, and you have not read it" if seen is None else "has changed since you last read it"
-        raise ToolError(f"`{shown}` {state}; nothing was written. Read it first, or change parts of it with `edit`.")
+        raise ToolError(f"`{shown}` {state}; nothing was written. Read it first, or change parts of it only.")
     written = write_atomic(resolved.path, data, locks=context.ledger.locks, expected=old.hash, note=context.note_change)
     context.ledger.record(resolved.path, content_hash(data))
     diff = view_diff(shown, old.text, text)

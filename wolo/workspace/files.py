@@ -61,6 +61,15 @@ class TextFile(NamedTuple):
 
 def read_file(path: Path) -> TextFile:
     """The whole of a text file at a real path. Raises OSError, or ToolError for what is no plain text of bearable size."""
+    data = read_whole(path)
+    encoding = find_encoding(data)
+    if encoding is None:
+        raise ToolError(f"This is {binary_kind(data[:16])}, not text.")
+    return TextFile(data, content_hash(data), encoding, encoding.decode(data))
+
+
+def read_whole(path: Path) -> bytes:
+    """Whatever a plain file at a real path holds. Raises OSError, or ToolError for one that is too large."""
     handle = open_regular(path)
     try:
         data = read_all(handle, MAX_TEXT_BYTES + 1)
@@ -68,7 +77,4 @@ def read_file(path: Path) -> TextFile:
         os.close(handle)
     if len(data) > MAX_TEXT_BYTES:
         raise ToolError(f"The file is larger than {MAX_TEXT_BYTES >> 20} MiB; change it with `shell`.")
-    encoding = find_encoding(data)
-    if encoding is None:
-        raise ToolError(f"This is {binary_kind(data[:16])}, not text.")
-    return TextFile(data, content_hash(data), encoding, encoding.decode(data))
+    return data

@@ -1,0 +1,243 @@
+"""Reading the text of a patch: the `*** Begin Patch` envelope with the files and hunks in it.
+
+Models write it with small slips that leave no doubt of what is meant: these are forgiven. What could be read in two ways,
+or was cut off, is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+
+BEGIN, END = "*** Begin Patch", "*** End Patch"
+_END_OF_FILE = "*** End of File"
+_SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File:[ \t]*(.*?)[ \t]*")
+_MOVE = re.compile(r"\*\*\* Move to:[ \t]*(.*?)[ \t]*")
+_WRAPPING = re.compile(r"\s*|```[\w+-]*|~~~[\w+-]*|(?:\$ )?apply_patch\s*<<-?\s*['\"]?\w+['\"]?|[A-Z_]{3,}")
+"""A fence or a here-document around the envelope."""
+_SPAN = re.compile(r"-\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
+"""What follows `@@` in a unified diff: line numbers that models make up."""
+_UNIFIED = re.compile(r"^(?:diff --git |--- \S.*\n\+\+\+ \S)", re.MULTILINE)
+_FORM = (
+    f"A patch begins with `{BEGIN}`, then come `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`, "
+    f"then `{END}`."
+)
+
+
+class Hunk(NamedTuple):
+    line: int
+    """Of the patch, from 1."""
+    anchors: tuple[str, ...]
+    """Lines of the file above the change, from the outside in."""
+    lines: tuple[tuple[str, str], ...]
+    """A sign (blank or empty: stays, `-`: goes, `+`: comes) and the line without its end."""
+    at_end: bool
+    """What it holds of the file are its last lines."""
+
+    def count(self, sign: str) -> int:
+        """Lines of one side: with `-` those before, with `+` those after."""
+        return sum(1 for each, _ in self.lines if each in (sign, " ", ""))
+
+    @property
+    def old(self) -> str:
+        return "".join(f"{text}\n" for sign, text in self.lines if sign != "+")
+
+    @property
+    def new(self) -> str:
+        return "".join(f"{text}\n" for sign, text in self.lines if sign != "-")
+
+
+class AddFile(NamedTuple):
+    path: str
+    content: str
+    replaces: bool = False
+    """The patch deletes the file first."""
+
+
+class DeleteFile(NamedTuple):
+    path: str
+
+
+class UpdateFile(NamedTuple):
+    path: str
+    move_to: str
+    """Empty: it stays where it is."""
+    hunks: tuple[Hunk, ...]
+
+
+Section = AddFile | DeleteFile | UpdateFile
+
+
+def read_patch(patch: str) -> list[Section]:
+    """Sections in the order of the patch. Raises ToolError that says what is wrong and in which line."""
+    lines = patch.split("\n")
+    if all(line.endswith("\r") for line in lines[:-1]):
+        lines = [line.removesuffix("\r") for line in lines]
+    return _Reader(lines).read()
+
+
+def names_in(patch: str) -> list[str]:
+    """The files that a patch names, read as far as it can be: for showing only."""
+    found = (_SECTION.fullmatch(line.rstrip("\r")) or _MOVE.fullmatch(line.rstrip("\r")) for line in patch.split("\n"))
+    return [match[match.lastindex or 0] for match in found if match]
+
+
+class _Reader:
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._at = 0
+
+    def read(self) -> list[Section]:
+        self._skip_to_begin()
+        sections: list[Section] = []
+        while True:
+            if self._at == len(self._lines):
+                raise ToolError(f"The patch ends without `{END}`: it was cut off, so nothing was changed.")
+            line = self._lines[self._at]
+            if line.strip() == END:
+                self._at += 1
+                if not self._goes_on():
+                    break
+            elif match := _SECTION.fullmatch(line):
+                self._at += 1
+                sections.append(self._section(match[1], match[2]))
+            elif line.strip():
+                raise self._error(f"`{_short(line)}` is no line that names a file. {_FORM}")
+            else:
+                self._at += 1
+        if not sections:
+            raise ToolError("The patch names no file.")
+        return sections
+
+    def _skip_to_begin(self) -> None:
+        """An envelope that was not opened but names its first file is as good."""
+        for number, line in enumerate(self._lines):
+            if line.strip() == BEGIN:
+                self._at = number + 1
+                return
+            if _SECTION.fullmatch(line):
+                self._at = number
+                return
+        if _UNIFIED.search("\n".join(self._lines)):
+            raise ToolError(
+                f"This is a unified diff. {_FORM} Hunks are as in a diff, but `@@` is followed by a line of the file."
+            )
+        raise ToolError(f"This is no patch. {_FORM}")
+
+    def _goes_on(self) -> bool:
+        """Whether another envelope follows; anything else but what wraps one would be lost, so it is an error."""
+        for number, line in enumerate(self._lines[self._at :], start=self._at):
+            if line.strip() == BEGIN:
+                self._at = number + 1
+                return True
+            if not _WRAPPING.fullmatch(line):
+                self._at = number
+                raise self._error(f"`{_short(line)}` stands behind `{END}`; nothing was changed.")
+        return False
+
+    def _section(self, kind: str, path: str) -> Section:
+        if not path:
+            raise self._error(f"`*** {kind} File:` is not followed by a path.", back=1)
+        if kind == "Delete":
+            return DeleteFile(path)
+        if kind == "Add":
+            return AddFile(path, self._content(path))
+        move_to = ""
+        if self._at < len(self._lines) and (match := _MOVE.fullmatch(self._lines[self._at])):
+            move_to = match[1]
+            self._at += 1
+            if not move_to:
+                raise self._error("`*** Move to:` is not followed by a path.", back=1)
+        hunks = self._hunks()
+        if not hunks and not move_to:
+            raise self._error(f"`*** Update File: {_short(path)}` is followed by no change.", back=1)
+        return UpdateFile(path, move_to, hunks)
+
+    def _content(self, path: str) -> str:
+        """Lines with a `+`, or as they are when none has one."""
+        begin = self._at
+        lines = self._body()
+        while lines and not lines[-1]:
+            lines.pop()
+        if any(line.startswith("+") for line in lines):
+            for number, line in enumerate(lines):
+                if line and line[0] != "+":
+                    self._at = begin + number
+                    raise self._error(f"`{_short(line)}` begins without `+`, as each line of the new file `{_short(path)}` must.")
+            lines = [line[1:] for line in lines]
+        return "".join(f"{line}\n" for line in lines)
+
+    def _body(self) -> list[str]:
+        """Up to the next line that speaks of the patch itself."""
+        begin = self._at
+        while self._at < len(self._lines) and not self._is_marker(self._lines[self._at]):
+            self._at += 1
+        return self._lines[begin : self._at]
+
+    def _hunks(self) -> tuple[Hunk, ...]:
+        hunks: list[Hunk] = []
+        while self._at < len(self._lines) and not _SECTION.fullmatch(self._lines[self._at]):
+            line = self._lines[self._at]
+            if line.strip() == END:
+                break
+            if not line.strip() and not self._more_of_hunk():
+                self._at += 1
+                continue
+            hunks.append(self._hunk())
+        return tuple(hunks)
+
+    def _more_of_hunk(self) -> bool:
+        """Whether an empty line is followed by lines of a hunk, not by the next file or the end."""
+        following = next((line for line in self._lines[self._at :] if line.strip()), END)
+        return not self._is_marker(following) and not following.startswith("@@")
+
+    def _hunk(self) -> Hunk:
+        first = self._at
+        anchors: list[str] = []
+        while self._at < len(self._lines) and self._lines[self._at].startswith("@@"):
+            if anchor := _anchor(self._lines[self._at]):
+                anchors.append(anchor)
+            self._at += 1
+        lines = self._changes()
+        at_end = self._at < len(self._lines) and self._lines[self._at].strip() == _END_OF_FILE
+        self._at += at_end
+        while lines and not at_end and lines[-1] == ("", ""):
+            lines.pop()  # empty lines before the next hunk or file belong to the layout of the patch
+        if all(sign not in ("+", "-") for sign, _ in lines):
+            self._at = first
+            raise self._error("This part of the patch changes nothing: lines to remove begin with `-`, lines to add with `+`.")
+        return Hunk(first + 1, tuple(anchors), tuple(lines), at_end)
+
+    def _changes(self) -> list[tuple[str, str]]:
+        """A line of the file that lacks the blank in front has an empty sign."""
+        lines: list[tuple[str, str]] = []
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if line.startswith("@@") or self._is_marker(line):
+                break
+            lines.append((line[0], line[1:]) if line.startswith(("+", "-", " ")) else ("", line))
+            self._at += 1
+        return lines
+
+    def _is_marker(self, line: str) -> bool:
+        if not line.startswith("*** "):
+            return False
+        if line.strip() in (END, BEGIN, _END_OF_FILE) or _SECTION.fullmatch(line):
+            return True
+        raise self._error(f"`{_short(line)}` means nothing here. {_FORM}", at=self._lines.index(line, self._at))
+
+    def _error(self, said: str, *, back: int = 0, at: int | None = None) -> ToolError:
+        number = (self._at if at is None else at) - back + 1
+        return ToolError(f"Line {number} of the patch: {said}")
+
+
+def _anchor(line: str) -> str:
+    """Empty: it names no line of the file."""
+    said = line[2:].removeprefix(" ")
+    return "" if _SPAN.fullmatch(said) else said.rstrip().removesuffix(" @@")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:80]}…"
