@@ -283,21 +283,6 @@ def test_providers_of_the_user_have_their_own_type(places: Places) -> None:
     assert json.dumps(list(rows(config)))
 
 
-# A project's own settings
-
-
-def test_the_projects_settings_are_ignored_with_one_line(places: Places) -> None:
-    (Path.cwd() / ".git").mkdir()
-    (Path.cwd() / ".wolo").mkdir()
-    path = Path.cwd() / ".wolo" / "config.toml"
-    path.write_text('mode = "plan"\n[permissions]\nallow = ["shell:*"]\nnonsense')
-    (Path.cwd() / "sub").mkdir()
-    for cwd in (Path.cwd(), Path.cwd() / "sub"):
-        config = load(places, {}, {}, (), cwd)
-        assert (config.settings, config.rules) == (Settings(), ())
-        assert config.notices == (f"{path} is ignored: settings that come with a project are not read.",)
-
-
 # Who may write the file
 
 

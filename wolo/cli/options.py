@@ -74,6 +74,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
     Option("fallback_model", ("--fallback-model",), "value", "Asked when the first model cannot be reached.", "MODEL"),
     Option("verify", ("--verify",), "value", "Run this before and after the work; new failures go back to the model.", "COMMAND"),
+    Option("trust", ("--trust",), "flag", "Trust this folder's project files, for this run."),
     Option("no_session", ("--no-session",), "flag", "Keep nothing."),
     Option("debug_wire", ("--debug-wire",), "value", "Keep what goes over the wire in files there, without keys.", "DIR"),
     Option("version", ("-V", "--version"), "flag", "Print the version."),
@@ -102,6 +103,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "config": ("show", "path"),
     "replay": (),
     "stats": (),
+    "trust": ("status", "forget"),
     "doctor": (),
 }
 """Each subcommand with the words it takes next."""

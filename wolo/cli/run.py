@@ -20,6 +20,7 @@ from wolo.config.given import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, show_error
+from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
     from wolo.conversation.build import Opening
@@ -58,6 +59,8 @@ def fail_in_json(error: WoloError) -> int:
 
 def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     _enter_directory(text(line.values, "cd"))
+    if "trust" in line.values:
+        line.values["trust"] = str(find_root())  # no other folder that the run may get to
     prompt, piped = _prompt_text(line)
     if headless and "interactive" in line.values:
         raise UsageError("-i needs a terminal.")

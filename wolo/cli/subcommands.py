@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wolo.cli import doctor, models, replay, sessions, settings, stats
+from wolo.cli import doctor, models, replay, sessions, settings, stats, trust
 from wolo.cli.options import OPTIONS, Option
 from wolo.errors import UsageError
 
@@ -59,6 +59,7 @@ def build_app() -> typer.Typer:
     app.add_typer(settings.app, name="config", help="Settings: show, path.")
     app.command(name="stats", help="What all sessions have used: tokens, cache, money, tools.")(stats.stats)
     app.command(name="replay", help="Run a kept session again, without a model, and compare.")(replay.replay)
+    app.command(name="trust", help="Whether this folder is trusted, and what it brings along.")(trust.trust)
     app.command(name="doctor", help="What works here and what does not.")(doctor.doctor)
     return app
 

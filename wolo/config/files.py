@@ -22,22 +22,27 @@ def read_toml(path: Path, notices: list[str], *, is_secret: bool = False) -> tup
 
     Raises ConfigError for a file others may have written, and for one that is no TOML, with the line.
     """
+    data = read_own(path, notices, is_secret=is_secret)
+    return ("", {}) if data is None else parse_toml(data, path)
+
+
+def read_own(path: Path, notices: list[str], *, is_secret: bool = False) -> bytes | None:
+    """None when there is no such file. Raises ConfigError for one that others may have written."""
     try:
         check_owner(path.parent, path.parent.stat(), notices)
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             raise ConfigError(f"{path} cannot be read: it is no regular file.")
         check_owner(path, found, notices, is_secret=is_secret)
-        data = path.read_bytes()
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
         if lost := next((each for each in (path, path.parent) if each.is_symlink()), None):
             raise ConfigError(
                 f"{lost} is a link to {lost.readlink()}, which is not there.", hint="Without it your rules would not hold."
             ) from error
-        return "", {}
+        return None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
-    return parse_toml(data, path)
 
 
 def parse_toml(data: bytes, path: Path | str) -> tuple[str, dict[str, Any]]:

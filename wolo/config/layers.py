@@ -1,6 +1,6 @@
-"""Settings in layers: defaults < the user's config.toml < environment < command line; and who said what.
+"""Settings in layers: defaults < the user's config.toml < the project's < environment < command line; and who said what.
 
-A project's own `.wolo/config.toml` is not read yet: what comes with a checkout must not configure the agent unasked.
+A project's `.wolo/config.toml` is read once its folder is trusted, and can only make wolo stricter.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any, get_args
 
 from msgspec import to_builtins
 
-from wolo.config.files import read_toml
+from wolo.config import project, trust
+from wolo.config.files import parse_toml, read_toml
 from wolo.config.given import Given
 from wolo.config.keyed import Key, Leaf, Place, build, dotted, leaf, leaves, values
-from wolo.config.schema import Config, Endpoint
+from wolo.config.schema import Config, Endpoint, Settings
+from wolo.config.tightening import MORE_RULES, STRICTER
 from wolo.errors import ConfigError
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Decision, Rule, parse_rule
@@ -47,6 +49,8 @@ NOT_USED_YET = ("ui", "mcp_servers", "hooks")
 PROVIDER_NAME = re.compile(r"[\w.-]+", re.ASCII)
 LONGEST_PLAIN = 20
 """What stands in the query of an address and is longer may be a key; a date or a version is not."""
+MOST_NAMED = 20
+"""Of the settings of a project that do not count."""
 EVERYWHERE = "*"
 HIDDEN = "(hidden)"
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -59,7 +63,7 @@ def load(
     sets: Iterable[str] = (),
     cwd: Path | None = None,
 ) -> Config:
-    """Of the `flags` those that are no settings are passed over.
+    """Of the `flags` those that are no settings are passed over. `trust` names the folder that is trusted for this run.
 
     Raises ConfigError: a setting that cannot be used is never passed over.
     """
@@ -70,7 +74,7 @@ def load(
     root = find_root(folder)
     _add_user_file(found, places.config / "config.toml")
     _add_kept_rules(found, places.config / "permissions.toml", root)
-    found.notices += _project_notices(folder, root)
+    _add_project(found, places, root, folder, flags)
     _add_environment(found, environ)
     _add_flags(found, flags)
     for text in sets:
@@ -85,6 +89,7 @@ class _Found:
         self.notices: list[str] = []
         self.rules: list[Rule] = []
         self.sources: dict[str, str] = {}
+        self.trusts_project = False
         self._values: dict[Key, Any] = {}
 
     def add(self, one: Leaf, source: str, place: Place) -> None:
@@ -99,14 +104,31 @@ class _Found:
         self._values[key] = value
         self.sources[dotted(key)] = source
 
+    def tighten(self, one: Leaf, place: Place) -> bool:
+        """Adds what a project says if it makes wolo stricter. False: it would not, and does not count."""
+        key, wanted = one
+        if key in MORE_RULES:
+            self.add(one, place.name, place)
+            return True
+        if key not in STRICTER:
+            return False
+        held = dict(values(self._settings()))[key]
+        stricter = STRICTER[key](held, wanted)
+        if stricter != held:
+            self.add(Leaf(key, stricter), place.name, place)
+        return bool(stricter == wanted)
+
+    def _settings(self) -> Settings:
+        return build(Leaf(key, value) for key, value in self._values.items())
+
     def config(self, endpoint: Endpoint) -> Config:
-        settings = build(Leaf(key, value) for key, value in self._values.items())
         return Config(
-            settings=settings,
+            settings=self._settings(),
             endpoint=endpoint,
             rules=tuple(self.rules),
             sources=self.sources,
             notices=tuple(self.notices),
+            trusts_project=self.trusts_project,
         )
 
     def _add_rules(self, key: Key, texts: Sequence[str], source: str, place: Place) -> None:
@@ -157,10 +179,33 @@ def _add_kept_rules(found: _Found, path: Path, root: Path) -> None:
                 found.rules += [parse_rule(rule, _decision(name), place.at_words(rule)) for rule in rules]
 
 
-def _project_notices(cwd: Path, root: Path) -> list[str]:
-    folders = [folder for folder in (cwd, *cwd.parents) if folder == root or folder.is_relative_to(root)]
-    ignored = [folder / ".wolo" / "config.toml" for folder in folders]
-    return [f"{path} is ignored: settings that come with a project are not read." for path in ignored if os.path.lexists(path)]
+def _add_project(found: _Found, places: Places, root: Path, cwd: Path, flags: Given) -> None:
+    """Nothing is read before a person said that they trust the folder."""
+    brought = project.find(root, cwd)
+    if not brought:
+        return
+    answer = "trusted" if flags.get("trust") == str(root) else trust.answer_for(places, root, found.notices)
+    found.trusts_project = answer == "trusted"
+    if answer is None:
+        found.notices.append(
+            f"{project.on_one_line(root)} is not trusted, so what it brings along is not used: {project.named(brought, root)}."
+            " A start in a terminal asks, and --trust trusts it for one run."
+        )
+    if not found.trusts_project:
+        return
+    for path in project.settings_files(root, cwd):
+        _add_project_file(found, path, root)
+
+
+def _add_project_file(found: _Found, path: Path, root: Path) -> None:
+    text, data = parse_toml(project.read_file(path, root), path)
+    place = Place(str(path), text)
+    ignored = [one.key for one in leaves(data, place) if not found.tighten(one, place)]
+    found.notices += [
+        f"{place.at(key)}: {dotted(key)} is ignored: a project may only make wolo stricter." for key in ignored[:MOST_NAMED]
+    ]
+    if (more := len(ignored) - MOST_NAMED) > 0:
+        found.notices.append(f"{path}: {more} more settings are ignored.")
 
 
 def _add_environment(found: _Found, environ: Mapping[str, str]) -> None:

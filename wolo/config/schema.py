@@ -98,3 +98,5 @@ class Config(Struct, frozen=True, kw_only=True):
     """Who set a value, by its dotted key (`limits.max_turns`); what is not in it is the default."""
     notices: tuple[str, ...] = ()
     """For a person, once."""
+    trusts_project: bool = False
+    """What the project brings along (`config.project`) may be read. Nothing of it is, otherwise."""

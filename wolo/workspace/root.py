@@ -74,15 +74,19 @@ class Workspace:
 def find_root(cwd: Path | None = None) -> Path:
     """The nearest directory above with a real `.git` directory, never home or `/`; without one the cwd itself."""
     start = current_directory() if cwd is None else _real(cwd)
-    home = _real(Path(os.environ.get("HOME") or "/"))
     for folder in (start, *start.parents):
-        if folder in (home, Path(folder.anchor)):
+        if not may_be_project(folder):
             break
         git = folder / ".git"
         # A `.git` file or link points elsewhere: a hostile checkout could widen the workspace with it.
         if git.is_dir() and not git.is_symlink():
             return folder
     return start
+
+
+def may_be_project(folder: Path) -> bool:
+    """What lies in the home directory itself is the user's own, and in `/` the system's. `folder` must be real."""
+    return folder not in (_real(Path(os.environ.get("HOME") or "/")), Path(folder.anchor))
 
 
 def current_directory() -> Path:

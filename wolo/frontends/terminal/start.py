@@ -18,6 +18,7 @@ from wolo.errors import ConfigError
 from wolo.frontends.clean import clean_line
 from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal, hold_terminal
+from wolo.frontends.terminal.trust import ask_trust
 from wolo.frontends.terminal.turn import run_turn
 
 
@@ -37,6 +38,7 @@ async def start(opening: Opening, task: Task) -> int:
     with hold_terminal() as terminal:
         terminal.screen.says_more = bool(opening.given.get("verbose"))
         try:
+            await ask_trust(opening.given, terminal)
             picked = await _pick(opening, terminal)
             return await _run(picked, task, terminal) if picked else 0
         except Dismissed:
@@ -109,14 +111,15 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
     question = f"This session was begun in {clean_line(there)}. Go there? [y/N] › "
     try:
         typed = await ask_line(question, terminal.screen, terminal.keyboard)
+        if typed.strip().lower() not in ("y", "yes"):
+            return conversation
+        os.chdir(there)
+        await ask_trust(opening.given, terminal)
     except EOFError:
-        typed = ""
+        return conversation
     except Dismissed:
         await conversation.close()
         raise
-    if typed.strip().lower() not in ("y", "yes"):
-        return conversation
-    os.chdir(there)
     return await conversation.reopen(Change())
 
 

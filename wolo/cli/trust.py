@@ -1,0 +1,41 @@
+"""`wolo trust`: whether this folder is trusted, and how to take that back. To trust it takes a person at a terminal."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.errors import UsageError
+from wolo.frontends.streams import for_stdout
+
+WORDS = {None: "not asked yet", "trusted": "yes", "never": "never"}
+
+
+def trust(
+    word: Annotated[str, typer.Argument(metavar="[status|forget]", show_default=False)] = "status",
+    as_json: AsJson = False,
+) -> None:
+    """Whether this folder is trusted, and what it brings along; `forget` takes the answer back."""
+    from pathlib import Path
+
+    from wolo.config import project, trust
+    from wolo.places import find_places
+    from wolo.workspace.root import find_root
+
+    if word not in ("status", "forget"):
+        raise UsageError(f"`wolo trust {word}` is not known.", hint="Use `wolo trust` or `wolo trust forget`.")
+    root, notices = find_root(), list[str]()
+    if word == "forget":
+        trust.forget(find_places(), root)
+    answer = trust.answer_for(find_places(), root, notices)
+    brought = project.find(root, Path.cwd())
+    if as_json:
+        found = [{"kind": each.kind, "path": str(each.path)} for each in brought]
+        print_json({"folder": str(root), "answer": answer, "trusted": answer == "trusted", "brought": found, "notices": notices})
+        return
+    rows = [("folder", project.on_one_line(root)), ("trusted", WORDS[answer])]
+    rows += [(each.kind, project.on_one_line(each.path.relative_to(root))) for each in brought]
+    for name, value in (*rows, *(("notice", notice) for notice in notices)):
+        print(for_stdout(f"{name:<12} {value}"))

@@ -1,0 +1,133 @@
+"""What a project may bring along that would change how wolo works: found by name alone, read once its folder is trusted."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.config.files import OTHERS_WRITE
+from wolo.errors import ConfigError, ToolError
+from wolo.workspace.opening import open_regular, read_all
+from wolo.workspace.root import may_be_project
+
+MAX_BYTES = 256 * 1024
+_MOST_NAMED = 6
+
+
+class Kind(NamedTuple):
+    name: str
+    """As a person calls it."""
+    places: tuple[str, ...]
+    """Where it lies in any folder from the root to the directory worked in."""
+
+
+SETTINGS = Kind("settings", (".wolo/config.toml",))
+HOOKS = Kind(
+    "hooks",
+    (
+        ".wolo/hooks.json",
+        ".wolo/hooks",
+        ".claude/settings.json",
+        ".claude/settings.local.json",
+        ".claude/hooks.json",
+        ".claude/hooks",
+    ),
+)
+MCP_SERVERS = Kind("MCP servers", (".mcp.json", ".wolo/mcp.json"))
+SKILLS = Kind("skills", (".wolo/skills", ".agents/skills", ".claude/skills"))
+COMMANDS = Kind("commands", (".wolo/commands", ".agents/commands", ".claude/commands"))
+AGENTS = Kind("agents", (".wolo/agents", ".agents/agents", ".claude/agents"))
+TOOLS = Kind("tools", (".wolo/tools",))
+KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS)
+
+
+class Brought(NamedTuple):
+    kind: str
+    path: Path
+    """The file or folder itself, or a link that stands in the way to it."""
+
+
+def find(root: Path, cwd: Path) -> tuple[Brought, ...]:
+    """Both are real paths. Nothing is opened, listed or followed: a name that is there is enough."""
+    return tuple({each.path: each for folder in folders(root, cwd) for each in _find_in(folder)}.values())
+
+
+def folders(root: Path, cwd: Path) -> list[Path]:
+    """Those that may hold something of the project: from the root down to the cwd, the nearest last."""
+    if not cwd.is_relative_to(root):
+        return []
+    return [folder for folder in reversed((cwd, *cwd.parents)) if folder.is_relative_to(root) and may_be_project(folder)]
+
+
+def settings_files(root: Path, cwd: Path) -> list[Path]:
+    """Of a trusted project: here links are followed; `read_file` says where to."""
+    files = (folder / place for folder in folders(root, cwd) for place in SETTINGS.places)
+    return [path for path in files if os.path.lexists(path)]
+
+
+def named(brought: Sequence[Brought], root: Path) -> str:
+    """The names in one line, relative to the root."""
+    names = [on_one_line(each.path.relative_to(root)) for each in brought]
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def on_one_line(path: Path) -> str:
+    """A name is data: a line break in it must not begin a line of its own."""
+    shown = str(path)
+    return shown if shown.isprintable() else shown.encode("unicode_escape", "backslashreplace").decode()
+
+
+def read_file(path: Path, root: Path) -> bytes:
+    """Of a trusted project. Raises ConfigError for all but a plain file inside it that no other user may write."""
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(root):
+        raise ConfigError(f"{path} is not read: it is a link that leads out of {root}.", hint="Put the file itself there.")
+    try:
+        handle = open_regular(real)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    except ToolError as error:
+        raise ConfigError(f"{path} is not read: it is no regular file.", hint=error.message) from error
+    try:
+        _check(path, os.fstat(handle))
+        return read_all(handle, MAX_BYTES)
+    finally:
+        os.close(handle)
+
+
+def _find_in(folder: Path) -> Iterator[Brought]:
+    for kind in KINDS:
+        for place in kind.places:
+            if path := _seen(folder, place):
+                yield Brought(kind.name if path == folder / place else "a link", path)
+
+
+def _seen(folder: Path, place: str) -> Path | None:
+    path = folder
+    for name in place.split("/"):
+        path /= name
+        try:
+            found = path.lstat()
+        except OSError:
+            return None
+        if stat.S_ISLNK(found.st_mode):
+            break
+    return path
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    if found.st_uid not in (os.geteuid(), 0):
+        raise ConfigError(
+            f"{path} is not read: it belongs to another user.", hint=f"If it is yours to use: chown {os.geteuid()} '{path}'"
+        )
+    if found.st_mode & OTHERS_WRITE:
+        raise ConfigError(
+            f"{path} is not read: every user of this machine can write it.",
+            hint=f"If nobody has tampered with it: chmod o-w '{path}'",
+        )
+    if found.st_size > MAX_BYTES:
+        raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024} KiB.")
