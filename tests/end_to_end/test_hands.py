@@ -124,7 +124,7 @@ def test_the_next_start_ends_what_a_killed_run_left_running(provider: ProviderSe
     """Also when it runs no command of its own."""
     left, kept = (f"{digit}{time.monotonic_ns() % 10**9}" for digit in (7, 8))
     for number in (left, kept):
-        provider.script(call("shell", {"command": f"setsid sleep {number} & touch {number}; sleep 60"}))
+        provider.script(call("shell", {"command": f"(env -i setsid sleep {number} &); touch {number}; sleep 60"}))
     with start_wolo("-p", "--yolo", *provider.flags, "go") as living, start_wolo("-p", "--yolo", *provider.flags, "go") as killed:
         wait_for(lambda: Path(left).exists() and Path(kept).exists())
         traces = list((isolated / "wolo" / "state" / "commands").iterdir())

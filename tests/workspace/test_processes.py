@@ -15,8 +15,9 @@ import pytest
 
 from tests.workspace.living import alive, gone
 from wolo.workspace import process_tree
-from wolo.workspace.process_tree import end_orphans
-from wolo.workspace.processes import Finished, Printed, Processes
+from wolo.workspace.printed import Printed
+from wolo.workspace.processes import Finished, Processes
+from wolo.workspace.traces import end_orphans
 
 OPEN = Path("/proc/self/fd")
 ENV = {"PATH": os.environ["PATH"]}
@@ -97,6 +98,8 @@ BACKGROUND = {
     "daemon": f"{sys.executable} -c '{DAEMON}' {{n}}",
     "disowned": "sleep {n} & disown",
     "writer": "(echo more; sleep {n}) &",
+    "wiped environment": "(env -i setsid sh -c 'sleep {n} >/dev/null 2>&1 & exit' >/dev/null 2>&1 &)",
+    "wiped daemon": f"env -i {sys.executable} -I -c '{DAEMON}' {{n}}",
 }
 
 
@@ -116,6 +119,18 @@ async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_end
     assert gone(n)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a tree is its process group")
+async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_environment(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wolo.workspace.processes.put_mark", lambda pid, number: None)
+    n = f"7{time.monotonic_ns() % 10**9}"
+    await run(processes, BACKGROUND["wiped environment"].format(n=n))
+    processes.close_all()
+    await until(lambda: alive(n))
+    os.kill(alive(n)[0], signal.SIGKILL)
+
+
 async def test_a_server_in_the_background_goes_on_serving_though_nobody_reads_its_output(processes: Processes) -> None:
     script = (
         "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
@@ -125,6 +140,16 @@ async def test_a_server_in_the_background_goes_on_serving_though_nobody_reads_it
     assert finished.leftovers
     Path("go").touch()
     await until(Path("done").exists)
+
+
+async def test_what_floods_in_the_background_never_blocks_and_leaves_time_for_the_rest(processes: Processes) -> None:
+    await run(processes, "(sleep 0.5; head -c 40000000 /dev/zero; touch done; sleep 60) &")
+    pauses = []
+    while not Path("done").exists():
+        before = time.monotonic()
+        await asyncio.sleep(0.01)
+        pauses.append(time.monotonic() - before)
+    assert max(pauses, default=0) < 0.5
 
 
 async def test_a_child_that_writes_a_little_later_is_still_heard(processes: Processes) -> None:
@@ -195,7 +220,7 @@ async def test_a_second_cancellation_does_not_wait_for_the_polite_end_but_kills(
 async def test_without_the_process_table_and_pidfd_the_group_is_ended_all_the_same(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_tree, "_has_proc", lambda: False)  # as on macOS
+    monkeypatch.setattr(process_tree, "has_table", lambda: False)  # as on macOS
     monkeypatch.delattr(os, "pidfd_open")
     n = f"7{time.monotonic_ns() % 10**9}"
     finished, output = await run(processes, f"echo before; sleep {n} & sleep {n}", timeout_s=0.3)
@@ -226,17 +251,20 @@ def test_short_output_is_kept_whole_however_it_comes() -> None:
     assert printed.omitted_bytes == 0
 
 
-async def test_a_fork_bomb_meets_a_limit(processes: Processes) -> None:
-    _, output = await run(processes, "ulimit -Su; ulimit -Sc")
-    tasks, core = output.split()
-    assert int(tasks) < 100_000
-    assert core == b"0"
+async def test_a_command_meets_limits_that_leave_room_for_everyone_else(processes: Processes) -> None:
+    _, output = await run(processes, "ulimit -Su; ulimit -Sc; ulimit -Sf; ulimit -St")
+    tasks, core, file_blocks, cpu_s = map(int, output.split())
+    assert tasks < 100_000
+    assert core == 0
+    assert 64 << 20 < file_blocks < 1 << 40
+    assert cpu_s >= 24 * 3600
 
 
 OWNER = """
 import asyncio, os, sys
 from pathlib import Path
-from wolo.workspace.processes import Printed, Processes
+from wolo.workspace.printed import Printed
+from wolo.workspace.processes import Processes
 processes = Processes()
 async def main():
     await processes.run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=Printed())
@@ -263,7 +291,7 @@ def test_a_wolo_that_exits_takes_along_what_its_commands_left_running() -> None:
 def test_what_a_killed_wolo_left_behind_is_ended_at_the_next_start_and_nothing_else() -> None:
     n = f"7{time.monotonic_ns() % 10**9}"
     m = f"8{time.monotonic_ns() % 10**9}"
-    script = "(setsid sleep {} >/dev/null 2>&1 &)"
+    script = "(setsid sleep {0} >/dev/null 2>&1 &)"
     with start_owner(script.format(n), "wait") as dead, start_owner(script.format(m), "wait") as living:
         assert dead.stdout is not None
         assert living.stdout is not None

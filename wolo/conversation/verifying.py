@@ -18,7 +18,7 @@ from wolo.messages.message import NUDGE, Message
 from wolo.tools.clip import clean
 from wolo.tools.tool import ToolContext
 from wolo.workspace.environment import command_environment
-from wolo.workspace.processes import Printed
+from wolo.workspace.printed import Printed
 
 _KEPT_BYTES = 2 << 20
 """Of each end of the output."""
@@ -70,8 +70,7 @@ async def check(command: str, timeout_s: float, context: ToolContext, *, confine
     finally:
         enclosed.tidy()
     output = "".join(b"".join(clean(end)).decode() for end in printed.take())
-    for secret in context.secrets:
-        output = output.replace(secret, "[redacted]")
+    output = context.secrets.hide(output)
     return Check(
         exit_code=None if finished.timed_out else finished.exit_code,
         failures=() if finished.exit_code == 0 else failures(output),

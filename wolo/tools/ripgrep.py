@@ -13,7 +13,8 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.workspace.processes import Printed, Processes
+from wolo.workspace.printed import Printed
+from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
 
 Mode = Literal["content", "files", "count"]

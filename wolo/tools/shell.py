@@ -22,7 +22,9 @@ from wolo.tools.changes import Changes, changed, look_at
 from wolo.tools.clip import clean, clip_and_keep
 from wolo.tools.tool import Interrupted, Output, Result, ToolContext
 from wolo.workspace.environment import command_environment
-from wolo.workspace.processes import Finished, Printed
+from wolo.workspace.printed import Printed
+from wolo.workspace.process_table import MARK_NAME
+from wolo.workspace.processes import Finished
 
 FILES = "files"
 """Under this name the metadata of a call say which files its command made, changed and removed."""
@@ -174,10 +176,14 @@ def _refuse_unusable(args: ShellArgs) -> None:
 
 
 def _shell_and_script() -> tuple[list[str], str]:
-    """The shell, and what it runs: the command (its only argument), and at the very end a word on where that led."""
-    report = "trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT"
-    script = f'{report}; __wolo=$1; shift; eval "$__wolo"'
+    """The shell, and what it runs: the command (its only argument), and at the very end a word on where that led.
+
+    Before that it puts on the mark itself, too: not even its first child is quicker than that.
+    """
     bash = shutil.which("bash")
+    mark = f"ulimit -{'x' if bash else 'w'} ${{{{{MARK_NAME}##*/}}}} 2>/dev/null"
+    report = "trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT"
+    script = f'{mark}; {report}; __wolo=$1; shift; eval "$__wolo"'
     return ([bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]), script
 
 

@@ -6,74 +6,40 @@ import asyncio
 import atexit
 import contextlib
 import os
-import resource
 import signal
 import subprocess
-import sys
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.workspace.process_tree import MARK_NAME, Member, ProcessTree, end_marked, end_orphans, owner_mark
-from wolo.workspace.traces import end_what_was_left, leave_trace
+from wolo.workspace.printed import Output, Printed
+from wolo.workspace.process_table import MARK_NAME, Mark, new_family, new_mark, put_mark
+from wolo.workspace.process_tree import Member, ProcessTree
+from wolo.workspace.restraints import restrain
+from wolo.workspace.traces import detached, end_family, end_orphans, end_what_was_left, forget_ended, leave_trace, let_go
 
-KEPT_BYTES = 4 * 1024 * 1024
-"""Kept of each end of the output; what lies between is read and dropped."""
 GRACE_S = 1.5
-"""Between TERM and KILL."""
+"""Between TERM and KILL when the time is up or somebody has asked for the end."""
+INTERRUPT_GRACE_S = 0.4
+"""When a person waits for their keyboard."""
 _DRAIN_S = 0.3
 """How long output is waited for after the program itself has ended, when something else still holds its pipe."""
 _CLOSING_GRACE_S = 0.5
-_CHUNK_BYTES = 256 * 1024
 _MAX_LEFTOVERS = 24
 """A command that leaves more processes than this behind does not mean a server: all of them are ended."""
-_MAX_NEW_TASKS = 2048
-"""Processes and threads beyond those of the whole machine at the start of a command."""
-_LEFTOVER_OUTPUT_BYTES = 16 * 1024 * 1024
-"""After this much a process in the background blocks on its next line instead of keeping us busy."""
 
 
-class Printed:
-    """What a program printed, both ends of it, in bounded memory. Readable at any moment, also after a cancellation."""
+class Start(Struct, frozen=True, kw_only=True):
+    """What is to be run, and how."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self.size_bytes = 0
-        self.omitted_bytes = 0
-        """Dropped between the two ends."""
-        self._kept_bytes = kept_bytes
-        self._head = bytearray()
-        self._tail: deque[bytearray] = deque()
-        self._tail_bytes = 0
-
-    def add(self, chunk: bytes) -> None:
-        self.size_bytes += len(chunk)
-        room = self._kept_bytes - len(self._head)
-        if room > 0:
-            self._head += chunk[:room]
-            chunk = chunk[room:]
-        if chunk:
-            self._add_to_tail(chunk)
-
-    def take(self) -> tuple[bytes, bytes]:
-        """The beginning and the end (empty when the beginning is all there is); they are let go here."""
-        head, tail = bytes(self._head), b"".join(self._tail)
-        self._head.clear()
-        self._tail.clear()
-        return head, tail
-
-    def _add_to_tail(self, chunk: bytes) -> None:
-        if self._tail and len(self._tail[-1]) < _CHUNK_BYTES:
-            self._tail[-1] += chunk
-        else:
-            self._tail.append(bytearray(chunk))
-        self._tail_bytes += len(chunk)
-        while self._tail_bytes - len(self._tail[0]) >= self._kept_bytes:
-            dropped = len(self._tail.popleft())
-            self._tail_bytes -= dropped
-            self.omitted_bytes += dropped
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    pass_fds: Sequence[int] = ()
+    tidy: Callable[[], None] = lambda: None
+    """Called once when everything the program started has ended. Must not raise."""
 
 
 class Finished(Struct, frozen=True):
@@ -87,6 +53,47 @@ class Finished(Struct, frozen=True):
     """It left more behind than is allowed, and all of that was ended."""
 
 
+class Program:
+    """One that was started and has not been let go of."""
+
+    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: Output, tidy: Callable[[], None]) -> None:
+        self.tree = tree
+        self.output = output
+        self.started = time.monotonic()
+        self._process = process
+        self._tidy = tidy
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int:
+        """Of one that has ended; minus the signal's number when a signal ended it."""
+        code = self._process.returncode
+        return -signal.SIGKILL if code is None else code
+
+    async def wait(self, timeout_s: float | None) -> bool:
+        """True when the time was up and the tree had to be ended."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await _exit_of(self._process)
+        except TimeoutError:
+            await self.tree.end(GRACE_S)
+            self.reap()
+            return True
+        return False
+
+    def reap(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1)
+
+    def is_gone(self) -> None:
+        """All of it."""
+        self.output.close()
+        self._tidy()
+
+
 class Processes:
     """The programs of one conversation. `close_all` ends what is left of them, at the latest when wolo exits."""
 
@@ -94,9 +101,8 @@ class Processes:
         """`traces`: a directory of the user's; what a killed wolo left running, by its trace there, is ended now."""
         self._traces = traces
         self._trace: Path | None = None
-        self._mark = ""
-        self._count = 0
-        self._running: list[_Running] = []
+        self._mark: Mark | None = None
+        self._running: list[Program] = []
         if traces is not None:
             end_what_was_left(traces)
 
@@ -110,22 +116,88 @@ class Processes:
         printed: Printed,
         on_output: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
+        tidy: Callable[[], None] = lambda: None,
     ) -> Finished:
         """Returns soon after the program itself has ended, even when its children hold on to its output.
 
         Raises OSError when it cannot be started. A cancellation ends the whole tree and is passed on; `printed` then
         holds what came before. `on_output` must not raise.
         """
-        started = time.monotonic()
-        running = self._start(argv, cwd, env, printed, on_output, pass_fds)
+
+        def take(chunk: bytes) -> None:
+            printed.add(chunk)
+            if on_output is not None:
+                on_output(chunk)
+
+        program = self.start(Start(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, tidy=tidy), take)
         try:
-            timed_out = await self._wait(running, timeout_s)
-            leftovers, overrun = await self._settle(running)
+            timed_out = await program.wait(timeout_s)
+            leftovers, overrun = await self.settle(program)
         except BaseException:
-            await self._abandon(running)
+            await self.end(program, INTERRUPT_GRACE_S)
             raise
-        code = running.process.returncode
-        return Finished(-9 if code is None else code, time.monotonic() - started, timed_out, leftovers, overrun)
+        return Finished(program.exit_code, time.monotonic() - program.started, timed_out, leftovers, overrun)
+
+    def start(self, start: Start, take: Callable[[bytes], None], *, in_background: bool = False) -> Program:
+        """Everything it prints is handed to `take`, which must not raise. Raises OSError."""
+        mark = self._next_mark()
+        reading, writing = os.pipe()
+        try:
+            process = subprocess.Popen(
+                start.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                cwd=start.cwd,
+                env={**start.env, MARK_NAME: str(mark)},
+                start_new_session=True,
+                pass_fds=start.pass_fds,
+            )
+        except BaseException:
+            os.close(reading)
+            start.tidy()
+            raise
+        finally:
+            os.close(writing)
+        put_mark(process.pid, mark.number)
+        restrain(process.pid)
+        output = Output(reading, take, in_background=in_background)
+        program = Program(process, ProcessTree(process.pid, mark), output, start.tidy)
+        self._running.append(program)
+        return program
+
+    async def settle(self, program: Program) -> tuple[tuple[Member, ...], bool]:
+        """It has ended: take the rest of its output and see what else it started is still there (True: too much, ended)."""
+        await program.output.drain(_DRAIN_S)
+        program.tree.leader_has_ended()
+        leftovers = tuple(program.tree.members())
+        overrun = len(leftovers) > _MAX_LEFTOVERS
+        if overrun:
+            program.tree.kill()
+        if leftovers and not overrun:
+            program.output.discard()
+        else:
+            self._forget(program)
+        return leftovers, overrun
+
+    async def end(self, program: Program, grace_s: float = GRACE_S) -> None:
+        """All of it."""
+        try:
+            await program.tree.end(grace_s)
+        finally:
+            program.reap()
+            program.output.read_what_is_there()
+            self._forget(program)
+
+    def detach(self, program: Program) -> int | None:
+        """It goes on when wolo ends, and is nobody's any more. Its output is the caller's to read: the descriptor.
+
+        None where that cannot be noted, so that a later wolo would end it.
+        """
+        if self._traces is None or not let_go(self._traces, program.tree.mark):
+            return None
+        self._running.remove(program)
+        return program.output.hand_over()
 
     def close_all(self) -> None:
         """Ends every living tree, gently where that is quick. Needs no event loop; may be called again."""
@@ -137,168 +209,31 @@ class Processes:
         for one in running:
             one.tree.kill()
             one.reap()
-            one.output.close()
-        if self._mark:
-            end_marked(f"{self._mark}.")  # whoever was too quick to be seen at the end of its command
-        self._mark = ""
+            one.is_gone()
+        if self._mark is not None:  # whoever was too quick to be seen at the end of its command
+            end_family(self._mark.family, detached(self._traces) if self._traces else ())
+        self._mark = None
         if self._trace is not None:
             with contextlib.suppress(OSError):
                 self._trace.unlink()
         atexit.unregister(self.close_all)
 
-    def _start(
-        self,
-        argv: Sequence[str],
-        cwd: Path,
-        env: Mapping[str, str],
-        printed: Printed,
-        on_output: Callable[[bytes], None] | None,
-        pass_fds: Sequence[int],
-    ) -> _Running:
-        self._prepare()
-        self._count += 1
-        mark = f"{self._mark}.{self._count}"
-        reading, writing = os.pipe()
-        try:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=writing,
-                stderr=writing,
-                cwd=cwd,
-                env={**env, MARK_NAME: mark},
-                start_new_session=True,
-                pass_fds=pass_fds,
-            )
-        except BaseException:
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
-        _restrain(process.pid)
-        running = _Running(process, ProcessTree(process.pid, mark), _Output(reading, printed, on_output))
-        self._running.append(running)
-        return running
-
-    def _prepare(self) -> None:
-        if not self._mark:
-            self._mark = f"{owner_mark()}/{os.urandom(4).hex()}"
-            self._trace = leave_trace(self._traces) if self._traces else None
+    def _next_mark(self) -> Mark:
+        if self._mark is None:
+            self._mark = new_mark(new_family())
+            self._trace = leave_trace(self._traces, self._mark.family) if self._traces else None
             if self._trace is None:
-                end_orphans()
+                end_orphans(detached(self._traces) if self._traces else ())
+            elif self._traces is not None:
+                forget_ended(self._traces)
             atexit.register(self.close_all)
+        self._mark = self._mark.next()
+        return self._mark
 
-    async def _wait(self, running: _Running, timeout_s: float) -> bool:
-        """True when the time was up and the tree had to be ended."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await _exit_of(running.process)
-        except TimeoutError:
-            await running.tree.end(GRACE_S)
-            running.reap()
-            return True
-        return False
-
-    async def _abandon(self, running: _Running) -> None:
-        try:
-            await running.tree.end(GRACE_S)
-        finally:
-            running.reap()
-            running.output.read_what_is_there()
-            self._forget(running)
-
-    async def _settle(self, running: _Running) -> tuple[tuple[Member, ...], bool]:
-        """The program has ended: take the rest of its output and see what else it started is still there."""
-        await running.output.drain(_DRAIN_S)
-        running.tree.leader_has_ended()
-        leftovers = tuple(running.tree.members())
-        overrun = len(leftovers) > _MAX_LEFTOVERS
-        if overrun:
-            running.tree.kill()
-        if leftovers and not overrun:
-            running.output.discard()
-        else:
-            self._forget(running)
-        return leftovers, overrun
-
-    def _forget(self, running: _Running) -> None:
-        running.output.close()
-        if running in self._running:
-            self._running.remove(running)
-
-
-class _Running(Struct, frozen=True, eq=False):
-    process: subprocess.Popen[bytes]
-    tree: ProcessTree
-    output: _Output
-
-    def reap(self) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=1)
-
-
-class _Output:
-    """The reading end of a program's output; never stops reading, or the program would block."""
-
-    def __init__(self, fd: int, printed: Printed, on_output: Callable[[bytes], None] | None) -> None:
-        os.set_blocking(fd, False)
-        self._fd = fd
-        self._printed: Printed | None = printed
-        self._on_output = on_output
-        self._discarded_bytes = 0
-        self._ended = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(fd, self._read)
-
-    async def drain(self, wait_s: float) -> None:
-        """Until the end of the output, or a while if something else keeps it open."""
-        self.read_what_is_there()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), wait_s)
-
-    def read_what_is_there(self) -> None:
-        """What a pipe can hold; a child that goes on writing must not keep us here."""
-        for _ in range(8):
-            if not self._read():
-                return
-
-    def discard(self) -> None:
-        """From now on nobody wants the output."""
-        self._printed = self._on_output = None
-
-    def close(self) -> None:
-        if self._ended.is_set():
-            return
-        self._ended.set()
-        self._stop_reading()
-        os.close(self._fd)
-
-    def _read(self) -> bool:
-        if self._ended.is_set():
-            return False
-        try:
-            chunk = os.read(self._fd, _CHUNK_BYTES)
-        except BlockingIOError:
-            return False
-        if not chunk:
-            self.close()
-            return False
-        self._receive(chunk)
-        return True
-
-    def _receive(self, chunk: bytes) -> None:
-        if self._printed is None:
-            self._discarded_bytes += len(chunk)
-            if self._discarded_bytes > _LEFTOVER_OUTPUT_BYTES:
-                self._stop_reading()
-            return
-        self._printed.add(chunk)
-        if self._on_output is not None:
-            self._on_output(chunk)
-
-    def _stop_reading(self) -> None:
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._fd)
+    def _forget(self, program: Program) -> None:
+        if program in self._running:
+            self._running.remove(program)
+            program.is_gone()
 
 
 async def _exit_of(process: subprocess.Popen[bytes]) -> None:
@@ -324,15 +259,3 @@ async def _poll_for_exit(process: subprocess.Popen[bytes]) -> None:
     while process.poll() is None:
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 1.5, 0.05)
-
-
-def _restrain(pid: int) -> None:
-    """A fork bomb must leave room for everyone else, and a crash leaves no core file. Linux only; root is not bound."""
-    if sys.platform != "linux":
-        return
-    with contextlib.suppress(OSError, ValueError):
-        tasks = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
-        _, hard = resource.prlimit(pid, resource.RLIMIT_NPROC)
-        soft = tasks + _MAX_NEW_TASKS
-        resource.prlimit(pid, resource.RLIMIT_NPROC, (soft if hard < 0 else min(soft, hard), hard))
-        resource.prlimit(pid, resource.RLIMIT_CORE, (0, resource.prlimit(pid, resource.RLIMIT_CORE)[1]))

@@ -1,0 +1,128 @@
+"""What a program prints: read to the end whatever happens, kept in bounded memory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+
+KEPT_BYTES = 4 * 1024 * 1024
+"""Kept of each end of the output; what lies between is read and dropped."""
+_CHUNK_BYTES = 256 * 1024
+_BURST_BYTES = 1024 * 1024
+_PAUSE_S = 0.05
+"""After each burst: a flood must not keep us from everything else."""
+
+
+class Printed:
+    """What a program printed, both ends of it, in bounded memory. Readable at any moment, also after a cancellation."""
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self.size_bytes = 0
+        self.omitted_bytes = 0
+        """Dropped between the two ends."""
+        self._kept_bytes = kept_bytes
+        self._head = bytearray()
+        self._tail: deque[bytearray] = deque()
+        self._tail_bytes = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.size_bytes += len(chunk)
+        room = self._kept_bytes - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        if chunk:
+            self._add_to_tail(chunk)
+
+    def take(self) -> tuple[bytes, bytes]:
+        """The beginning and the end (empty when the beginning is all there is); they are let go here."""
+        head, tail = bytes(self._head), b"".join(self._tail)
+        self._head.clear()
+        self._tail.clear()
+        return head, tail
+
+    def _add_to_tail(self, chunk: bytes) -> None:
+        if self._tail and len(self._tail[-1]) < _CHUNK_BYTES:
+            self._tail[-1] += chunk
+        else:
+            self._tail.append(bytearray(chunk))
+        self._tail_bytes += len(chunk)
+        while self._tail_bytes - len(self._tail[0]) >= self._kept_bytes:
+            dropped = len(self._tail.popleft())
+            self._tail_bytes -= dropped
+            self.omitted_bytes += dropped
+
+
+class Output:
+    """The reading end of a program's output; never stops reading, or the program would block."""
+
+    def __init__(self, fd: int, take: Callable[[bytes], None], *, in_background: bool = False) -> None:
+        """`take` must not raise. In the background a flood is read slowly enough to leave us time for everything else."""
+        os.set_blocking(fd, False)
+        self._fd = fd
+        self._take = take
+        self._in_background = in_background
+        self._burst_bytes = 0
+        self._ended = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(fd, self._read)
+
+    async def drain(self, wait_s: float) -> None:
+        """Until the end of the output, or a while if something else keeps it open."""
+        self.read_what_is_there()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), wait_s)
+
+    def read_what_is_there(self) -> None:
+        """What a pipe can hold; a child that goes on writing must not keep us here."""
+        for _ in range(8):
+            if not self._read():
+                return
+
+    def discard(self) -> None:
+        """From now on nobody wants the output."""
+        self._take = lambda chunk: None
+        self._in_background = True
+
+    def close(self) -> None:
+        if not self._ended.is_set():
+            os.close(self.hand_over())
+
+    def hand_over(self) -> int:
+        """The descriptor, for somebody else to read and to close."""
+        self._ended.set()
+        self._stop_reading()
+        return self._fd
+
+    def _read(self) -> bool:
+        if self._ended.is_set():
+            return False
+        try:
+            chunk = os.read(self._fd, _CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self.close()
+            return False
+        self._take(chunk)
+        if self._in_background:
+            self._slow_down(len(chunk))
+        return True
+
+    def _slow_down(self, size_bytes: int) -> None:
+        self._burst_bytes += size_bytes
+        if self._burst_bytes >= _BURST_BYTES:
+            self._burst_bytes = 0
+            self._stop_reading()
+            self._loop.call_later(_PAUSE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._ended.is_set():
+            self._loop.add_reader(self._fd, self._read)
+
+    def _stop_reading(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)

@@ -1,0 +1,164 @@
+"""What the system tells of its processes, and the mark by which those of a command are known.
+
+The mark is a number. It stands in the environment and, on Linux, in a limit that the kernel no longer heeds (on file locks):
+children inherit both. The environment tells whose number it is; the limit stays when a program wipes its environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+MARK_NAME = "WOLO_OWNER"
+_LIMIT = 10
+"""RLIMIT_LOCKS, which `resource` does not name. Nothing has counted file locks since Linux 2.4.25."""
+_SIGN = 0x5A6F << 48
+"""Tells our numbers from a limit that somebody else has set."""
+_NUMBERS = 1 << 16
+"""Of one conversation."""
+
+
+class Mark(Struct, frozen=True):
+    """Of one command."""
+
+    owner: str
+    """Names the process that runs it: `owner_name`."""
+    number: int
+
+    def __str__(self) -> str:
+        """As the environment has it."""
+        return f"{self.owner}/{self.number}"
+
+    @property
+    def family(self) -> int:
+        """What all commands of one conversation have in common."""
+        return family_of(self.number)
+
+    def next(self) -> Mark:
+        return Mark(self.owner, self.family | (self.number + 1) % _NUMBERS)
+
+
+def new_mark(family: int) -> Mark:
+    return Mark(owner_name(), family)
+
+
+def new_family() -> int:
+    return _SIGN | int.from_bytes(os.urandom(4), "big") << 16
+
+
+def family_of(number: int) -> int:
+    return number - number % _NUMBERS
+
+
+class Status(Struct, frozen=True):
+    pid: int
+    parent: int
+    group: int
+    session: int
+    started: float
+    """Seconds since boot."""
+
+
+def has_table() -> bool:
+    return Path("/proc/self/stat").exists()
+
+
+def everyone() -> Iterator[Status]:
+    for name in os.listdir("/proc"):  # noqa: PTH208  # names, not paths: this runs for every process of the machine
+        if name.isdecimal() and (found := status_of(int(name))) is not None:
+            yield found
+
+
+def status_of(pid: int) -> Status | None:
+    """None for a process that is gone or a zombie."""
+    try:
+        text = _read(pid, "stat").decode(errors="replace")
+    except OSError:
+        return None
+    # The name stands in parentheses and may hold anything, parentheses included.
+    state, *fields = text.rpartition(")")[2].split()
+    if state in "ZX":
+        return None
+    return Status(pid, int(fields[0]), int(fields[1]), int(fields[2]), int(fields[18]) / os.sysconf("SC_CLK_TCK"))
+
+
+def put_mark(pid: int, number: int) -> None:
+    """What it starts from now on inherits it. Does nothing where the system knows no such limit, or another wolo set it."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        resource.prlimit(pid, _LIMIT, (number, number))
+
+
+def numbers_of(pid: int) -> Iterator[int]:
+    """What a process carries, where it is ours to see: two numbers, when a wolo was started by a command of another."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        limit = resource.prlimit(pid, _LIMIT)[1]
+        if limit >> 48 == _SIGN >> 48:
+            yield limit
+    _, _, number = mark_text(pid).partition("/")
+    if number.isdecimal():
+        yield int(number)
+
+
+def mark_text(pid: int) -> str:
+    """The mark in the environment with which a program was started; empty: there is none."""
+    try:
+        environment = b"\0" + _read(pid, "environ")
+    except OSError:
+        return ""
+    return environment.partition(f"\0{MARK_NAME}=".encode())[2].partition(b"\0")[0].decode(errors="replace")
+
+
+def owner_name() -> str:
+    """Names this process for good: a pid alone would come back, and means something else in another container."""
+    own = status_of(os.getpid())
+    return f"{_namespace()}.{os.getpid()}.{own.started if own else 0}"
+
+
+def is_dead_owner(name: str) -> bool:
+    """Of a name that `owner_name` gave. Who lives in another container cannot be told dead."""
+    namespace, _, rest = name.partition(".")
+    pid, _, started = rest.partition(".")
+    if namespace != _namespace() or not pid.isdecimal():
+        return False
+    found = status_of(int(pid))
+    return found is None or str(found.started) != started
+
+
+def command_line(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        if words := _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").split():
+            line = " ".join(words)
+            return line if len(line) <= 80 else line[:79] + "…"
+    return "?"
+
+
+def newest_pid() -> str:
+    return Path("/proc/loadavg").read_text().split()[4]
+
+
+def uptime_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else float("inf")
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _namespace() -> str:
+    try:
+        return Path("/proc/self/ns/pid").readlink().name.strip("pid:[]")
+    except OSError:
+        return "0"
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+        return file.read()
