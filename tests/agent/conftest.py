@@ -13,7 +13,8 @@ from msgspec import Struct
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
 from wolo.agent.budget import Limits
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event
-from wolo.agent.loop import Agent, Turn
+from wolo.agent.loop import Agent
+from wolo.agent.turn import Turn
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.judge import Judge

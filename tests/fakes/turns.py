@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from wolo.agent.events import Event
-from wolo.agent.loop import Agent, Turn
+from wolo.agent.loop import Agent
+from wolo.agent.turn import Turn
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.messages.message import Message, user

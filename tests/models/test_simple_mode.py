@@ -14,7 +14,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, error, finish, sse, text
 from tests.fakes.turns import Play, calls_of
 from wolo.agent.events import AttemptFailed, CallStreamed, RequestStarted, TextStreamed
-from wolo.agent.loop import Turn
+from wolo.agent.turn import Turn
 from wolo.errors import BadAnswer, ContextOverflow, Unavailable
 from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta

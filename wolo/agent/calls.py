@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event
 from wolo.agent.progress import Progress
-from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, crashed, end
+from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, SET_ASIDE, crashed, end
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.guard.judge import Judge
@@ -200,13 +200,16 @@ class Round:
         """Those that have ended, in call order."""
         return [ended.part for ended in self._ended if ended is not None]
 
-    async def run(self, note: str = "") -> None:
-        """Once the brake is pulled, what has not begun is answered as never started.
+    async def run(self, note: str = "", *, until: Callable[[], bool] = lambda: False) -> None:
+        """Once the brake is pulled, what has not begun is answered as never started; so is, from the second call on, what
+        would begin after `until` has come true.
 
         `note` is a word to the model, added to the last result.
         """
         at = 0
         while at < len(self._planned):
+            if at and until():
+                self._give_up(at)
             readers = _count_readers(self._planned, at)
             if readers > 1:
                 await self._run_side_by_side(range(at, at + readers), note)
@@ -223,6 +226,11 @@ class Round:
             while self._told < len(self._ended) and (following := self._ended[self._told]) is not None:
                 await self._calls.tell(self._message_id, following)
                 self._told += 1
+
+    def _give_up(self, at: int) -> None:
+        """What a person has said may make the rest needless."""
+        rest = (_not_begun(call) if call.tool is not None else call for call in self._planned[at:])
+        self._planned = (*self._planned[:at], *rest)
 
     async def _run_side_by_side(self, positions: range, note: str) -> None:
         places = asyncio.Semaphore(SIDE_BY_SIDE)
@@ -260,6 +268,10 @@ def _unjudged(part: ToolPart, error: Exception) -> ToolPart:
         return end(part, "error", error.message)
     log.error("it cannot be told what a call of %s would do", part.tool, exc_info=error)
     return end(part, "error", crashed(part.tool, error))
+
+
+def _not_begun(call: Planned) -> Planned:
+    return Planned(part=end(call.part, "never_started", SET_ASIDE))
 
 
 def _denied(part: ToolPart, outcome: Outcome, reason: str, words: str) -> Ended:

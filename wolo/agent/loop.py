@@ -1,43 +1,27 @@
-"""The loop: ask the model, run the calls of its answer, ask again, until an answer has none."""
+"""The agent: what it works with, what it does between turns, and the door to a turn."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
-from msgspec import Struct
-
-from wolo.agent.brake import Brake, Stopped, outlast
-from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
+from wolo.agent.brake import Brake, outlast
+from wolo.agent.budget import NOTHING, Limits, add
 from wolo.agent.calls import AskPerson, Calls, Emit
 from wolo.agent.compaction import Compactor
-from wolo.agent.course import Course, Next, Stop
-from wolo.agent.events import AnswerEnded, Compacted, ErrorInfo, MessageAdded, Noticed, TurnEnded, TurnStarted
 from wolo.agent.filling import Filling, Preview, filling, preview
+from wolo.agent.inbox import Inbox
 from wolo.agent.making_room import MakingRoom, can_sum_up
-from wolo.agent.refusals import refuse_all
-from wolo.agent.relay import Relay
-from wolo.agent.verification import Verifier, Verify
+from wolo.agent.turn import Play, Turn
+from wolo.agent.verification import Verify
 from wolo.agent.window import Fixed
-from wolo.errors import ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
 from wolo.guard.judge import Judge
-from wolo.messages.message import EMPTY_ANSWER, Message, Usage, nudge
-from wolo.messages.parts import TextPart, ToolPart
-from wolo.models.ask import Asker, Question
+from wolo.messages.message import Message
+from wolo.models.ask import Asker
 from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
-
-
-class Turn(Struct, frozen=True, kw_only=True):
-    """What came of one turn."""
-
-    ended: TurnEnded
-    messages: tuple[Message, ...]
-    """The whole conversation: what was handed in, the prompt and all that followed."""
-    new: tuple[Message, ...]
-    """The prompt and all that followed."""
 
 
 class Agent:
@@ -81,6 +65,8 @@ class Agent:
         self.calls = Calls(toolbox, context, judge, emit=emit, ask_person=ask_person)
         self.emit = emit
         self.clock = clock
+        self.inbox = Inbox()
+        """What a person says while a turn runs."""
         self._brake: Brake | None = None
 
     @property
@@ -131,7 +117,7 @@ class Agent:
         Raises only what `emit` raises while the end of the turn is told.
         """
         brake = self._brake = Brake()
-        playing = asyncio.ensure_future(_Play(self, history, prompt, brake).play())
+        playing = asyncio.ensure_future(Play(self, history, prompt, brake).play())
         alarm = None
         if self.limits.max_seconds is not None:
             alarm = asyncio.get_running_loop().call_later(self.limits.max_seconds, brake.pull, "max_seconds")
@@ -147,191 +133,3 @@ class Agent:
         """Stops the turn where it stands; its open calls are answered, its `TurnEnded` still comes. Nothing between turns."""
         if self._brake is not None:
             self._brake.pull("interrupted")
-
-
-class _Play:
-    """One turn while it runs."""
-
-    def __init__(self, agent: Agent, history: Sequence[Message], prompt: Message, brake: Brake) -> None:
-        self._agent = agent
-        self._emit = agent.emit
-        self._brake = brake
-        self._course = Course()
-        self._prompt = prompt
-        self._messages = list(history)
-        agent.messages = self._messages
-        self._room = MakingRoom(agent, brake, prompt_id=prompt.id)
-        self._begins = len(self._messages)
-        self._verifier = Verifier(agent.verify, agent.emit, brake)
-        self._relay: Relay | None = None
-        self._answer = ""
-        self._before_pause = ""
-        """What the answer said so far that the provider paused."""
-        self._finish_reason = ""
-        self._used = NOTHING
-        self._num_answers = 0
-        self._provider_s = 0.0
-
-    async def play(self) -> Turn:
-        started = self._agent.clock()
-        try:
-            self._messages.append(self._prompt)
-            await self._emit(TurnStarted(prompt=self._prompt))
-            stop = await self._go_on()
-        except Stopped:
-            stop = await self._stopped()
-        except ProviderError as error:
-            stop = Stop.by(error)
-        except SessionError as error:
-            stop = Stop(cause="session_error", error=ErrorInfo.of(error), exit_code=error.exit_code)
-        ended = TurnEnded(
-            cause=stop.cause,
-            answer=self._answer,
-            finish_reason=self._finish_reason,
-            usage=self._usage(),
-            num_answers=self._num_answers,
-            duration_s=self._agent.clock() - started,
-            provider_s=self._provider_s + self._room.waited_s,
-            error=stop.error,
-            exit_code=stop.exit_code,
-            verification=self._verifier.outcome,
-        )
-        await self._emit(ended)
-        return Turn(ended=ended, messages=tuple(self._messages), new=tuple(self._messages[self._begins :]))
-
-    async def _go_on(self) -> Stop:
-        while True:
-            if self._brake.cause is not None:
-                raise Stopped
-            if limit := spent(self._agent.limits, self._agent.used, self._num_answers):
-                return self._limit_reached(limit)
-            answer = await self._ask()
-            if answer is None:
-                continue
-            self._count(answer)
-            if answer.finish_reason == "overflow" and await self._is_made(self._room.after_overflow(self._messages, None)):
-                continue
-            if stop := await self._take(answer):
-                if stop.cause == "done" and (told := await self._verifier.after()):
-                    await self._tell(told)
-                    continue
-                return self._verifier.judged(stop)
-
-    async def _ask(self) -> Message | None:
-        """None: room had to be made, and much may have changed by that."""
-        agent = self._agent
-        if await self._is_made(self._room.before_request(self._messages)):
-            return None
-        fixed, shown = agent.fixed(), agent.compactor.shown(self._messages)
-        try:
-            answer = await self._put(shown)
-        except ContextOverflow as error:
-            if await self._is_made(self._room.after_overflow(self._messages, error)):
-                return None
-            error.hint = agent.compactor.hint()
-            raise
-        if answer.finish_reason != "overflow":
-            agent.compactor.counted(shown, fixed, answer.usage)
-        return answer
-
-    async def _is_made(self, room: Awaitable[Compacted | None]) -> bool:
-        """Whether something could be done; what it cost counts, also when it was interrupted."""
-        self._relay = None
-        try:
-            return await room is not None
-        finally:
-            usage = self._room.take_usage()
-            self._used, self._agent.used = add(self._used, usage), add(self._agent.used, usage)
-
-    async def _put(self, messages: tuple[Message, ...]) -> Message:
-        agent = self._agent
-        self._relay = Relay(self._emit, agent.asker)
-        question = Question(
-            messages=messages,
-            system=agent.system,
-            tools=agent.tools,
-            session_id=agent.session_id,
-            prompt_id=self._prompt.id,
-        )
-        asked = agent.clock()
-        try:
-            answer = await self._brake.step(agent.asker.ask(question, self._relay))
-        finally:
-            self._provider_s += agent.clock() - asked
-        self._relay = None
-        return answer
-
-    def _count(self, answer: Message) -> None:
-        usage = answer.usage or Usage()
-        self._used = add(self._used, usage)
-        self._agent.used = add(self._agent.used, usage)
-        self._num_answers += 1
-        self._finish_reason = answer.finish_reason
-
-    async def _take(self, answer: Message) -> Stop | None:
-        """Keeps the answer and does what it calls for; None: ask again."""
-        step = self._course.after(answer)
-        if step.keep:
-            self._answer = self._before_pause + answer.text or self._answer
-            self._before_pause = self._answer if answer.finish_reason == "paused" and not answer.calls else ""
-            stop = await self._keep(answer, step)
-            if stop:
-                return stop
-        if step.notice:
-            await self._emit(Noticed(text=step.notice, level="warning"))
-        if step.nudge:
-            await self._tell(nudge(step.nudge, EMPTY_ANSWER))
-        return step.stop
-
-    async def _keep(self, answer: Message, step: Next) -> Stop | None:
-        calls = self._agent.calls
-        planned = [] if step.refuse else calls.plan(answer)
-        answer = answer.with_parts(call.part for call in planned)
-        self._messages.append(answer)
-        await self._emit(AnswerEnded(message=answer))
-        if step.refuse:
-            outcome, words = step.refuse
-            refused = refuse_all(answer, outcome, words)
-            self._messages[-1] = answer.with_parts(refused)
-            await calls.tell_refused(answer.id, refused)
-            return None
-        await self._verifier.before(planned)
-        round_of_calls = calls.round(answer.id, planned, self._brake)
-        try:
-            await round_of_calls.run(step.note)
-        finally:
-            self._messages[-1] = answer.with_parts(round_of_calls.parts)
-        return self._terminated(round_of_calls.parts)
-
-    def _terminated(self, parts: Sequence[ToolPart]) -> Stop | None:
-        last = next((part for part in parts if part.terminate and part.outcome == "ok"), None)
-        if last is None:
-            return None
-        self._answer = last.output or self._answer
-        return Stop(cause="done")
-
-    async def _tell(self, message: Message) -> None:
-        """A word of the loop's own to the model."""
-        self._messages.append(message)
-        await self._emit(MessageAdded(message=message))
-
-    async def _stopped(self) -> Stop:
-        """The text that had come so far is kept; a call that was being written is not."""
-        text = self._relay.text if self._relay else ""
-        if text.strip():
-            self._answer, self._finish_reason = text, "interrupted"
-            partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted")
-            self._messages.append(partial)
-            await self._emit(AnswerEnded(message=partial))
-        if self._brake.cause == "max_seconds":
-            return self._limit_reached("max_seconds")
-        return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
-
-    def _limit_reached(self, limit: Spent) -> Stop:
-        error = ErrorInfo(kind=limit, message=describe(self._agent.limits, limit), hint="Raise the limit, or go on with -c.")
-        return Stop(cause=limit, error=error, exit_code=5)
-
-    def _usage(self) -> Usage:
-        """Without any answer there is no cost, unless the price is known: then it is nothing."""
-        priced = self._num_answers or self._agent.asker.choice.model.price is not None
-        return self._used if priced else Usage()

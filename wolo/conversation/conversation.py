@@ -53,6 +53,10 @@ class Facts(Struct, frozen=True, kw_only=True):
 class Joints:
     """What ties a conversation to the rooms it does not know."""
 
+    hide: Callable[[Message], Message]
+    """Takes out of a prompt what must not leave."""
+    attaching: Callable[[Path], None]
+    """Hears of every file that is about to be attached."""
     make_agent: Callable[[Emit, AskPerson | None], Agent]
     decided: Callable[[ApprovalAsked, ApprovalGiven], None]
     """Hears every answer of a person."""
@@ -186,9 +190,25 @@ class Conversation:
                 await self._turn
             self._turn = None
 
+    def attaching(self, path: Path) -> None:
+        """This file becomes part of a prompt: what is secret in it must be known by then."""
+        self._joints.attaching(path)
+
     def interrupt(self) -> None:
         """Stops the turn where it stands; its `TurnEnded` still comes. Does nothing between turns."""
         self._agent.interrupt()
+
+    def steer(self, message: Message) -> None:
+        """Joins the turn that runs, once the running call has ended; the calls behind that one are not run."""
+        self._agent.inbox.put(message)
+
+    def withdraw(self, message_id: str) -> bool:
+        """Takes a `steer` back; False when it was delivered already."""
+        return self._agent.inbox.withdraw(message_id)
+
+    def unheard(self) -> list[Message]:
+        """What `steer` was given and the turn ended without; it is taken out."""
+        return self._agent.inbox.take()
 
     def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "") -> None:
         """A person's word on the `ApprovalAsked` of that id; a second word on the same one is ignored."""
@@ -256,6 +276,7 @@ class Conversation:
         if self._opened:
             message = replace(message, metadata={**message.metadata, OPENED: self._opened})
             self._opened = {}
+        message = self._joints.hide(message)
         self.history = (await self._agent.run(self.history, message)).messages
 
     async def _do(self, work: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -20,6 +20,8 @@ FinishReason = Literal["", "stop", "length", "tool_calls", "paused", "refused", 
 NUDGE = "nudge"
 """Under this name the metadata of a user message say that the loop spoke, and why."""
 EMPTY_ANSWER = "empty_answer"
+STEERED = "steered"
+"""It is the person's word after all, said while the turn ran."""
 
 OPENED = "opened"
 """Under this name the metadata of the first prompt to a conversation say how it was opened: what files it had seen, and where its
@@ -124,6 +126,11 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, metaclass=_
     def is_prompt(self) -> bool:
         """The beginning of a turn, not a word of the loop in the middle of one."""
         return self.role == "user" and NUDGE not in self.metadata
+
+    @property
+    def is_persons(self) -> bool:
+        """A person's own words, wherever they stand."""
+        return self.role == "user" and self.metadata.get(NUDGE, STEERED) == STEERED
 
     @property
     def calls(self) -> tuple[ToolPart, ...]:

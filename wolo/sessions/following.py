@@ -54,7 +54,7 @@ class Follower:
 
     def _message(self, message: Message) -> Iterator[Line]:
         if message.role != "assistant":
-            yield Line("prompt" if message.is_prompt else "note", message.text.strip())
+            yield Line("prompt" if message.is_persons else "note", message.text.strip())
             return
         if message.reasoning_content.strip():
             yield Line("thinking", message.reasoning_content.strip())

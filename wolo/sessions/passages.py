@@ -85,7 +85,7 @@ def facts(entries: Iterable[tuple[int, float, AnyEntry]]) -> Facts:
 
 
 def _add_message(found: Facts, seq: int, at: float, message: Message) -> None:
-    if message.is_prompt:
+    if message.is_persons:
         found.prompts.append((message.id, at))
     if message.usage is not None:
         wrote = message.producer
