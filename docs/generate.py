@@ -46,7 +46,8 @@ def _cli() -> str:
 
 
 def _tools() -> str:
-    from wolo.tools.toolbox import EDIT_TOOLS, IN_TEXT, Toolbox
+    from wolo.models.provider import EDIT_TOOLS
+    from wolo.tools.toolbox import IN_TEXT, Toolbox
 
     told = (
         "What a model is offered, word for word: `task_completion` only where calls are text (`--api xml`), of `edit` and "

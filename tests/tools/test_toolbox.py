@@ -4,18 +4,18 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import msgspec
 import pytest
 from msgspec import Struct
 
 from wolo.errors import ToolError, UsageError
 from wolo.guard.intents import Intent
+from wolo.models.provider import EDIT_TOOLS
 from wolo.tools.apply_patch import ApplyPatchArgs
 from wolo.tools.edit import EditArgs, Replacement
 from wolo.tools.read import ReadArgs
 from wolo.tools.schemas import shipped_text
 from wolo.tools.tool import Result, ToolContext
-from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, EditTool, Toolbox
+from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, Toolbox
 from wolo.tools.write import WriteArgs
 
 
@@ -37,8 +37,8 @@ def test_tools_are_offered_in_the_same_order_with_the_same_bytes() -> None:
 
 def test_one_form_of_editing_is_offered_and_both_are_understood() -> None:
     patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch"
-    for form, other in (("edit", "apply_patch"), ("apply_patch", "edit")):
-        box = Toolbox(edit_tool=msgspec.convert(form, EditTool))
+    for form, other in zip(EDIT_TOOLS, reversed(EDIT_TOOLS), strict=True):
+        box = Toolbox(edit_tool=form)
         assert form in (spec.name for spec in box.specs())
         assert other not in (spec.name for spec in box.specs())
         assert box.decode("edit", {"path": "a", "old": "b", "new": "c"})[0].name == "edit"

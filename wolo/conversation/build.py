@@ -141,8 +141,8 @@ def _tie(site: Site) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
     judge = make_judge(config, site.mode, workspace, cwd, places, kept)
     context = make_context(config, workspace, cwd, places, kept, judge, (site.choice, site.fallback))
-    calls_in_text = site.choice.format == "xml"
-    preamble = prepare(site.config, site.places, site.workspace.root, site.cwd, site.given, calls_in_text=calls_in_text)
+    in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
+    preamble = prepare(config, places, workspace.root, cwd, site.given, calls_in_text=in_text, edit_tool=edit_tool)
     wire_log = text(site.given, "debug_wire")
     reach = Reach(
         settings=config.settings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from wolo.agent.window import Fixed
 from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.choosing import follow_card
-from wolo.conversation.preamble import Preamble, prepare
+from wolo.conversation.preamble import prepare
 from wolo.errors import ConfigError, UsageError
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import Message
@@ -71,7 +72,7 @@ class Outlook:
         self._cut = cut_of(compaction)
         self._model = model or session.model
         self._is_named = bool(model)
-        self._preamble: Preamble = prepare(self._config, places, find_root(cwd), cwd, {})
+        self._prepare = partial(prepare, self._config, places, find_root(cwd), cwd, {})
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -86,7 +87,8 @@ class Outlook:
         if format and format not in FORMATS:
             raise unknown_format(format)
         choice = self._choice(format)
-        context, system, toolbox = self._config.settings.context, self._preamble.system, self._preamble.toolbox
+        preamble = self._prepare(calls_in_text=choice.format == "xml", edit_tool=choice.edit_tool)
+        context, system, toolbox = self._config.settings.context, preamble.system, preamble.toolbox
         compactor = Compactor(context, self._config.settings.compaction, self._cut)
         shown, _ = compactor.view(self._said, Fixed(system, toolbox.specs(), choice.model.context))
         is_compacted = not compactor.cut.is_empty

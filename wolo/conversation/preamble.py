@@ -12,6 +12,7 @@ from wolo.config.given import Given, text, text_or_file
 from wolo.config.schema import Config
 from wolo.errors import UsageError
 from wolo.extensions.instructions import read_instructions
+from wolo.models.provider import EditTool
 from wolo.places import Places
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, Toolbox
 
@@ -23,10 +24,22 @@ class Preamble(Struct, frozen=True):
     """What a person should know about the instructions that were read."""
 
 
-def prepare(config: Config, places: Places, root: Path, cwd: Path, given: Given, *, calls_in_text: bool = False) -> Preamble:
-    """`root` is the workspace's. Raises UsageError for a tool that is not there, or a prompt file that cannot be read."""
+def prepare(
+    config: Config,
+    places: Places,
+    root: Path,
+    cwd: Path,
+    given: Given,
+    *,
+    calls_in_text: bool = False,
+    edit_tool: EditTool = "edit",
+) -> Preamble:
+    """`root` is the workspace's, `edit_tool` what the model was trained on.
+
+    Raises UsageError for a tool that is not there, or a prompt file that cannot be read.
+    """
     system, notices = _system(places, root, cwd, given)
-    toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN)
+    toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool)
     offered = toolbox.offer(config.settings.tools.offer, config.settings.tools.hide)
     return Preamble(system, offered, notices)
 

@@ -147,7 +147,8 @@ class _Replay:
             shell_timeout_s=self._config.settings.shell.timeout_s,
             readable=judge.readable,
         )
-        preamble = prepare(self._config, places, stage.root, workspace.start, {}, calls_in_text=self._choice.format == "xml")
+        in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
+        preamble = prepare(self._config, places, stage.root, workspace.start, {}, calls_in_text=in_text, edit_tool=edit_tool)
         return _Rooms(judge, context, preamble.toolbox, stage.there(preamble.system))
 
     def _make_agent(self, turn: RecordedTurn, rooms: _Rooms) -> Agent:

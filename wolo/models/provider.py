@@ -17,6 +17,10 @@ MEDIA: tuple[Ability, ...] = ("images", "audio", "files")
 """Abilities that are flags as well, under the same names, in every format that leaves them open."""
 
 
+EditTool = Literal["edit", "apply_patch"]
+"""Which form of editing a model was trained on: passages to replace, or patches."""
+EDIT_TOOLS: tuple[EditTool, ...] = ("edit", "apply_patch")
+
 Tokens = Annotated[int, Meta(gt=0)]
 Dollars = Annotated[float, Meta(ge=0)]
 
@@ -47,6 +51,8 @@ class Model(Struct, frozen=True, forbid_unknown_fields=True):
     aliases: tuple[str, ...] = ()
     format: str = ""
     """The wire format, where it is not the provider's."""
+    edit_tool: EditTool | Literal[""] = ""
+    """Empty: as the provider says."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
     """Flags of the format that differ from the provider's."""
 
@@ -81,6 +87,8 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     """Flags of the wire format; the format owns their meaning."""
     also: Mapping[str, OtherApi] = field(default_factory=dict)
     """Other formats, by name."""
+    edit_tool: EditTool = "edit"
+    """What its models are offered to change files with."""
     models: tuple[Model, ...] = ()
     default_model: str = ""
     loopback: bool = False
@@ -102,6 +110,8 @@ class ModelSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Media that are not among them are not sent; a model without tools is asked in the text protocol."""
     aliases: tuple[str, ...] | None = None
     format: str | None = None
+    edit_tool: EditTool | None = None
+    """What it is offered to change files with: passages to replace, or patches."""
     dialect: Mapping[str, Any] | None = None
 
 
@@ -127,6 +137,8 @@ class ProviderSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How requests carry the key."""
     dialect: Mapping[str, Any] = field(default_factory=dict)
     """Flags of the wire format that this server needs."""
+    edit_tool: EditTool | None = None
+    """What its models are offered to change files with."""
     models: tuple[ModelSettings, ...] = ()
     """Added to the catalogue's; of one that is there, only what is said here changes."""
     default_model: str | None = None
@@ -149,6 +161,10 @@ class Choice(Struct, frozen=True):
     @property
     def format(self) -> str:
         return self.model.format or self.provider.format
+
+    @property
+    def edit_tool(self) -> EditTool:
+        return self.model.edit_tool or self.provider.edit_tool
 
     @property
     def label(self) -> str:

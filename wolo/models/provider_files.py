@@ -123,6 +123,7 @@ def _fold_in(provider: Provider, settings: ProviderSettings) -> Provider:
         "auth": settings.auth,
         "key_env": settings.key_env,
         "label": settings.label,
+        "edit_tool": settings.edit_tool,
         "default_model": settings.default_model,
         "loopback": settings.loopback,
         "any_model": settings.any_model,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
+from wolo.models.provider import EDIT_TOOLS, EditTool
 from wolo.tools.apply_patch import ApplyPatch
 from wolo.tools.edit import Edit
 from wolo.tools.expand_message import ExpandMessage
@@ -29,10 +30,6 @@ BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), ApplyPatch(), Shell(), Gre
 IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
 """Those of a model that calls tools in its text."""
 
-EditTool = Literal["edit", "apply_patch"]
-EDIT_TOOLS: tuple[EditTool, ...] = ("edit", "apply_patch")
-"""Two forms of one ability: a model is offered the one it was trained on, and understood in both."""
-
 ONCE_COMPACTED = frozenset({ExpandMessage.name})
 """Offered when something was left out, because requests begin anew then anyway."""
 
@@ -46,7 +43,7 @@ _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "
 
 class Toolbox:
     def __init__(self, tools: Iterable[Tool] = BUILTIN, *, edit_tool: EditTool = "edit") -> None:
-        """`edit_tool`: the form of editing that is offered."""
+        """`edit_tool`: the form of editing that is offered; the other one is understood all the same."""
         self._tools = {tool.name: tool for tool in tools}
         self._edit_tool: EditTool = edit_tool
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
