@@ -154,6 +154,9 @@ class Judge:
             )
         if any(map(protected.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
+        if intent.links > 1 and not verdict.rule and not self.mode.trusts_commands:
+            others = f"{intent.links} names (hard links)"
+            return Verdict("ask", f"{self._shown(intent)} has {others}; only this one would change, so this needs an approval.")
         return verdict
 
     def _judge_run(self, intent: RunIntent, extra: Rulebook | None) -> Verdict:
