@@ -1,0 +1,230 @@
+"""A folder that brings something along: what is asked at the keyboard, what is kept of the answer, and what holds then."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from tests.fakes.screen import Terminal, pty_wolo
+
+QUESTION = "Trust it? [y]es  [N]ot now  [never]"
+DENY = '[permissions]\ndeny = ["read:secret.txt"]\n'
+IN_A_SECOND = (
+    "import wolo.frontends.terminal.trust as asking; asking.ANSWER_WITHIN_S = 1.0; from wolo.__main__ import main; main()"
+)
+
+
+@pytest.fixture
+def store(isolated: Path) -> Path:
+    return isolated / "wolo" / "state" / "trust.json"
+
+
+@pytest.fixture
+def project() -> Path:
+    Path(".wolo").mkdir()
+    Path(".wolo/config.toml").write_text(DENY)
+    Path("secret.txt").write_text("CANARY")
+    return Path.cwd()
+
+
+def wants_secret(provider: ProviderServer) -> None:
+    provider.forget_prefix()
+    provider.script(call("read", {"path": "secret.txt"}), text("Done."))
+
+
+def kept(store: Path) -> dict[str, Any]:
+    return json.loads(store.read_text()) if store.exists() else {}
+
+
+def test_where_nothing_is_brought_along_nobody_is_asked(provider: ProviderServer, store: Path) -> None:
+    provider.script(text("Hello."))
+    with pty_wolo("hi", *provider.flags) as terminal:
+        terminal.wait_for("Hello.")
+        assert terminal.wait_for_exit() == 0
+    assert "Trust it?" not in terminal.text
+    assert not store.exists()
+
+
+def test_a_yes_is_kept_and_the_projects_rules_hold_from_then_on(provider: ProviderServer, project: Path, store: Path) -> None:
+    wants_secret(provider)
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for(QUESTION)
+        assert "settings  .wolo/config.toml" in terminal.text
+        terminal.enter("y")
+        terminal.wait_for("Done.")
+        assert terminal.wait_for_exit() == 4
+    assert provider.requests[-1].results[0].startswith("Denied")
+    assert [(folder, each["answer"]) for folder, each in kept(store).items()] == [(str(project), "trusted")]
+    wants_secret(provider)
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for("Done.")
+        assert terminal.wait_for_exit() == 4
+    assert "Trust it?" not in terminal.text
+    assert provider.requests[-1].results[0].startswith("Denied")
+    wants_secret(provider)
+    done = run_wolo("-p", "--json", "go", *provider.flags)
+    assert done.json["permission_denials"][0]["reason"].startswith("Reading secret.txt is denied by the rule")
+    assert run_wolo("trust", "--json").json["trusted"] is True
+    assert run_wolo("trust", "forget").exit_code == 0
+    assert kept(store) == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(lambda terminal: terminal.press("enter"), id="Enter"),
+        pytest.param(lambda terminal: terminal.enter("n"), id="n"),
+        pytest.param(lambda terminal: terminal.enter("yess"), id="another word"),
+        pytest.param(lambda terminal: terminal.enter("y y"), id="two words"),
+        pytest.param(lambda terminal: terminal.press("ctrl-d"), id="Ctrl-D"),
+    ],
+)
+def test_whatever_is_no_yes_leaves_it_untrusted_and_the_next_start_asks_again(
+    provider: ProviderServer, project: Path, store: Path, answer: Callable[[Terminal], None]
+) -> None:
+    wants_secret(provider)
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for(QUESTION)
+        answer(terminal)
+        terminal.wait_for("Done.")
+        assert terminal.wait_for_exit() == 0
+    assert "CANARY" in provider.requests[-1].results[0]
+    assert "is not trusted, so what it brings along is not used" in terminal.text.replace("\n", "")
+    assert kept(store) == {}
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for(QUESTION)
+
+
+def test_ctrl_c_leaves_and_keeps_nothing(provider: ProviderServer, project: Path, store: Path) -> None:
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
+    assert (kept(store), provider.requests) == ({}, [])
+
+
+def test_a_terminal_that_is_closed_keeps_nothing(provider: ProviderServer, project: Path, store: Path) -> None:
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.child.kill(signal.SIGHUP)
+        assert terminal.wait_for_exit() == 129
+    assert (kept(store), provider.requests) == ({}, [])
+
+
+def test_where_nobody_answers_the_task_goes_on_untrusted(provider: ProviderServer, project: Path, store: Path) -> None:
+    wants_secret(provider)
+    child = pexpect.spawn(
+        sys.executable, ["-c", IN_A_SECOND, "go", *provider.flags], env={**os.environ, "TERM": "xterm-256color"}
+    )
+    child.expect_exact("Trust it?")
+    child.expect_exact("Done.")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert (child.exitstatus, kept(store)) == (0, {})
+    assert "CANARY" in provider.requests[-1].results[0]
+
+
+def test_never_is_kept_and_nothing_is_said_of_it_any_more(provider: ProviderServer, project: Path, store: Path) -> None:
+    for asked in (True, False):
+        wants_secret(provider)
+        with pty_wolo("go", *provider.flags) as terminal:
+            if asked:
+                terminal.wait_for(QUESTION)
+                terminal.enter("never")
+            terminal.wait_for("Done.")
+            assert terminal.wait_for_exit() == 0
+        assert ("Trust it?" in terminal.text) == asked
+        assert "is not trusted" not in terminal.text.replace("\n", "")
+        assert "CANARY" in provider.requests[-1].results[0]
+    assert [each["answer"] for each in kept(store).values()] == ["never"]
+
+
+def test_what_was_typed_before_the_question_is_no_answer(provider: ProviderServer, project: Path, store: Path) -> None:
+    provider.script(text("Done."))
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.type("y\ry\ry\r")
+        terminal.wait_for("This folder brings along")
+        terminal.type("y\ry\r")
+        terminal.wait_for(QUESTION)
+        terminal.press("enter")
+        terminal.wait_for("Done.")
+        assert terminal.wait_for_exit() == 0
+    assert kept(store) == {}
+
+
+def test_without_a_terminal_and_with_p_nobody_is_asked_and_trust_is_for_one_run(
+    provider: ProviderServer, project: Path, store: Path
+) -> None:
+    wants_secret(provider)
+    with pty_wolo("-p", "go", *provider.flags) as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert "Trust it?" not in terminal.text
+    assert "CANARY" in provider.requests[-1].results[0]
+    wants_secret(provider)
+    assert run_wolo("-p", "go", "--trust", *provider.flags, stdin="y\n").exit_code == 4
+    assert provider.requests[-1].results[0].startswith("Denied")
+    wants_secret(provider)
+    with pty_wolo("go", "--trust", *provider.flags) as terminal:
+        terminal.wait_for("Done.")
+        assert terminal.wait_for_exit() == 4
+    assert "Trust it?" not in terminal.text
+    assert provider.requests[-1].results[0].startswith("Denied")
+    assert kept(store) == {}
+    wants_secret(provider)
+    done = run_wolo("-p", "go", *provider.flags, stdin="y\n")
+    assert done.exit_code == 0
+    assert done.stderr.count("is not trusted") == 1
+
+
+def test_names_in_the_question_are_spelled_out(provider: ProviderServer) -> None:
+    folder = Path("a\n  Trust it? [y]\x1b[2J\u202e")
+    folder.mkdir()
+    (folder / ".mcp.json").touch()
+    with pty_wolo("go", *provider.flags, cwd=folder) as terminal:
+        terminal.wait_for(QUESTION)
+    assert b"\x1b[2J" not in terminal.raw
+    assert "a\\n  Trust it? [y]\\x1b[2J\\u{202e}" in terminal.text.replace("\n", "")
+
+
+def test_trust_does_not_change_the_mode(provider: ProviderServer, project: Path) -> None:
+    shown = set()
+    for answer in ("y", "n"):
+        run_wolo("trust", "forget")
+        with pty_wolo("--mode", "ask", *provider.flags) as terminal:
+            terminal.wait_for(QUESTION)
+            terminal.enter(answer)
+            terminal.wait_for("/help shows the rest")
+        shown.add(next(line for line in terminal.lines if line.startswith("wolo · ")))
+    assert len(shown) == 1
+    assert " · ask · " in shown.pop()
+
+
+def test_a_session_of_another_folder_asks_for_that_folder_too(
+    provider: ProviderServer, project: Path, tmp_path: Path, store: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".mcp.json").touch()
+    provider.script(text("Hello."))
+    assert run_wolo("-p", "hi", "-s", "there", *provider.flags, cwd=other).exit_code == 0
+    provider.forget_prefix()
+    provider.script(text("Here I am."))
+    with pty_wolo("-s", "there", "go", "--trust", *provider.flags) as terminal:
+        terminal.wait_for("Go there?")
+        terminal.enter("y")
+        terminal.wait_for(QUESTION)
+        terminal.press("enter")
+        terminal.wait_for("Here I am.")
+        assert terminal.wait_for_exit() == 0
+    assert kept(store) == {}
