@@ -41,6 +41,10 @@ class FileChange(NamedTuple):
     before_mode: int
     """Permission bits; 0 where there was no file."""
     after: bytes | None
+    folders: tuple[Path, ...] = ()
+    """Made for it just now."""
+    in_place: bool = False
+    """The file itself is written into: until that is done, neither content may be there."""
 
 
 def unnoted(change: FileChange) -> None:
@@ -83,7 +87,7 @@ def write_locked(
     try:
         folder = open_folder(path.parent, created=made)
         try:
-            written = _Save(folder, path, data, expected, journal, note, like).run()
+            written = _Save(folder, path, data, expected, journal, note, like, tuple(made)).run()
         finally:
             os.close(folder)
     except BaseException:
@@ -139,6 +143,7 @@ class _Save:
         journal: int | None,
         note: Callable[[FileChange], None],
         like: int | None,
+        made: tuple[Path, ...],
     ) -> None:
         self.folder = folder
         self.name = path.name
@@ -148,11 +153,12 @@ class _Save:
         self.journal = journal
         self.note = note
         self.like = like
+        self.made = made
 
     def run(self) -> Written:
         old = self._open_expected()
         if old is None:
-            self.note(FileChange(self.path, None, 0, self.data))
+            self.note(FileChange(self.path, None, 0, self.data, self.made))
             self._put(self.like, is_new=True)
             return Written(content_hash(self.data), True, 1)
         try:
@@ -222,13 +228,15 @@ class _Save:
         """In place, for a writable file in a folder that is not; a failure puts the old content back."""
         handle = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
         try:
-            if os.fstat(handle).st_nlink > 1:
+            status = os.fstat(handle)
+            if status.st_nlink > 1:
                 raise ToolError(
                     "The folder is read-only and the file has other names, which would change too; nothing was written."
                 )
             before = read_all(handle, UNLIMITED)
             if content_hash(before) != self.expected:
                 raise FileChanged("The file was changed in the meantime.")
+            self.note(FileChange(self.path, before, stat.S_IMODE(status.st_mode), self.data, in_place=True))
             try:
                 _write_over(handle, self.data)
             except BaseException:
