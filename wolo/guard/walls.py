@@ -34,3 +34,7 @@ class Walls(Protocol):
     def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
         """Raises ToolError where the walls cannot be put up: the command must not run then."""
         ...
+
+    def close(self) -> None:
+        """The conversation has ended: what the walls needed goes. May be called again."""
+        ...

@@ -1,0 +1,51 @@
+"""The walls of a conversation: whether its commands have some, which of them run inside, and which mode that makes possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.config.schema import Config
+from wolo.errors import UsageError
+from wolo.guard.judge import Confine, Judge
+from wolo.guard.modes import Mode, effective, find_mode
+from wolo.guard.sandbox.ladder import Found, find
+from wolo.guard.sandbox.profile import profile_for
+from wolo.places import Places
+from wolo.tools.tool import ToolContext
+from wolo.workspace.root import Workspace
+
+
+class Enclosure(Struct, frozen=True):
+    """What was settled about the sandbox before the rooms are tied together."""
+
+    mode: Mode
+    notice: str
+    """Said once, when the mode is not the one that was asked for."""
+    found: Found
+    confine: Confine
+
+
+def settle_walls(config: Config, workspace: Workspace, places: Places) -> Enclosure:
+    """Raises UsageError where a sandbox is required and there is none."""
+    wanted = config.settings.sandbox.backend
+    needs_walls = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
+    found = find((workspace.root, *workspace.extra), places.state, places.cache) if needs_walls else Found()
+    if wanted == "required" and found.make is None:
+        raise UsageError(
+            "--sandbox required: there is no sandbox on this machine that wolo can use.", hint="; ".join(found.tried).capitalize()
+        )
+    mode, notice = effective(config.settings.mode, sandbox_available=found.make is not None)
+    confine: Confine = "never" if found.make is None else "always" if wanted == "required" else "unless_allowed"
+    return Enclosure(mode, notice, found, confine)
+
+
+def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Places, outputs: Path) -> None:
+    """From now on the commands of this conversation are held. `outputs` are what the model may page of wolo's own files."""
+    judge.confine = enclosure.confine
+    if enclosure.found.make is not None:
+        workspace = context.workspace
+        own = (places.config, places.data, places.state, places.cache)
+        profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=(outputs,))
+        context.walls = enclosure.found.make(profile)

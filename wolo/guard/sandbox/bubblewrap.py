@@ -1,0 +1,140 @@
+"""Bubblewrap: namespaces of its own for every command, and a file tree in which only the workspace can be written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.names import names_in
+from wolo.guard.sandbox.placeholders import Placeholders
+from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.scratch import Scratch
+from wolo.guard.sandbox.sockets import host_sockets
+from wolo.guard.sandbox.tree import Tree, is_below, topmost_missing
+from wolo.guard.walls import Enclosed
+
+COVERS = ("files outside the workspace", "protected names", "secrets", "network", "host sockets", "processes", "system calls")
+NOT_COVERED = ("reading other files of this machine", "what is in the workspace", "weaknesses of the kernel")
+_NAMESPACES = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+_LIMITS = 'ulimit -c 0; ulimit -f 33554432; ulimit -t 14400; exec "$@"'
+"""No core file, 16 GiB a file (dash and bash count 512 bytes or 1 KiB), four hours of processor time."""
+
+
+def find_binary(writable: Sequence[str]) -> str:
+    """The system's bwrap; empty when there is none that the workspace, or another user, could not have made."""
+    for folder in os.get_exec_path():
+        binary = os.path.realpath(Path(folder, "bwrap"))
+        if folder.startswith("/") and _is_of_the_system(binary) and not any(is_below(binary, root) for root in writable):
+            return binary
+    return ""
+
+
+def _is_of_the_system(binary: str) -> bool:
+    """It, and every folder on the way to it, belongs to root or to this user, and nobody else may change it."""
+    owners = {0, os.getuid()}
+    with suppress(OSError):
+        for path in (Path(binary), *Path(binary).parents):
+            status = path.stat()
+            if status.st_uid not in owners or (status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX):
+                return False
+        return os.access(binary, os.X_OK) and stat.S_ISREG(Path(binary).stat().st_mode)
+    return False
+
+
+class Bubblewrap:
+    """The walls of one conversation; `close` removes its private folder."""
+
+    backend = "bubblewrap"
+    covers = COVERS
+    not_covered = NOT_COVERED
+
+    def __init__(self, binary: str, profile: Profile) -> None:
+        self._binary = binary
+        self._profile = profile
+        self._scratch = Scratch(profile.state)
+        self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
+        self._filter = seccomp.program(sockets=True)
+
+    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+        held: list[Placeholders] = []
+        try:
+            words = [*_NAMESPACES, *self._mounts(held), *self._environment("/tmp"), "--chdir", str(cwd)]
+        except (OSError, ToolError) as error:
+            _Tidying((), held)()
+            if isinstance(error, ToolError):
+                raise
+            raise ToolError(f"The sandbox cannot be put up here: {error.strerror} ({error.filename}).") from error
+        fds = [_memory(b"".join(os.fsencode(word) + b"\0" for word in words))]
+        line = [self._binary, "--args", str(fds[0])]
+        if self._filter:
+            fds.append(_memory(self._filter))
+            line += ["--seccomp", str(fds[1])]
+        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), tuple(fds), _Tidying(fds, held))
+
+    def close(self) -> None:
+        self._scratch.close()
+
+    def _mounts(self, held: list[Placeholders]) -> list[str]:
+        """What is seen where, as options; the placeholders among it stand from now on."""
+        tree = Tree(str(self._scratch.tmp))
+        profile = self._profile
+        for root in profile.writable:
+            tree.write(root)
+        for path in (*profile.hidden, *profile.own):
+            tree.hide(path)
+        for path in (*profile.shown, *profile.writable):
+            tree.show(path)
+        for path in host_sockets():
+            tree.hide(path)
+        for root in profile.writable:
+            self._protect(root, tree, held)
+        return tree.options()
+
+    def _protect(self, root: str, tree: Tree, held: list[Placeholders]) -> None:
+        placeholders = self._placeholders[root]
+        placeholders.hold()
+        held.append(placeholders)
+        names = names_in(root, self._profile.home)
+        own = [missing for path in self._profile.own if is_below(path, root) and (missing := topmost_missing(path, root))]
+        folders = [path for path in (*names.missing_folders, *own) if tree.is_seen(path)]
+        files = [path for path in names.missing_files if tree.is_seen(path)]
+        placeholders.put(folders, files)
+        for path in names.present:
+            tree.protect(path)
+        for path in folders:
+            tree.cover(path, is_folder=True)
+        for path in files:
+            tree.cover(path, is_folder=False)
+
+    @staticmethod
+    def _environment(tmp: str) -> Iterable[str]:
+        for name, value in environment(tmp, "bubblewrap").items():
+            yield from ("--setenv", name, value)
+
+
+class _Tidying:
+    """What is to be put away after one command; calling it twice does no harm."""
+
+    def __init__(self, fds: Iterable[int], held: Iterable[Placeholders]) -> None:
+        self._fds = list(fds)
+        self._held = list(held)
+
+    def __call__(self) -> None:
+        while self._fds:
+            os.close(self._fds.pop())
+        while self._held:
+            self._held.pop().take_away()
+
+
+def _memory(data: bytes) -> int:
+    """A file without a name that holds this, to be read from its beginning."""
+    fd = os.memfd_create("wolo-walls", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

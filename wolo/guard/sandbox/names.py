@@ -1,0 +1,119 @@
+"""Protected names in the directories a command may write to: which are there, which are missing, which must not be trusted."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.errors import ToolError
+from wolo.guard.protected import RUNS_CODE, fold
+
+AGENTS_FILE = "AGENTS.md"
+FOLDERS = (".git", ".wolo", ".agents", ".claude", ".cursor", ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".husky")
+FILES = (AGENTS_FILE, ".envrc", ".mcp.json", ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv")
+"""Kept from coming into being at the top of a directory: what obeys them looks there. In the home directory all are."""
+_FOLDED = RUNS_CODE | {fold(AGENTS_FILE)}
+_NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"})
+_MOST_FOLDERS = 3000
+_MOST_FOUND = 100
+_LOOKING_S = 0.03
+_MOST_POINTER_BYTES = 4096
+
+
+class Names(Struct, frozen=True):
+    present: tuple[str, ...] = ()
+    """Read-only while a command runs."""
+    missing_folders: tuple[str, ...] = ()
+    missing_files: tuple[str, ...] = ()
+
+
+def names_in(root: str, home: str) -> Names:
+    """Of one writable directory: all at its top, and as many below as a short look finds.
+
+    Raises ToolError for a protected name that is a link: nothing can hold it.
+    """
+    present = [*_at_the_top(root), *_below(root)]
+    pointed = [place for path in present if path.endswith("/.git") for place in _git_places(path)]
+    there = {fold(path) for path in present}
+    files = (*FILES, *sorted(RUNS_CODE.difference(FOLDERS, FILES))) if root == home else FILES
+    return Names(
+        present=tuple(dict.fromkeys([*present, *pointed])),
+        missing_folders=tuple(path for name in FOLDERS if fold(path := f"{root}/{name}") not in there),
+        missing_files=tuple(path for name in files if fold(path := f"{root}/{name}") not in there),
+    )
+
+
+def _at_the_top(root: str) -> list[str]:
+    found = []
+    with os.scandir(root) as entries:
+        for entry in entries:
+            if not _is_protected(entry.name):
+                continue
+            if entry.is_symlink():
+                raise ToolError(
+                    f"{entry.path} is a link, and the sandbox cannot keep a protected name that is a link from being changed. "
+                    "So nothing runs inside it here."
+                )
+            found.append(entry.path)
+    return found
+
+
+def _below(root: str) -> list[str]:
+    """Nearest first, until the time is up."""
+    found: list[str] = []
+    waiting = [root]
+    until = time.monotonic() + _LOOKING_S
+    for _ in range(_MOST_FOLDERS):
+        if not waiting or len(found) > _MOST_FOUND or time.monotonic() > until:
+            break
+        folder = waiting.pop(0)
+        for entry in _entries(folder):
+            if entry.is_symlink() or (folder == root and _is_protected(entry.name)):
+                continue
+            if _is_protected(entry.name):
+                found.append(entry.path)
+            elif entry.is_dir(follow_symlinks=False) and entry.name not in _NOT_ENTERED:
+                waiting.append(entry.path)
+    return found
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _is_protected(name: str) -> bool:
+    return fold(name) in _FOLDED or name.endswith(".code-workspace")
+
+
+def _git_places(git: str) -> Iterator[str]:
+    """Where a `.git` file points, and where that directory shares its settings from."""
+    place = git
+    if not Path(git).is_dir():
+        place = _pointer(git, "gitdir: ")
+        if not place:
+            return
+        yield place
+    if common := _pointer(f"{place}/commondir", ""):
+        yield common
+
+
+def _pointer(file: str, prefix: str) -> str:
+    """The existing directory that a small file names; empty when it names none."""
+    try:
+        if not stat.S_ISREG(os.lstat(file).st_mode):
+            return ""
+        with open(file, "rb") as opened:
+            text = os.fsdecode(opened.read(_MOST_POINTER_BYTES)).strip()
+    except OSError:
+        return ""
+    place = os.path.realpath(Path(file).parent / text.removeprefix(prefix))
+    return place if text.startswith(prefix) and "\0" not in text and Path(place).is_dir() else ""

@@ -1,0 +1,157 @@
+"""The proof that walls hold: real attempts to get out, judged from outside, and one thing that must work."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.guard.sandbox.profile import Profile
+from wolo.guard.sandbox.scratch import remove
+from wolo.guard.walls import Walls
+
+_PATIENCE_S = 10.0
+_ATTEMPTS = """
+import os, socket, sys
+folder, word, tcp, udp, name = sys.argv[1:]
+INET, UNIX, STREAM, DATAGRAM = socket.AF_INET, socket.AF_UNIX, socket.SOCK_STREAM, socket.SOCK_DGRAM
+
+def write(path, mode):
+    with open(folder + path, mode) as file:
+        file.write(word)
+
+def connect_beside(name):
+    os.chdir(folder + "/own")  # an address is short
+    connect(UNIX, name)
+
+def connect(family, address):
+    with socket.socket(family, STREAM) as caller:
+        caller.settimeout(1)
+        caller.connect(address)
+
+def send(port):
+    with socket.socket(INET, DATAGRAM) as sender:
+        sender.sendto(b"out", ("127.0.0.1", port))
+
+for attempt, *arguments in (
+    (write, "/outside/new", "x"),
+    (write, "/outside/kept", "w"),
+    (connect, INET, ("127.0.0.1", int(tcp))),
+    (send, int(udp)),
+    (connect, UNIX, "\\0" + name),
+    (connect_beside, "socket"),
+):
+    try:
+        attempt(*arguments)
+    except OSError:
+        pass
+write("/work/within", "x")
+"""
+
+
+def shortcoming(make: Callable[[Profile], Walls], state: Path) -> str:
+    """Why the walls that `make` puts up cannot be relied on; empty when they can."""
+    try:
+        with _ground(state / "sandbox") as folder:
+            return _try(make, folder)
+    except OSError as error:
+        return f"it could not be tried out ({error.strerror or error})"
+
+
+def _try(make: Callable[[Profile], Walls], folder: Path) -> str:
+    word, name = os.urandom(8).hex(), f"wolo-{os.urandom(8).hex()}"
+    with ExitStack() as stack:
+        listeners = {
+            "a TCP connection": stack.enter_context(_listening(socket.AF_INET, ("127.0.0.1", 0))),
+            "a UDP packet": stack.enter_context(_listening(socket.AF_INET, ("127.0.0.1", 0), socket.SOCK_DGRAM)),
+            "an abstract socket": stack.enter_context(_listening(socket.AF_UNIX, f"\0{name}")),
+            "a socket of the host": stack.enter_context(_listening_in(folder / "own")),
+        }
+        tcp, udp, *_ = (listener.getsockname()[1] for listener in list(listeners.values())[:2])
+        failure = _run(make, folder, [str(folder), word, str(tcp), str(udp), name])
+        within = folder / "work" / "within"
+        if not within.is_file() or within.read_text() != word:
+            return f"no command could run in it{failure}"
+        if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
+            return "a command in it could write outside the workspace"
+        return next((f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)), "")
+
+
+def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> str:
+    """What was said where it did not run."""
+    work, own, state = (os.path.realpath(folder / name) for name in ("work", "own", "state"))
+    programs = tuple(os.path.realpath(place) for place in (sys.base_prefix, sys.prefix))
+    profile = Profile(home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=programs, state=Path(state))
+    walls = make(profile)
+    try:
+        enclosed = walls.enclose([os.path.realpath(sys.executable), "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
+        try:
+            done = subprocess.run(
+                enclosed.argv,
+                pass_fds=enclosed.pass_fds,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE_S,
+                env={"PATH": os.defpath},
+                check=False,
+            )
+        finally:
+            enclosed.tidy()
+    except ToolError as error:
+        return f": {error.message}"
+    except subprocess.TimeoutExpired:
+        return f" within {_PATIENCE_S:g} s"
+    finally:
+        walls.close()
+    said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return f" ({said[:200]})" if said else ""
+
+
+@contextmanager
+def _ground(above: Path) -> Iterator[Path]:
+    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = above / f".probe-{os.urandom(6).hex()}"
+    try:
+        for each in (folder, folder / "work", folder / "outside", folder / "own", folder / "state"):
+            each.mkdir(mode=0o700)
+        (folder / "outside" / "kept").write_text("kept")
+        yield folder
+    finally:
+        remove(folder)
+
+
+@contextmanager
+def _listening(family: int, address: object, kind: int = socket.SOCK_STREAM) -> Iterator[socket.socket]:
+    with socket.socket(family, kind) as listener:
+        listener.setblocking(False)
+        listener.bind(address)  # type: ignore[arg-type]  # of the kind that the family has
+        if kind == socket.SOCK_STREAM:
+            listener.listen(1)
+        yield listener
+
+
+@contextmanager
+def _listening_in(folder: Path) -> Iterator[socket.socket]:
+    """Addresses are short: a long path is named through its directory's descriptor."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with _listening(socket.AF_UNIX, f"/proc/self/fd/{fd}/socket") as listener:
+            yield listener
+    finally:
+        os.close(fd)
+
+
+def _was_reached(listener: socket.socket) -> bool:
+    try:
+        if listener.type == socket.SOCK_DGRAM:
+            listener.recv(16)
+        else:
+            listener.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
