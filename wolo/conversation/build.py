@@ -21,6 +21,7 @@ from wolo.config.given import Given, directories, many, text
 from wolo.config.schema import Config
 from wolo.conversation.choosing import check_prices, choose, choose_fallback, find, for_provider_of, gone_notice
 from wolo.conversation.conversation import Change, Conversation, Facts, Joints
+from wolo.conversation.enclosing import Enclosure, put_up, settle_walls
 from wolo.conversation.hands import make_context, make_judge
 from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
 from wolo.conversation.notices import said_once
@@ -29,10 +30,8 @@ from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.verifying import make_verify
 from wolo.conversation.which_session import find_session, moved
-from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.judge import Judge
-from wolo.guard.modes import Mode, effective
 from wolo.messages.message import Message
 from wolo.models.ask import Asker
 from wolo.models.provider import Choice
@@ -73,7 +72,7 @@ class Site(Struct, frozen=True, kw_only=True):
     places: Places
     cwd: Path
     workspace: Workspace
-    mode: Mode
+    enclosure: Enclosure
     choice: Choice
     fallback: Choice | None
     kept: Kept
@@ -97,11 +96,10 @@ async def open_conversation(opening: Opening) -> Conversation:
 def _settle(opening: Opening) -> Site:
     given, places, cwd = opening.given, find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, many(given, "set"), cwd)
-    _check_sandbox(config)
     notices = [*config.notices]
     environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
-    mode, mode_notice = effective(config.settings.mode)
     workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
+    enclosure = settle_walls(config, workspace, places)
     store = None if given.get("no_session") else Store.open(places.data)
     try:
         session = find_session(store, given, opening.change, cwd) if store else None
@@ -111,7 +109,7 @@ def _settle(opening: Opening) -> Site:
         fallback = choose_fallback(config, environ, choice)
         check_prices(config, choice, fallback)
         ad_hoc = bool(config.endpoint.base_url)
-        origin = Origin(cwd=cwd, model=choice.label, mode=mode.name, name=_new_name(opening), is_ad_hoc=ad_hoc)
+        origin = Origin(cwd=cwd, model=choice.label, mode=enclosure.mode.name, name=_new_name(opening), is_ad_hoc=ad_hoc)
         kept = _keep(store, session, origin, places, opening)
     except BaseException:
         if store:
@@ -123,13 +121,13 @@ def _settle(opening: Opening) -> Site:
         places=places,
         cwd=cwd,
         workspace=workspace,
-        mode=mode,
+        enclosure=enclosure,
         choice=choice,
         fallback=fallback,
         kept=kept,
         notices=(
             *notices,
-            *said_once(places, mode_notice),
+            *said_once(places, enclosure.notice),
             *filter(None, [always_on_notice(choice), "" if named or not session else gone_notice(config, choice, session.model)]),
             *kept.notices,
             *moved(session, cwd),
@@ -139,8 +137,9 @@ def _settle(opening: Opening) -> Site:
 
 def _tie(site: Site) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
-    judge = make_judge(config, site.mode, workspace, cwd, places, kept)
+    judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, kept)
     context = make_context(config, workspace, cwd, places, kept, judge, (site.choice, site.fallback))
+    put_up(site.enclosure, judge, context, places, kept.outputs)
     in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
     preamble = prepare(config, places, workspace.root, cwd, site.given, calls_in_text=in_text, edit_tool=edit_tool)
     wire_log = text(site.given, "debug_wire")
@@ -157,6 +156,8 @@ def _tie(site: Site) -> Conversation:
     async def close() -> None:
         await asker.close()
         context.shell.processes.close_all()
+        if context.walls is not None:
+            context.walls.close()
         recorder.close()
         site.kept.close()
 
@@ -220,7 +221,8 @@ def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts
         model=site.choice.label,
         cwd=site.cwd,
         root=site.workspace.root,
-        mode=site.mode.name,
+        mode=site.enclosure.mode.name,
+        sandbox=site.enclosure.found.backend if site.enclosure.found.make else "",
         tool_names=tuple(spec.name for spec in toolbox.specs(compacted=site.kept.compaction is not None)),
         keeps_session=isinstance(site.kept, KeptInStore),
         begun_in=site.kept.begun_in,
@@ -280,8 +282,3 @@ def _check_following(site: Site, following: Opening) -> None:
             session = store.find(following.change.session, site.cwd)
             if session.id != site.kept.session_id:
                 store.lock(session.id).release()
-
-
-def _check_sandbox(config: Config) -> None:
-    if config.settings.sandbox.backend == "required":
-        raise UsageError("--sandbox required: there is no sandbox on this machine that wolo can use.")

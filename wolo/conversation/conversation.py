@@ -41,6 +41,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     root: Path
     """The directory that counts as inside; the repository's, when there is one."""
     mode: str
+    sandbox: str = ""
+    """The backend that holds commands; empty: none does."""
     tool_names: tuple[str, ...]
     keeps_session: bool = True
     begun_in: str = ""
