@@ -12,7 +12,8 @@ from wolo.guard import protected
 
 _BROWSERS_AND_KEYRINGS = """
 .mozilla .librewolf .waterfox .zen .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware
-.config/microsoft-edge .config/vivaldi .config/opera .cache/mozilla .cache/google-chrome .cache/chromium snap/firefox snap/chromium .var/app
+.config/microsoft-edge .config/vivaldi .config/opera
+.cache/mozilla .cache/google-chrome .cache/chromium snap/firefox snap/chromium .var/app
 .local/share/keyrings .local/share/kwalletd .config/1Password .config/Bitwarden .config/keepassxc .config/github-copilot
 .claude.json .claude/.credentials.json .codex/auth.json .gemini/oauth_creds.json .bitcoin .ethereum .electrum
 Library/Keychains Library/Cookies Library/Application\\ Support/Google Library/Application\\ Support/Firefox
