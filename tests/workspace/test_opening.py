@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests import unprivileged
+from tests.components import miss
 from wolo.errors import ToolError
-from wolo.workspace.opening import explain, open_folder, open_regular, read_all
+from wolo.workspace.beneath import open_at_once
+from wolo.workspace.opening import explain, open_folder, open_regular, read_all, walk_down
 
 
 def test_a_plain_file_is_opened_and_read(tmp_path: Path) -> None:
@@ -52,27 +57,102 @@ def test_a_folder_is_told_apart(path: str) -> None:
         open_regular(Path(path).absolute())
 
 
+def at_once(path: Path) -> int:
+    handle = open_at_once(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    return handle if handle is not None else miss("openat2 (Linux 5.6)")
+
+
+WAYS = [pytest.param(at_once, id="at once"), pytest.param(walk_down, id="step by step"), pytest.param(open_folder, id="either")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        ("there", 0),
+        (".", 0),
+        ("missing", errno.ENOENT),
+        ("missing/deeper", errno.ENOENT),
+        ("file", errno.ENOTDIR),
+        ("file/deeper", errno.ENOTDIR),
+        ("link", errno.ELOOP),
+        ("link/inner", errno.ELOOP),
+        ("there/up", errno.ELOOP),
+        ("dangling", errno.ELOOP),
+        ("n" * 300, errno.ENAMETOOLONG),
+    ],
+)
+def test_a_folder_is_reached_without_links_or_not_at_all(
+    tmp_path: Path, way: Callable[[Path], int], place: str, number: int
+) -> None:
+    (tmp_path / "there/inner").mkdir(parents=True)
+    (tmp_path / "there/up").symlink_to("..")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("there")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    if number:
+        with pytest.raises(OSError) as error:  # noqa: PT011  # the number says which
+            way(tmp_path / place)
+        assert error.value.errno == number
+        return
+    handle = way(tmp_path / place)
+    assert os.path.samestat(os.fstat(handle), (tmp_path / place).stat())
+    os.close(handle)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_root_is_a_folder_too(way: Callable[[Path], int]) -> None:
+    handle = way(Path("/"))
+    assert os.path.samestat(os.fstat(handle), Path("/").stat())
+    os.close(handle)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_closed_folder_stops_both_ways(way: Callable[[Path], int]) -> None:
+    def reach(path: Path) -> int:
+        try:
+            os.close(way(path))
+        except OSError as error:
+            return error.errno or 0
+        return 0
+
+    with unprivileged.folder() as folder:
+        (folder / "closed/inner").mkdir(parents=True)
+        (folder / "closed").chmod(0)
+        assert unprivileged.call(reach, folder / "closed/inner") == errno.EACCES
+
+
 def test_a_link_put_in_the_way_after_the_path_was_judged_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret/key").write_text("k")
     (tmp_path / "folder").symlink_to("secret")
     (tmp_path / "file").symlink_to("secret/key")
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(OSError, match="symbolic links"):
         open_regular(tmp_path / "folder/key")
     with pytest.raises(ToolError, match="a link"):
         open_regular(tmp_path / "file")
-    with pytest.raises(NotADirectoryError):
-        open_folder(tmp_path / "folder/new", created=[])
+    for make in (open_folder, walk_down):
+        with pytest.raises(OSError, match="symbolic links"):
+            make(tmp_path / "folder/new", created=[])
     assert not (tmp_path / "secret/new").exists()
 
 
-def test_missing_folders_are_made_only_on_request(tmp_path: Path) -> None:
+def test_the_same_attack_gets_through_where_links_are_followed(tmp_path: Path) -> None:
+    """So the tests above can fail: the wall is what stops it."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/key").write_text("k")
+    (tmp_path / "folder").symlink_to("secret")
+    assert (tmp_path / "folder/key").read_text() == "k"
+
+
+@pytest.mark.parametrize("make", [open_folder, walk_down])
+def test_missing_folders_are_made_only_on_request(tmp_path: Path, make: Callable[..., int]) -> None:
     with pytest.raises(FileNotFoundError):
-        open_folder(tmp_path / "a/b")
+        make(tmp_path / "a/b")
     created: list[Path] = []
-    os.close(open_folder(tmp_path / "a/b", created=created))
+    os.close(make(tmp_path / "a/b", created=created))
     assert created == [tmp_path / "a", tmp_path / "a/b"]
-    os.close(open_folder(tmp_path / "a/b", created=created))
+    os.close(make(tmp_path / "a/b", created=created))
     assert len(created) == 2
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
+from wolo.workspace.beneath import open_at_once
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 # O_NONBLOCK: a FIFO put in the file's place must not hang the open.
@@ -38,28 +39,48 @@ _REASONS = {
 
 
 def open_folder(path: Path, *, created: list[Path] | None = None) -> int:
-    """A handle to a real folder, walked to without following links; missing folders are made when `created` collects them.
+    """A handle to a real folder, reached without following links; missing folders are made when `created` collects them.
 
     Raises OSError. The caller closes the handle.
     """
+    try:
+        handle = open_at_once(path, _FOLDER & ~os.O_NOFOLLOW)
+    except FileNotFoundError:
+        if created is None:
+            raise
+        handle = None
+    return walk_down(path, created=created) if handle is None else handle
+
+
+def walk_down(path: Path, *, created: list[Path] | None = None) -> int:
+    """What `open_folder` does where the kernel cannot do it at once, and where folders are missing."""
     handle = os.open("/", _FOLDER)
     try:
         for depth, name in enumerate(path.parts[1:], start=2):
             try:
-                deeper = os.open(name, _FOLDER, dir_fd=handle)
+                deeper = _step(name, handle)
             except FileNotFoundError:
                 if created is None:
                     raise
                 with suppress(FileExistsError):
                     os.mkdir(name, dir_fd=handle)
                     created.append(Path(*path.parts[:depth]))
-                deeper = os.open(name, _FOLDER, dir_fd=handle)
+                deeper = _step(name, handle)
             os.close(handle)
             handle = deeper
     except BaseException:
         os.close(handle)
         raise
     return handle
+
+
+def _step(name: str, folder: int) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
 
 
 def open_regular(path: Path) -> int:
