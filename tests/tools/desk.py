@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from wolo.tools.background import Jobs
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files import FileLedger
+from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
 
 
@@ -25,8 +27,12 @@ class Desk:
             workspace=Workspace(self.root),
             ledger=FileLedger(self.folder / "locks"),
             keep=lambda name, data: self.folder / name,
-            shell=ShellState(self.root),
+            shell=self._shell(),
         )
+
+    def _shell(self) -> ShellState:
+        processes = Processes(self.folder / "commands")
+        return ShellState(self.root, processes, Jobs(processes, self.folder / "jobs"))
 
     async def call(self, name: str, /, **arguments: Any) -> Result:
         """Raises ToolError as the tool does."""

@@ -34,7 +34,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
     desk.context = replace(desk.context, keep=keep)
     yield desk
-    desk.context.shell.processes.close_all()
+    desk.context.shell.close()
 
 
 def unique() -> str:

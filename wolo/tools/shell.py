@@ -20,11 +20,12 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.tools.changes import Changes, changed, look_at
 from wolo.tools.clip import clean, clip_and_keep
+from wolo.tools.jobs import tell
 from wolo.tools.tool import Interrupted, Output, Result, ToolContext
 from wolo.workspace.environment import command_environment
 from wolo.workspace.printed import Printed
 from wolo.workspace.process_table import MARK_NAME
-from wolo.workspace.processes import Finished
+from wolo.workspace.processes import Finished, Start
 
 FILES = "files"
 """Under this name the metadata of a call say which files its command made, changed and removed."""
@@ -33,6 +34,10 @@ _MAX_COMMAND_BYTES = 120_000
 """The system takes 128 KiB in one argument."""
 _LOWEST_FD = 200
 """Where the shell reports its directory: beyond the numbers that scripts use for themselves."""
+_REPORT = " trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT;"
+"""At the very end of a command: a word on where it led."""
+FIRST_LOOK_S = 1.0
+"""At a job that has just been started."""
 _PROGRESS_EVERY_S = 0.1
 _PROGRESS_BYTES = 4096
 
@@ -40,16 +45,23 @@ _PROGRESS_BYTES = 4096
 class ShellArgs(Struct, frozen=True):
     command: str
     timeout_s: Annotated[float | None, Meta(description=f"seconds, {_MAX_TIMEOUT_S:g} at most")] = None
+    background: Annotated[bool, Meta(description="return at once; see jobs")] = False
 
 
 class Shell:
     """Run a command line in bash. The working directory lasts from call to call (`cd` moves it), variables do not. There is
-    no keyboard: editors and prompts fail. Long output is cut in the middle and kept in a file. Processes started with `&`
-    run on. For files prefer read, edit, grep and glob to cat, sed, grep and find."""
+    no keyboard: editors and prompts fail. Long output is cut in the middle and kept in a file. With `background` a server or
+    a long build runs on as a job while you go on; do not use `&` for that. For files prefer read, edit, grep and glob to cat,
+    sed, grep and find."""
 
     name: ClassVar[str] = "shell"
     Args: ClassVar[type[Struct]] = ShellArgs
-    aliases: ClassVar[Mapping[str, str]] = {"cmd": "command", "script": "command", "timeout": "timeout_s"}
+    aliases: ClassVar[Mapping[str, str]] = {
+        "cmd": "command",
+        "script": "command",
+        "timeout": "timeout_s",
+        "run_in_background": "background",
+    }
     reads_only: ClassVar[bool] = False
 
     def intents(self, args: ShellArgs, context: ToolContext) -> Sequence[Intent]:
@@ -61,6 +73,8 @@ class Shell:
         root = context.workspace.root
         run = _Run(args, context)
         before = await asyncio.to_thread(look_at, root)
+        if args.background:
+            return replace(await run.as_job(), files_changed=changed(root, before).paths)
         try:
             finished = await run.to_its_end()
         except asyncio.CancelledError as error:
@@ -73,6 +87,7 @@ class _Run:
 
     def __init__(self, args: ShellArgs, context: ToolContext) -> None:
         self._command = args.command
+        self._limit_s = args.timeout_s
         self._timeout_s = args.timeout_s or context.shell_timeout_s
         self._context = context
         self._place = _place(context)
@@ -83,26 +98,57 @@ class _Run:
         self._started = time.monotonic()
 
     async def to_its_end(self) -> Finished:
-        shell, script = _shell_and_script()
         with _directory_report() as report:
-            argv = [*shell, script.format(fd=report.fd), Path(shell[0]).name, self._command]
-            enclosed = self._context.enclosed(argv, self._place.cwd)
+            start = self._start(_REPORT.format(fd=report.fd), report.fd)
             try:
                 return await self._context.shell.processes.run(
-                    enclosed.argv,
-                    cwd=self._place.cwd,
-                    env=command_environment(os.environ, self._context.shell_env),
+                    start.argv,
+                    cwd=start.cwd,
+                    env=start.env,
                     timeout_s=self._timeout_s,
                     printed=self._printed,
                     on_output=self._progress.add,
-                    pass_fds=(report.fd, *enclosed.pass_fds),
+                    pass_fds=start.pass_fds,
+                    tidy=start.tidy,
                 )
             except OSError as error:
-                raise ToolError(f"The command could not be started: {error.strerror}.") from error
+                raise _unstartable(error) from error
             finally:
-                enclosed.tidy()
                 self._progress.close()
                 self._moved_to = report.read()
+
+    async def as_job(self) -> Result:
+        """Started, and looked at for a moment: what fails at once is known at once."""
+        if self._context.shell.jobs is None:
+            raise ToolError("Nothing can run in the background here.")
+        jobs = self._context.shell.jobs
+        try:
+            job = jobs.start(self._command, self._start(), timeout_s=self._limit_s, confined=self._context.confined)
+        except OSError as error:
+            raise _unstartable(error) from error
+        try:
+            await job.wait(FIRST_LOOK_S)
+        except asyncio.CancelledError as error:
+            await jobs.stop(job)
+            job.is_told = True
+            raise Interrupted(
+                Result("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
+            ) from error
+        begun = tell(job, self._context)
+        first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
+        return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
+
+    def _start(self, at_the_end: str = "", *fds: int) -> Start:
+        shell, mark = _shell_and_mark()
+        argv = [*shell, f'{mark};{at_the_end} __wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
+        enclosed = self._context.enclosed(argv, self._place.cwd)
+        return Start(
+            argv=enclosed.argv,
+            cwd=self._place.cwd,
+            env=command_environment(os.environ, self._context.shell_env),
+            pass_fds=(*fds, *enclosed.pass_fds),
+            tidy=enclosed.tidy,
+        )
 
     def result(self, finished: Finished, changes: Changes) -> Result:
         notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._directory()]
@@ -175,16 +221,15 @@ def _refuse_unusable(args: ShellArgs) -> None:
         raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
 
 
-def _shell_and_script() -> tuple[list[str], str]:
-    """The shell, and what it runs: the command (its only argument), and at the very end a word on where that led.
-
-    Before that it puts on the mark itself, too: not even its first child is quicker than that.
-    """
+def _shell_and_mark() -> tuple[list[str], str]:
+    """The shell, and how it puts on the mark itself, too: not even its first child is quicker than that."""
     bash = shutil.which("bash")
-    mark = f"ulimit -{'x' if bash else 'w'} ${{{{{MARK_NAME}##*/}}}} 2>/dev/null"
-    report = "trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT"
-    script = f'{mark}; {report}; __wolo=$1; shift; eval "$__wolo"'
-    return ([bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]), script
+    mark = f"ulimit -{'x' if bash else 'w'} ${{{MARK_NAME}##*/}} 2>/dev/null"
+    return ([bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]), mark
+
+
+def _unstartable(error: OSError) -> ToolError:
+    return ToolError(f"The command could not be started: {error.strerror}.")
 
 
 class _Report(Struct, frozen=True):

@@ -15,6 +15,7 @@ from wolo.guard.intents import Intent, ReadIntent, WriteIntent
 from wolo.guard.walls import Enclosed, Walls
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome
+from wolo.tools.background import Jobs
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Resolved, Workspace
@@ -101,7 +102,15 @@ class ShellState:
     cwd: Path
     """Where the next command runs; a `cd` in a command moves it."""
     processes: Processes = field(default_factory=Processes)
-    """What the commands started. Whoever ends the conversation calls `close_all`."""
+    """What the commands started."""
+    jobs: Jobs | None = None
+    """Those that run in the background; None: nothing may."""
+
+    def close(self) -> None:
+        """Ends everything but the jobs that a person detached. Whoever ends the conversation calls this; may be called again."""
+        self.processes.close_all()
+        if self.jobs is not None:
+            self.jobs.close()
 
 
 @dataclass(slots=True)

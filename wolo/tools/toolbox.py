@@ -18,6 +18,7 @@ from wolo.tools.edit import Edit
 from wolo.tools.expand_message import ExpandMessage
 from wolo.tools.glob import Glob
 from wolo.tools.grep import Grep
+from wolo.tools.jobs import Jobs
 from wolo.tools.read import Read
 from wolo.tools.shell import Shell
 from wolo.tools.task_completion import TaskCompletion
@@ -25,7 +26,7 @@ from wolo.tools.todo import Todo
 from wolo.tools.tool import Tool
 from wolo.tools.write import Write
 
-BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), ApplyPatch(), Shell(), Grep(), Glob(), Todo(), ExpandMessage())
+BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob(), Todo(), ExpandMessage())
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
 """Those of a model that calls tools in its text."""

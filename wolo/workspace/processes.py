@@ -88,6 +88,10 @@ class Program:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=1)
 
+    def forget(self) -> None:
+        """It outlives us: nobody waits for it any more."""
+        self._process.returncode = 0
+
     def is_gone(self) -> None:
         """All of it."""
         self.output.close()
@@ -121,7 +125,7 @@ class Processes:
         """Returns soon after the program itself has ended, even when its children hold on to its output.
 
         Raises OSError when it cannot be started. A cancellation ends the whole tree and is passed on; `printed` then
-        holds what came before. `on_output` must not raise.
+        holds what came before. `on_output` must not raise; `tidy` is called once when everything has ended.
         """
 
         def take(chunk: bytes) -> None:
