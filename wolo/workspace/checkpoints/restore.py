@@ -1,0 +1,245 @@
+"""Makes paths what a plan says, each only if it is still what the plan saw; what is given up is kept and can come back."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+from wolo.workspace.checkpoints.observe import content, observe_in
+from wolo.workspace.checkpoints.states import UNKNOWN_MODE, Change, Noted, State, digest
+from wolo.workspace.checkpoints.store import Store
+from wolo.workspace.checkpoints.undo import CHANGED_SINCE, NOT_KEPT, Conflict, Plan
+from wolo.workspace.filelocks import locked, new_temporary_name, note_temporary
+from wolo.workspace.opening import explain, open_folder, open_regular_in
+from wolo.workspace.saving import FileChanged, sync_folder, write_locked
+
+_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
+_OWNER = stat.S_IRWXU
+
+
+class Outcome(NamedTuple):
+    number: int
+    """By which it can be taken back."""
+    restored: tuple[str, ...]
+    removed: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
+
+
+def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Sequence[str]) -> Outcome:
+    """Killed at any moment, the same plan can be made and carried out again. `store.end_step` says that it is over.
+
+    Raises ToolError when there is no room to keep what would be given up; nothing was changed then.
+    """
+    with store.writing():
+        steps, lost = _kept(store, plan.steps)
+        unfinished = store.unfinished_step(session, turns)
+        number = store.begin_step(session, turns)
+        if unfinished:
+            _take_over(store, unfinished, number, {step.path for step in steps})
+        store.add(Noted(step, session, "", "", "undo", number) for step in steps)
+    work = _Restoring(store, locks)
+    failed = work.run(steps)
+    bad = {conflict.path for conflict in failed}
+    done = [step for step in steps if step.path not in bad and step.path not in work.left]
+    return Outcome(
+        number,
+        tuple(step.path for step in done if step.after.kind),
+        tuple(step.path for step in done if not step.after.kind),
+        (*plan.conflicts, *lost, *failed),
+    )
+
+
+def _kept(store: Store, steps: Sequence[Change]) -> tuple[list[Change], list[Conflict]]:
+    """Those whose present content can be had again afterwards."""
+    kept, lost = [], []
+    for step in steps:
+        if step.before.kind in ("file", "link") and store.content(step.before.hash) is None:
+            try:
+                data = content(step.path)
+            except OSError:
+                data = None
+            if data is None or digest(data) != step.before.hash:
+                lost.append(Conflict(step.path, CHANGED_SINCE))
+                continue
+            store.keep(data)
+        kept.append(step)
+    return kept, lost
+
+
+def _take_over(store: Store, unfinished: int, number: int, planned: set[str]) -> None:
+    """What an undo that was killed had done belongs to this one."""
+    done = [each for each, noted in store.of_step(unfinished) if noted.change.path not in planned]
+    store.take_over(done, number)
+    store.drop_step(unfinished)
+
+
+class _Restoring:
+    def __init__(self, store: Store, locks: Path) -> None:
+        self.left: set[str] = set()
+        """Folders that hold something else by now."""
+        self._store = store
+        self._locks = locks
+        self._failed: dict[str, Conflict] = {}
+
+    def run(self, steps: Sequence[Change]) -> list[Conflict]:
+        """What takes the place of something else comes after that has gone; a folder before what is in it."""
+        top_down = sorted(steps, key=lambda step: step.path.count("/"))
+        bottom_up = top_down[::-1]
+        folders = [step for step in top_down if step.before.kind == step.after.kind == "folder"]
+        for step in folders:
+            self._try(step, lambda each: _set_mode(each, each.after.mode | _OWNER))
+        for step in bottom_up:
+            if step.before.kind and not _stays(step):
+                self._try(step, self._remove)
+        for step in top_down:
+            if step.after.kind == "folder" and step.before.kind != "folder":
+                self._try(step, self._make_folder)
+        for step in top_down:
+            if step.after.kind in ("file", "link"):
+                self._try(step, self._put)
+        for step in bottom_up:
+            if step.after.kind == "folder" and step.after.mode != UNKNOWN_MODE:
+                self._try(step, lambda each: _set_mode(each, each.after.mode))
+        return list(self._failed.values())
+
+    def _try(self, step: Change, work: Callable[[Change], None]) -> None:
+        if step.path in self._failed:
+            return
+        try:
+            work(step)
+        except FileChanged:
+            self._failed[step.path] = Conflict(step.path, CHANGED_SINCE)
+        except ToolError as error:
+            self._failed[step.path] = Conflict(step.path, error.message)
+        except OSError as error:
+            reason = explain(error, "it").message.removeprefix("`it` ").removesuffix(".")
+            self._failed[step.path] = Conflict(step.path, f"it {reason}")
+
+    def _remove(self, step: Change) -> None:
+        path = Path(step.path)
+        with locked(path, self._locks):
+            folder = open_folder(path.parent)
+            try:
+                _require(folder, path.name, step.before)
+                if step.before.kind != "folder":
+                    os.unlink(path.name, dir_fd=folder)
+                else:
+                    os.rmdir(path.name, dir_fd=folder)
+                sync_folder(folder)
+            except OSError as error:
+                if error.errno not in _NOT_EMPTY or step.after.kind:
+                    raise
+                self.left.add(step.path)
+            finally:
+                os.close(folder)
+
+    def _make_folder(self, step: Change) -> None:
+        folder = open_folder(Path(step.path).parent, created=[])
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(Path(step.path).name, 0o700, dir_fd=folder)
+            sync_folder(folder)
+        finally:
+            os.close(folder)
+
+    def _put(self, step: Change) -> None:
+        path, after = Path(step.path), step.after
+        data = self._store.content(after.hash)
+        if data is None:
+            raise ToolError(NOT_KEPT)
+        with locked(path, self._locks) as journal:
+            if _stays(step):
+                self._replace(step, data, journal)
+                return
+            folder = open_folder(path.parent, created=[])
+            try:
+                if after.kind == "link":
+                    os.symlink(data, os.fsencode(path.name), dir_fd=folder)
+                else:
+                    _put_new(folder, path, data, after.mode, journal)
+                sync_folder(folder)
+            except FileExistsError:
+                raise FileChanged(CHANGED_SINCE) from None
+            finally:
+                os.close(folder)
+
+    def _replace(self, step: Change, data: bytes, journal: int | None) -> None:
+        """A file by another content, another mode, or both."""
+        if step.before.hash != step.after.hash:
+            if not step.before.mode & stat.S_IWUSR:
+                _set_mode(step, step.before.mode | stat.S_IWUSR)
+            write_locked(Path(step.path), data, expected=step.before.hash.hex(), journal=journal)
+        if step.after.mode != UNKNOWN_MODE:
+            _set_mode(step, step.after.mode)
+
+
+def _stays(step: Change) -> bool:
+    """It is the same thing with another content or mode."""
+    return step.before.kind == step.after.kind != "link"
+
+
+def _require(folder: int, name: str, state: State) -> None:
+    now = observe_in(folder, name)
+    if not now.is_like(state):
+        raise FileChanged(CHANGED_SINCE)
+
+
+def _set_mode(step: Change, mode: int) -> None:
+    path = Path(step.path)
+    folder = open_folder(path.parent)
+    try:
+        if step.after.kind == "folder":
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                handle = os.open(path.name, flags, dir_fd=folder)
+            except PermissionError:
+                # One that nobody may read can only be named; a link in its place is not followed where the system can do that.
+                _chmod_unopened(folder, path.name, mode)
+                return
+        else:
+            try:
+                handle = open_regular_in(folder, path.name)
+            except PermissionError:
+                _chmod_unopened(folder, path.name, mode)
+                return
+        try:
+            os.fchmod(handle, mode)
+        finally:
+            os.close(handle)
+    finally:
+        os.close(folder)
+
+
+def _chmod_unopened(folder: int, name: str, mode: int) -> None:
+    if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        raise FileChanged(CHANGED_SINCE)
+    os.chmod(name, mode, dir_fd=folder)
+
+
+def _put_new(folder: int, path: Path, data: bytes, mode: int, journal: int | None) -> None:
+    """Never over a file that appeared by now, and never readable for more people than before."""
+    temporary = new_temporary_name()
+    if journal is not None:
+        note_temporary(journal, path.with_name(temporary))
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644 if mode == UNKNOWN_MODE else mode)
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except OSError as error:
+            if isinstance(error, FileExistsError) or observe_in(folder, path.name).kind:
+                raise
+            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)  # a file system without links
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)

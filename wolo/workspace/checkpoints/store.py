@@ -1,0 +1,330 @@
+"""Where contents and changes are kept: one SQLite file for each workspace, outside of it, for its owner alone."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+from wolo.workspace.checkpoints.states import Change, Noted, State, digest
+
+BUSY_MS = 20_000
+"""Another wolo may be taking its first look."""
+_LEAST_PACKED_BYTES = 200
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE objects (hash BLOB PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE folders (path BLOB PRIMARY KEY, listing BLOB NOT NULL);
+CREATE TABLE changes (
+    id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL, call TEXT NOT NULL, source TEXT NOT NULL,
+    step INTEGER NOT NULL, at REAL NOT NULL, path BLOB NOT NULL,
+    before_kind TEXT NOT NULL, before_hash BLOB NOT NULL, before_mode INTEGER NOT NULL,
+    after_kind TEXT NOT NULL, after_hash BLOB NOT NULL, after_mode INTEGER NOT NULL
+);
+CREATE INDEX changes_by_turn ON changes (turn);
+CREATE INDEX changes_by_path ON changes (path);
+CREATE TABLE running (
+    id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL, call TEXT NOT NULL, owner TEXT NOT NULL,
+    changes INTEGER NOT NULL, runs_on INTEGER NOT NULL
+);
+CREATE TABLE steps (id INTEGER PRIMARY KEY, session TEXT NOT NULL, turns TEXT NOT NULL, done INTEGER NOT NULL, at REAL NOT NULL);
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+"""
+_COLUMNS = (
+    "id, session, turn, call, source, step, path, before_kind, before_hash, before_mode, after_kind, after_hash, after_mode"
+)
+_NOT_SAVED = "What is there now could not be saved for an undo ({reason}); nothing was changed."
+
+
+class Running(NamedTuple):
+    """A command whose end was not seen yet."""
+
+    id: int
+    session: str
+    turn: str
+    call: str
+    owner: str
+    changes: int
+    """The last change that was known when it began."""
+    runs_on: int
+    """It has left something running, and nobody waits for it."""
+
+
+class Store:
+    """May be used from any thread. What is written in a `writing` block is on the disk when it ends, or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError or sqlite3.Error where it cannot be kept."""
+        self.path = path
+        self._lock = RLock()
+        for folder in (path.parent.parent, path.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.chmod(0o700)
+        try:
+            self._connection = _connect(path)
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            _set_aside(path)
+            self._connection = _connect(path)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Raises ToolError where the disk does not take it."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield
+                return
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise ToolError(_NOT_SAVED.format(reason=_reason(error))) from error
+                raise
+
+    # Contents
+
+    def keep(self, data: bytes) -> bytes:
+        """Returns the hash it can be had by."""
+        key = digest(data)
+        with self._lock:
+            if self._connection.execute("SELECT 1 FROM objects WHERE hash = ?", (key,)).fetchone() is None:
+                packed = zlib.compress(data, 1) if len(data) >= _LEAST_PACKED_BYTES else data
+                is_packed = len(packed) < len(data)
+                row = (key, is_packed, packed if is_packed else data)
+                self._connection.execute("INSERT INTO objects (hash, packed, data) VALUES (?, ?, ?)", row)
+        return key
+
+    def content(self, key: bytes) -> bytes | None:
+        """None where it is not kept, or no longer whole."""
+        with self._lock:
+            row = self._connection.execute("SELECT packed, data FROM objects WHERE hash = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        try:
+            data = zlib.decompress(row[1]) if row[0] else bytes(row[1])
+        except zlib.error:
+            return None
+        return data if digest(data) == key else None
+
+    # Changes
+
+    def add(self, noted: Iterable[Noted]) -> None:
+        with self._lock:
+            self._connection.executemany(
+                "INSERT INTO changes (session, turn, call, source, step, at, path, before_kind, before_hash, before_mode, "
+                "after_kind, after_hash, after_mode) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [_row(each, time.time()) for each in noted],
+            )
+
+    def last_change(self) -> int:
+        with self._lock:
+            return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM changes").fetchone()[0])
+
+    def of_turns(self, turns: Sequence[str]) -> list[tuple[int, Noted]]:
+        """In their order, with their numbers."""
+        return self._changes(f"turn IN ({', '.join('?' * len(turns))})", turns)
+
+    def of_step(self, step: int) -> list[tuple[int, Noted]]:
+        return self._changes("step = ?", (step,))
+
+    def of_path(self, path: str, after: int, *, undone_only: bool) -> list[tuple[int, Noted]]:
+        """Changes of one path behind that number."""
+        only = "AND step > 0" if undone_only else ""
+        return self._changes(f"path = ? AND id > ? {only}", (os.fsencode(path), after))
+
+    def _changes(self, where: str, values: Sequence[str | int | bytes]) -> list[tuple[int, Noted]]:
+        with self._lock:
+            found = self._connection.execute(
+                f"SELECT {_COLUMNS} FROM changes WHERE {where} ORDER BY id", tuple(values)
+            ).fetchall()
+        return [
+            (id, Noted(Change(os.fsdecode(path), State(*states[:3]), State(*states[3:])), session, turn, call, source, step))
+            for id, session, turn, call, source, step, path, *states in found
+        ]
+
+    def forget_session(self, session: str) -> None:
+        """Of a conversation that is not kept, nothing stays."""
+        with self.writing():
+            for table in ("changes", "running", "steps"):
+                self._connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
+
+    # Undoing
+
+    def begin_step(self, session: str, turns: Sequence[str]) -> int:
+        with self._lock:
+            row = (session, "\n".join(turns), time.time())
+            made = self._connection.execute("INSERT INTO steps (session, turns, done, at) VALUES (?, ?, 0, ?)", row)
+            return int(made.lastrowid or 0)
+
+    def end_step(self, step: int) -> None:
+        with self.writing():
+            self._connection.execute("UPDATE steps SET done = 1 WHERE id = ?", (step,))
+
+    def unfinished_step(self, session: str, turns: Sequence[str]) -> int:
+        """An undo of the same turns that did not come to its end; 0: there is none."""
+        with self._lock:
+            query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
+            return int(self._connection.execute(query, (session, "\n".join(turns))).fetchone()[0])
+
+    def take_over(self, changes: Sequence[int], step: int) -> None:
+        """These changes belong to that step from now on."""
+        with self._lock:
+            self._connection.executemany("UPDATE changes SET step = ? WHERE id = ?", [(step, each) for each in changes])
+
+    def drop_step(self, step: int) -> None:
+        with self._lock:
+            self._connection.execute("DELETE FROM changes WHERE step = ?", (step,))
+            self._connection.execute("DELETE FROM steps WHERE id = ?", (step,))
+
+    # Commands
+
+    def begin_running(self, session: str, turn: str, call: str, owner: str) -> int:
+        with self._lock:
+            row = (session, turn, call, owner, self.last_change())
+            query = "INSERT INTO running (session, turn, call, owner, changes, runs_on) VALUES (?, ?, ?, ?, ?, 0)"
+            return int(self._connection.execute(query, row).lastrowid or 0)
+
+    def running(self) -> list[Running]:
+        with self._lock:
+            return [Running(*row) for row in self._connection.execute("SELECT * FROM running ORDER BY id")]
+
+    def leave_running(self, id: int) -> None:
+        with self._lock:
+            self._connection.execute("UPDATE running SET runs_on = 1 WHERE id = ?", (id,))
+
+    def end_running(self, id: int) -> None:
+        with self._lock:
+            self._connection.execute("DELETE FROM running WHERE id = ?", (id,))
+
+    # Looks
+
+    def listings(self) -> list[tuple[str, bytes]]:
+        with self._lock:
+            found = self._connection.execute("SELECT path, listing FROM folders")
+            return [(os.fsdecode(path), listing) for path, listing in found]
+
+    def put_listings(self, listings: Iterable[tuple[str, bytes | None]]) -> None:
+        """None: the folder is gone."""
+        with self._lock:
+            for path, listing in listings:
+                if listing is None:
+                    self._connection.execute("DELETE FROM folders WHERE path = ?", (os.fsencode(path),))
+                else:
+                    query = "INSERT OR REPLACE INTO folders (path, listing) VALUES (?, ?)"
+                    self._connection.execute(query, (os.fsencode(path), listing))
+
+    def fact(self, name: str) -> str:
+        with self._lock:
+            row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else ""
+
+    def put_fact(self, name: str, value: str) -> None:
+        with self._lock:
+            self._connection.execute("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value))
+
+    # Bounds
+
+    def size_bytes(self) -> int:
+        with self._lock:
+            (pages,), (page_bytes,) = (
+                self._connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size")
+            )
+            return int(pages) * int(page_bytes)
+
+    def drop_changes_before(self, at: float) -> None:
+        with self.writing():
+            self._connection.execute("DELETE FROM changes WHERE at < ?", (at,))
+            self._connection.execute("DELETE FROM steps WHERE at < ?", (at,))
+
+    def oldest_change(self) -> float:
+        """Its time; 0.0: there is none."""
+        with self._lock:
+            return float(self._connection.execute("SELECT coalesce(min(at), 0) FROM changes").fetchone()[0])
+
+    def drop_contents(self, listed: Iterable[bytes]) -> None:
+        """All that neither a change nor the last look needs; `listed` are the hashes of that look."""
+        with self.writing():
+            self._connection.execute("CREATE TEMP TABLE listed (hash BLOB PRIMARY KEY)")
+            self._connection.executemany("INSERT OR IGNORE INTO listed VALUES (?)", ((each,) for each in listed))
+            self._connection.execute(
+                "DELETE FROM objects WHERE hash NOT IN (SELECT hash FROM listed UNION ALL "
+                "SELECT before_hash FROM changes UNION ALL SELECT after_hash FROM changes)"
+            )
+            self._connection.execute("DROP TABLE listed")
+        with self._lock, suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+
+def _row(noted: Noted, at: float) -> tuple[str | int | float | bytes, ...]:
+    change = noted.change
+    whose = (noted.session, noted.turn, noted.call, noted.source, noted.step, at)
+    return (*whose, os.fsencode(change.path), *change.before, *change.after)
+
+
+def place(folder: Path, root: Path) -> Path:
+    """The file for the workspace at this real path."""
+    name = "".join(letter if letter.isalnum() else "-" for letter in root.name)[:40] or "root"
+    return folder / f"{name}-{sha256(os.fsencode(root)).hexdigest()[:16]}.db"
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Made here: SQLite would let the umask decide, and gives its journal the mode of the database.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    path.chmod(0o600)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        # A rollback journal, not a log: nothing waits to be moved over, and no version of SQLite loses what it holds.
+        connection.execute("PRAGMA journal_mode = PERSIST").fetchone()
+        connection.execute(f"PRAGMA journal_size_limit = {4 << 20}").fetchone()
+        connection.execute("PRAGMA synchronous = FULL")
+        if sys.platform == "darwin":
+            connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            connection.execute("BEGIN IMMEDIATE")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in _SCHEMA.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
+            connection.execute("COMMIT")
+        elif version != _VERSION:
+            raise sqlite3.OperationalError(f"{path.name} was written by another version of wolo")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_aside(path: Path) -> None:
+    """A damaged file is no reason to work without undo from now on."""
+    path.replace(path.with_name(f"{path.name}.damaged"))
+    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+
+
+def _reason(error: sqlite3.Error) -> str:
+    text = str(error)
+    if "full" in text:
+        return "the disk is full"
+    return "another wolo is busy with it" if "locked" in text or "busy" in text else text

@@ -1,0 +1,104 @@
+"""Works out what it takes to undo changes, from what is kept of them and what is there now; nothing is changed by that.
+
+Each path is followed back through the changes, the newest first. One that is not as a change left it was changed by somebody else
+since, so nothing is done to it. Over several changes only the first state and the last one matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.workspace.checkpoints.observe import content, observe
+from wolo.workspace.checkpoints.states import Change, Noted, State
+from wolo.workspace.checkpoints.store import Store
+
+CHANGED_SINCE = "changed since, by somebody else"
+NOT_KEPT = "what it held before is not kept"
+UNCLEAR = "it changed while a job ran in the background, and nobody knows who changed it"
+
+
+class Conflict(NamedTuple):
+    path: str
+    reason: str
+
+
+class Plan(NamedTuple):
+    steps: tuple[Change, ...] = ()
+    """From what is there now to what is to be there."""
+    conflicts: tuple[Conflict, ...] = ()
+    """What stays as it is although it was changed."""
+
+
+def plan(store: Store, changes: Sequence[tuple[int, Noted]], only: Iterable[Path] = ()) -> Plan:
+    """What undoes these changes. `only`: nothing but these paths and what lies below them."""
+    wanted = tuple(only)
+    steps: list[Change] = []
+    conflicts: list[Conflict] = []
+    for path, noted in _by_path(changes).items():
+        if wanted and not any(place == Path(path) or place in Path(path).parents for place in wanted):
+            continue
+        sure = [(number, each) for number, each in noted if each.source != "unclear"]
+        if not sure:
+            conflicts.append(Conflict(path, UNCLEAR))
+            continue
+        undone = store.of_path(path, sure[0][0], undone_only=True)
+        found = _undo_one(store, path, [each for _, each in sorted({*sure, *undone})])
+        if isinstance(found, Conflict):
+            conflicts.append(found)
+        elif found is not None:
+            steps.append(found)
+    return Plan(tuple(steps), tuple(conflicts))
+
+
+def _by_path(changes: Iterable[tuple[int, Noted]]) -> dict[str, list[tuple[int, Noted]]]:
+    found: dict[str, list[tuple[int, Noted]]] = {}
+    for number, noted in changes:
+        found.setdefault(noted.change.path, []).append((number, noted))
+    return found
+
+
+def _undo_one(store: Store, path: str, noted: Sequence[Noted]) -> Change | Conflict | None:
+    """None: it is as it was."""
+    try:
+        now = state = observe(path)
+        for each in reversed(noted):
+            before = _before(store, each, state)
+            if before is None:
+                unkept = not each.change.after.is_known or not each.change.before.is_known
+                return Conflict(path, NOT_KEPT if unkept else CHANGED_SINCE)
+            state = before
+    except OSError as error:
+        return Conflict(path, f"it cannot be looked at: {error.strerror}")
+    if state == now:
+        return None
+    if state.kind in ("file", "link") and (not state.is_known or store.content(state.hash) is None):
+        return Conflict(path, NOT_KEPT)
+    return Change(path, now, state)
+
+
+def _before(store: Store, noted: Noted, state: State) -> State | None:
+    """What the path was before a change, if it was `state` afterwards or is so still; None when it is something else."""
+    before, after = noted.change.before, noted.change.after
+    bears_mode = not noted.change.changes_mode or state.mode == after.mode
+    if (state.is_like(after) and bears_mode) or _is_torn(store, noted, state):
+        keeps_mode = before.kind == state.kind and not noted.change.changes_mode
+        return before._replace(mode=state.mode) if keeps_mode else before
+    was_not_made = state.is_like(before) and (not noted.change.changes_mode or state.mode == before.mode)
+    return state if was_not_made else None
+
+
+def _is_torn(store: Store, noted: Noted, state: State) -> bool:
+    """A kill in the middle of writing into a file: each of its bytes is the old one or the new one."""
+    if noted.source != "in place" or state.kind != "file":
+        return False
+    before, after = (store.content(each.hash) for each in (noted.change.before, noted.change.after))
+    now = content(noted.change.path)
+    if before is None or after is None or now is None:
+        return False
+    shorter, longer = sorted((before, after), key=len)
+    if not len(shorter) <= len(now) <= len(longer):
+        return False
+    return all(byte in (old, new) for byte, old, new in zip_longest(now, before[: len(now)], after[: len(now)]))
