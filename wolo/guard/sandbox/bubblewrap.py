@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.names import names_in
 from wolo.guard.sandbox.placeholders import Placeholders
 from wolo.guard.sandbox.profile import Profile, environment
@@ -69,10 +70,10 @@ class Bubblewrap:
             if isinstance(error, ToolError):
                 raise
             raise ToolError(f"The sandbox cannot be put up here: {error.strerror} ({error.filename}).") from error
-        fds = [_memory(b"".join(os.fsencode(word) + b"\0" for word in words))]
+        fds = [in_memory(b"".join(os.fsencode(word) + b"\0" for word in words))]
         line = [self._binary, "--args", str(fds[0])]
         if self._filter:
-            fds.append(_memory(self._filter))
+            fds.append(in_memory(self._filter))
             line += ["--seccomp", str(fds[1])]
         return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), tuple(fds), _Tidying(fds, held))
 
@@ -129,12 +130,3 @@ class _Tidying:
             os.close(self._fds.pop())
         while self._held:
             self._held.pop().take_away()
-
-
-def _memory(data: bytes) -> int:
-    """A file without a name that holds this, to be read from its beginning."""
-    fd = os.memfd_create("wolo-walls", os.MFD_CLOEXEC)
-    with open(fd, "wb", closefd=False) as file:
-        file.write(data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.guard.sandbox import landlock
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
 from wolo.guard.sandbox.probe import shortcoming
 from wolo.guard.sandbox.profile import VERSION, Profile
 from wolo.guard.walls import Walls
+from wolo.workspace.landlock import version
 
 _OF_THE_MACHINE = (
     "/proc/sys/kernel/random/boot_id",
@@ -52,7 +54,19 @@ def find(writable: Sequence[Path], state: Path, cache: Path) -> Found:
         if not why:
             return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered)
         tried.append(f"bubblewrap: {why}")
-    return Found(tried=tuple(tried))
+    return _second(tried, state, cache)
+
+
+def _second(tried: list[str], state: Path, cache: Path) -> Found:
+    if not landlock.is_possible():
+        tried.append("Landlock: this kernel does not have it, or not with a filter of system calls")
+        return Found(tried=tuple(tried))
+    why = _proven(landlock.Landlock, f"landlock {version()}", state, cache)
+    if why:
+        tried.append(f"Landlock: {why}")
+        return Found(tried=tuple(tried))
+    made = landlock.Landlock
+    return Found(made, made.backend, made.covers, landlock.not_covered(), tuple(tried))
 
 
 def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path) -> str:

@@ -1,0 +1,123 @@
+"""Landlock and a filter of system calls: walls for machines without bubblewrap. They hold less, and say so."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.memory import in_memory
+from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.scratch import Scratch
+from wolo.guard.walls import Enclosed
+from wolo.workspace import landlock
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_MOST_ENTRIES = 20_000
+
+
+def is_possible() -> bool:
+    """The filter is needed too: Landlock alone lets sockets through."""
+    return landlock.version() > 0 and bool(seccomp.program(sockets=False)) and bool(sys.executable)
+
+
+class Landlock:
+    """The walls of one conversation; `close` removes its private folder."""
+
+    backend = "landlock"
+    covers = ("writing outside the workspace", "contents of secrets", "network", "host sockets", "system calls")
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._scratch = Scratch(profile.state)
+        self._filter = seccomp.program(sockets=False)
+        self._launcher = _LAUNCHER.read_text()
+        self._ruleset = -1
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        return not_covered()
+
+    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+        try:
+            tmp = str(self._scratch.tmp)
+            if self._ruleset < 0:
+                self._ruleset = landlock.make_ruleset(self._handled(), self._rules(tmp), apart=True)
+            filter_fd = in_memory(self._filter)
+        except OSError as error:
+            raise ToolError(f"The sandbox cannot be put up here: {error.strerror} ({error.filename}).") from error
+        told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
+        python = (os.path.realpath(sys.executable), "-I", "-S", "-c", self._launcher)
+        return Enclosed(
+            (*python, str(self._ruleset), str(filter_fd), *told, "--", *argv), (self._ruleset, filter_fd), _Closing(filter_fd)
+        )
+
+    def close(self) -> None:
+        ruleset, self._ruleset = self._ruleset, -1
+        if ruleset >= 0:
+            os.close(ruleset)
+        self._scratch.close()
+
+    @staticmethod
+    def _handled() -> int:
+        return landlock.changes() | landlock.READ_FILE | (landlock.IOCTL_DEVICE if landlock.version() > 4 else 0)
+
+    def _rules(self, tmp: str) -> Iterator[tuple[str, int]]:
+        everything = self._handled()
+        for path in (*self._profile.writable, tmp):
+            yield path, everything
+        for name in _DEVICES:
+            yield f"/dev/{name}", landlock.WRITE_FILE | landlock.TRUNCATE | landlock.IOCTL_DEVICE
+        for path in self._profile.shown:
+            if not any(hidden.startswith(f"{path}/") for hidden in self._hidden):
+                yield path, landlock.READ_FILE
+        for path in _around("/", self._hidden):
+            yield path, landlock.READ_FILE
+
+    @property
+    def _hidden(self) -> tuple[str, ...]:
+        return (*self._profile.hidden, *self._profile.own)
+
+
+def not_covered() -> tuple[str, ...]:
+    """By what this kernel's Landlock knows."""
+    known = landlock.version()
+    return (
+        "protected names in the workspace",
+        "secrets in the workspace",
+        "names of hidden files",
+        "other processes of yours being seen",
+        *(() if known > 5 else ("signals to other processes of yours",)),
+        *(() if known > 2 else ("cutting files short",)),
+        "reading other files of this machine",
+    )
+
+
+def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
+    """The largest parts of the tree below `folder` that hold nothing hidden."""
+    below = [path for path in hidden if path.startswith(f"{folder.rstrip('/')}/")]
+    if folder in hidden:
+        return
+    if not below:
+        yield folder
+        return
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.path for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False) if not entry.is_symlink()]
+    except OSError:
+        return
+    for path in names:
+        yield from _around(path, below)
+
+
+class _Closing:
+    def __init__(self, fd: int) -> None:
+        self._fds = [fd]
+
+    def __call__(self) -> None:
+        while self._fds:
+            os.close(self._fds.pop())
