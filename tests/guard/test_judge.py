@@ -63,12 +63,12 @@ RULES = (
     "allow shell:cat *",
     "allow shell:cd *",
     "allow shell:git * status",
-    "allow shell:grep * src/a.py",
+    "allow shell:rg * src/a.py",
     "allow shell:rm *",
     "allow shell:git push *",
     "allow shell:printf *",
     "allow shell:sudo *",
-    "allow shell:wc src/*",
+    "allow shell:du src/*",
     "allow shell:stat 'a*'",
     "deny shell:shutdown *",
     "deny shell:git push --force *",
@@ -149,13 +149,13 @@ ask   | cd .git
 allow | git log status
 ask   | git status
 ask   | git log --oneline status
-allow | grep x src/a.py
-allow | grep '*' src/a.py
-ask   | grep x src/b.py
-allow | wc src/a.py
-ask   | wc src/..
-ask   | wc src/../../x
-ask   | wc src/a/b
+allow | rg x src/a.py
+allow | rg '*' src/a.py
+ask   | rg x src/b.py
+allow | du src/a.py
+ask   | du src/..
+ask   | du src/../../x
+ask   | du src/a/b
 allow | stat 'a*'
 ask   | stat a*
 allow | rm a.py
@@ -208,7 +208,7 @@ ask   | mkfs -t xfs /dev/x
 deny  | dropdb
 deny  | dropdb production
 ask   | createdb x
-ask   | echo dropped
+ask   | say dropped
 ask   | my-shutdown now
 ask   | shutdown-check now
 """
@@ -251,10 +251,10 @@ def test_a_hidden_character_is_denied_where_commands_are_denied(root: Path) -> N
 
 def test_under_yolo_a_command_must_be_plain_where_commands_are_denied(root: Path) -> None:
     guarded, free = judge(root, "deny shell:rm *", mode="yolo"), judge(root, mode="yolo")
-    assert decision(guarded, run("ls && pwd")) == "deny"
-    assert "write it plainly" in guarded.judge("shell", [run("ls && pwd")]).reason
+    assert decision(guarded, run("ls > x")) == "deny"
+    assert "write it plainly" in guarded.judge("shell", [run("ls > x")]).reason
     assert decision(guarded, run("ls src")) == "allow"
-    assert decision(free, run("ls && pwd")) == "allow"
+    assert decision(free, run("ls > x")) == "allow"
 
 
 def test_a_command_that_runs_elsewhere_is_not_covered_by_rules(root: Path) -> None:
@@ -680,7 +680,7 @@ def test_a_mode_can_change_while_the_conversation_lives(root: Path) -> None:
 
 SUGGESTED = r"""
 pytest -q tests            → shell:pytest *
-ls -la                     → shell:ls *
+ruff check                 → shell:ruff *
 python x.py                → shell:python x.py
 python3.12 -m http.server  → shell:python3.12 -m http.server
 bash x.sh                  → shell:bash x.sh
@@ -688,7 +688,7 @@ sudo ls                    → shell:sudo ls
 git push                   → shell:git push
 env pytest                 → shell:env pytest
 unheard-of-wrapper ls      → shell:unheard-of-wrapper ls
-echo 'a b' "it's"          → shell:echo 'a b' "it's"
+say 'a b' "it's"           → shell:say 'a b' "it's"
 python -c 'print(1)'       → shell:python -c 'print(1)'
 rm *.pyc                   →
 npm test > log             →

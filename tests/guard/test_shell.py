@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wolo.guard.shell import MAX_BYTES, Word, plain_words, read_command
+from wolo.guard.lines import read_line
+from wolo.guard.shell import MAX_BYTES, Word, plain_words
 
 
 @pytest.mark.parametrize(
@@ -112,15 +113,15 @@ def test_a_line_break_is_an_operator(command: str) -> None:
     "blank", ["\xa0", "\u2003", "\u3000", "\u200b", "\u202e", "\ufeff", "\x00", "\x1b", "\x85", "\U000e0041", "\u3164", "\u2800"]
 )
 def test_blanks_and_characters_nobody_sees_make_a_command_unreadable(blank: str) -> None:
-    command = read_command(f"ls{blank}x", Path("/"))
-    assert command.words is None
+    command = read_line(f"ls{blank}x", Path("/"))
+    assert command.commands is None
     assert not command.is_readable
 
 
 def test_a_command_too_long_or_of_too_many_parts_is_unreadable() -> None:
-    assert not read_command("echo " + "x" * MAX_BYTES, Path("/")).is_readable
-    assert not read_command("ls;" * 100, Path("/")).is_readable
-    assert read_command("ls;" * 10, Path("/")).is_readable
+    assert not read_line("echo " + "x" * MAX_BYTES, Path("/")).is_readable
+    assert not read_line("ls;" * 100, Path("/")).is_readable
+    assert read_line("ls;" * 10, Path("/")).is_readable
 
 
 def test_an_empty_command_is_not_plain() -> None:

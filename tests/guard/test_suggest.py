@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.guard.suggest import suggest
+from wolo.guard.intents import CallIntent, FetchIntent, ReadIntent, WriteIntent
+from wolo.guard.shell import plain_words
+from wolo.guard.suggest import suggest, suggest_command
 
 
 def of_command(command: str) -> str:
-    return suggest(RunIntent(command, Path("/w")), "/w")
+    words = plain_words(command)
+    return suggest_command(words) if words else ""
 
 
 @pytest.mark.parametrize(
@@ -42,5 +44,5 @@ def test_words_are_quoted_as_a_rule_needs_them() -> None:
         (CallIntent("task:explore"), "task:explore"),
     ],
 )
-def test_a_rule_names_exactly_what_was_asked_for(intent: Intent, rule: str) -> None:
+def test_a_rule_names_exactly_what_was_asked_for(intent: ReadIntent | WriteIntent | FetchIntent | CallIntent, rule: str) -> None:
     assert suggest(intent, "/w") == rule

@@ -1,16 +1,18 @@
-"""Which files the words of a plain command may mean, as far as words can tell."""
+"""Which files the words of a command may mean, as far as words can tell."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from glob import iglob
 from pathlib import Path
 
-from wolo.guard.shell import Command, Word
+from wolo.guard.shell import Word, unquoted
 
 _AROUND = re.compile(r"[=:@,\s;|&<>()]+")
+_PIECE = re.compile(r"""[^\s;|&()<>,"'`{}$\\]+""")
 _BRACKET_CLASS = re.compile(r"\[[:.=]")
 MAX_WILD_PARTS = 2
 """A word with wildcards in more directories than this could make the guard itself search the disk."""
@@ -20,17 +22,26 @@ class TooManyFiles(Exception):
     """What the wildcards of a command stand for cannot be looked at."""
 
 
-def named_paths(command: Command) -> list[str]:
+def named_paths(words: Iterable[Word], cwd: str) -> list[str]:
     """Real paths: also those behind `--file=`, `HEAD:` or `@`, in quoted code and under wildcards. Raises TooManyFiles."""
-    cwd = str(command.cwd)
     named: list[str] = []
-    for word in command.words or ():
+    for word in words:
         for piece in _pieces(word.text):
             path = piece if piece[:1] == "/" else f"{cwd}/{piece}"
             if piece and ("/" in piece or piece[0] == "." or os.path.lexists(path)):
                 named.append(os.path.realpath(path))
         if word.has_glob:
             named += map(os.path.realpath, expand(word, cwd))
+    return named
+
+
+def named_in_text(text: str, cwd: str) -> list[str]:
+    """The same of a text that is no plain command. Wildcards that could name any file are passed over."""
+    words = {Word(piece, any(letter in piece for letter in "*?[")) for piece in _PIECE.findall(unquoted(text))}
+    named: list[str] = []
+    for word in words:
+        with suppress(TooManyFiles):
+            named += named_paths((word,), cwd)
     return named
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from wolo.guard.lines import Command, Line
 from wolo.guard.naming import TooManyFiles, expand
-from wolo.guard.shell import Command, Word, name_of, split_words
+from wolo.guard.shell import Word, name_of, split_words, unquoted
 
 
 class Ground(NamedTuple):
@@ -79,27 +80,30 @@ class ShellPattern:
 
     def allows(self, command: Command) -> bool:
         words = command.words
-        if words is None or len(words) < len(self._heads) or (len(words) > len(self._heads) and not self._is_open):
+        if len(words) < len(self._heads) or (len(words) > len(self._heads) and not self._is_open):
             return False
         return all(
             _is_word(pattern, regex, word) for pattern, regex, word in zip(self._heads, self._regexes, words, strict=False)
         )
 
-    def forbids(self, command: Command) -> bool:
-        """Wider than `allows`: behind any wrapper, by any path, inside quoted code; without a last `*` as with one."""
-        if command.words is None:
+    def forbids(self, command: Command | Line) -> bool:
+        """Wider than `allows`: behind any wrapper, by any path, inside quoted code; without a last `*` as with one.
+
+        Of a line that is not plain it is enough that the program is named anywhere in it.
+        """
+        if isinstance(command, Line):
             return not self._program or self._is_named_in(command.text)
         texts = [text for word in command.words for text in self._handed_on(word, command)]
         if self._is_among(texts):
             return True
-        return any(self._is_among(_PIECES.findall(_unquoted(text))) for text in texts if not _BARE.fullmatch(text))
+        return any(self._is_among(_PIECES.findall(unquoted(text))) for text in texts if not _BARE.fullmatch(text))
 
     def _handed_on(self, word: Word, command: Command) -> list[str]:
         """What bash makes of a word: `env /bin/r[m] x` runs rm."""
         if not word.has_glob:
             return [word.text]
         try:
-            return expand(word, str(command.cwd)) or [word.text]
+            return [path for place in command.places if place for path in expand(word, place)] or [word.text]
         except TooManyFiles:
             name = name_of(word.text)
             # `*` alone picks no program: whatever comes first would run.
@@ -128,16 +132,11 @@ class ShellPattern:
         return True
 
     def _is_named_in(self, text: str) -> bool:
-        return any(self._named.search(each) for each in (text, _unquoted(text)))
+        return any(self._named.search(each) for each in (text, unquoted(text)))
 
 
 _BARE = re.compile(r"[\w./:=@%+,-]*")
 _PIECES = re.compile(r"""[^\s;|&()<>\[\],'"`{}$\\]+""")
-
-
-def _unquoted(text: str) -> str:
-    """Without the quotes and backslashes that bash would take out before it looks for a program."""
-    return re.sub(r"\\\n|[\\'\"]", "", text)
 
 
 def _is_star(word: Word) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from wolo.guard.lines import Command, Line
 from wolo.guard.patterns import Ground, Host, HostPattern, PathPattern, ShellPattern, TargetPattern
 from wolo.guard.rules import Decision, Rule, RuleTool
-from wolo.guard.shell import Command
 
 
 class Paths(NamedTuple):
@@ -22,7 +22,7 @@ class Target(NamedTuple):
     """`SERVER/TOOL` or an agent's name."""
 
 
-Subject = Paths | Command | Host | Target
+Subject = Paths | Command | Line | Host | Target
 
 
 class Rulebook:
@@ -53,7 +53,9 @@ def _matcher(rule: Rule, ground: Ground) -> Callable[[Subject], bool]:
             )
         case "shell":
             shell = ShellPattern(rule.pattern)
-            return lambda subject: isinstance(subject, Command) and (shell.forbids if wide else shell.allows)(subject)
+            if wide:
+                return lambda subject: isinstance(subject, Command | Line) and shell.forbids(subject)
+            return lambda subject: isinstance(subject, Command) and shell.allows(subject)
         case "fetch":
             host = HostPattern(rule.pattern, wide=wide)
             return lambda subject: isinstance(subject, Host) and host.matches(subject)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from wolo.guard.shell import plain_words, split_words
 Decision = Literal["allow", "ask", "deny"]
 RuleTool = Literal["read", "write", "shell", "fetch", "mcp", "task"]
 TOOLS: tuple[RuleTool, ...] = get_args(RuleTool)
+_RANK: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 _MEANT = {
     "edit": "write",
@@ -59,6 +61,11 @@ class Verdict(Struct, frozen=True):
             return self
         reason = f"{self.reason} Nobody is there to approve it, so it was not done."
         return Verdict("deny", reason, self.rule, self.source)
+
+
+def strictest(verdicts: Sequence[Verdict]) -> Verdict:
+    """The first of those that say the strictest word."""
+    return max(verdicts, key=lambda each: _RANK[each.decision])
 
 
 def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:

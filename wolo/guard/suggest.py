@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.guard.intents import CallIntent, FetchIntent, ReadIntent, WriteIntent
+from wolo.guard.launchers import runs_anything
 from wolo.guard.patterns import read_host
-from wolo.guard.shell import Word, plain_words
+from wolo.guard.rules import Rule
+from wolo.guard.shell import Word, split_words
 
-CHECKERS = frozenset({"pytest", "ruff", "mypy", "pyright", "flake8", "pylint", "tsc", "ls", "wc"})
+CHECKERS = frozenset({"pytest", "ruff", "tsc", "ls", "wc"})
 """Their arguments cannot name another program to run: a last `*` is fair to offer. Everything else is offered exactly."""
 
 _BARE = re.compile(r"[\w./:=@%+,-]+")
 
 
-def suggest(intent: Intent, root: str) -> str:
+def suggest(intent: ReadIntent | WriteIntent | FetchIntent | CallIntent, root: str) -> str:
     """Empty when no rule can say exactly this."""
     match intent:
         case ReadIntent():
             return _of_path("read", intent.path, root)
         case WriteIntent():
             return _of_path("write", intent.path, root)
-        case RunIntent():
-            return _of_command(intent.command)
         case FetchIntent():
             return _of_url(intent.url)
         case CallIntent():
             return intent.target if re.fullmatch(r"(?:mcp:[\w.-]+/[\w.-]+)|(?:task:[\w.-]+)", intent.target) else ""
+
+
+def suggest_command(words: Sequence[Word]) -> str:
+    """The same for one plain command."""
+    if not all(word.text.isprintable() for word in words):
+        return ""
+    if words[0].text in CHECKERS:
+        return f"shell:{words[0].text} *"
+    written = [_written(word) for word in words]
+    return f"shell:{' '.join(written)}" if all(written) else ""
+
+
+def is_too_wide(rule: Rule) -> bool:
+    """Whether an allow rule leaves words open behind a program that would run them."""
+    if rule.tool != "shell":
+        return False
+    words = split_words(rule.pattern) or ()
+    open_at = next((at for at, word in enumerate(words) if word.has_glob), None)
+    return open_at is not None and (open_at == 0 or runs_anything([word.text for word in words[:open_at]]))
 
 
 def _of_path(tool: str, path: Path, root: str) -> str:
@@ -35,16 +55,6 @@ def _of_path(tool: str, path: Path, root: str) -> str:
     if shown != shown.strip() or re.search(r"[*?~$]", shown) or not shown.isprintable():
         return ""
     return f"{tool}:{shown}"
-
-
-def _of_command(command: str) -> str:
-    words = plain_words(command)
-    if words is None or not command.isprintable():
-        return ""
-    if words[0].text in CHECKERS:
-        return f"shell:{words[0].text} *"
-    written = [_written(word) for word in words]
-    return f"shell:{' '.join(written)}" if all(written) else ""
 
 
 def _written(word: Word) -> str:

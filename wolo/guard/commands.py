@@ -1,0 +1,184 @@
+"""Judging a command line: every part on its own, then what the whole of it names and what it would destroy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from wolo.guard import irreversible, protected
+from wolo.guard.boundaries import Boundaries
+from wolo.guard.intents import RunIntent
+from wolo.guard.lines import Command, Line, Place, read_line
+from wolo.guard.naming import TooManyFiles, named_in_text, named_paths
+from wolo.guard.rulebook import Paths, Rulebook
+from wolo.guard.rules import Verdict, strictest
+from wolo.guard.safe import SafeList
+from wolo.guard.shell import name_of
+from wolo.guard.suggest import suggest_command
+from wolo.guard.weighing import SAFE, Matter, Scales
+
+Confine = Literal["never", "unless_allowed", "always"]
+"""Which commands run inside the walls: `unless_allowed` leaves out what a person, or a rule a person wrote, allowed."""
+SHOWN_LENGTH = 80
+LOOKERS = frozenset({"ls", "find", "grep", "egrep", "fgrep", "rg", "ag", "fd", "tree", "du", "wc", "diff", "cmp", "echo", "git"})
+"""A protected name among their words is usually one to leave out."""
+
+
+class _Named(NamedTuple):
+    paths: Sequence[str]
+    """Real."""
+    unknown: str = ""
+    """Why there may be more."""
+
+
+class CommandJudge:
+    def __init__(self, scales: Scales, boundaries: Boundaries, safe: SafeList) -> None:
+        self._scales = scales
+        self._boundaries = boundaries
+        self._safe = safe
+
+    def judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
+        line = read_line(intent.command, intent.cwd, self._boundaries.home)
+        named = _named(line)
+        if self._boundaries.names_own(line.text, named.paths):
+            return Verdict("deny", "The command names wolo's own files, which no command may touch.")
+        verdicts = self._weighed(line, extra)
+        verdict = strictest(verdicts)
+        if verdict.decision == "deny":
+            return verdict
+        if refusal := self._unfit(line):
+            return Verdict("deny", refusal)
+        confined = self._is_confined(verdicts, confine)
+        verdict = replace(verdict, confined=confined)
+        if verdict.decision == "allow":
+            verdict = self._with_concerns(line, named, verdict, [each.rule for each in verdicts])
+        return replace(verdict, confined=False) if verdict.decision == "ask" and not verdict.confined else verdict
+
+    def suggest(self, intent: RunIntent) -> set[str]:
+        """Rules for those parts that ask; an empty one where none can be offered."""
+        line = read_line(intent.command, intent.cwd, self._boundaries.home)
+        commands = line.commands or ()
+        asking = [each for each, verdict in zip(commands, self._weighed(line, None), strict=False) if verdict.decision == "ask"]
+        if not asking and len(commands) == 1:
+            asking = [*commands]  # it is what the command names or destroys that asks
+        return {suggest_command(command.words) for command in asking} or {""}
+
+    # The parts
+
+    def _weighed(self, line: Line, extra: Rulebook | None) -> list[Verdict]:
+        default = self._scales.mode.shell
+        if line.commands is None:
+            self._tell("The line is not plain: no allow rule and no list can match it.")
+            return [self._scales.weigh(Matter("shell", line, "This command", default), extra)]
+        safe = self._safe_ones(line.commands)
+        verdicts: list[Verdict] = []
+        for command, is_safe in zip(line.commands, safe, strict=True):
+            self._tell(f"{_shown(command.text)}, in {_listed(command.places)}")
+            about = "This command" if len(line.commands) == 1 else f"`{_shown(command.text)}`"
+            verdicts.append(self._scales.weigh(Matter("shell", command, about, default, is_safe), extra))
+        return verdicts
+
+    def _safe_ones(self, commands: Sequence[Command]) -> list[bool]:
+        safe = [self._safe.has(command) for command in commands]
+        if all(is_safe or command.words[0].text == "cd" for is_safe, command in zip(safe, commands, strict=True)):
+            return safe
+        return [is_safe and self._safe.has_beside(command) for is_safe, command in zip(safe, commands, strict=True)]
+
+    def _unfit(self, line: Line) -> str:
+        """Why a line that cannot be taken apart is denied where some commands are; empty when it is not."""
+        if line.commands is not None or not self._scales.book.has("deny", "shell"):
+            return ""
+        if not line.is_readable:
+            return "The command is too long or holds invisible characters, and some commands are denied."
+        if self._scales.mode.trusts_commands:
+            return "Some commands are denied, so this one must be plain words: write it plainly."
+        return ""
+
+    def _is_confined(self, verdicts: Sequence[Verdict], confine: Confine) -> bool:
+        if confine != "unless_allowed" or self._scales.mode.trusts_commands:
+            return confine == "always"
+        if any(verdict.decision == "ask" for verdict in verdicts):
+            return False  # a person's yes takes the walls away
+        is_by_rule = any(verdict.rule for verdict in verdicts)
+        return not (is_by_rule and all(verdict.rule or verdict.source == SAFE for verdict in verdicts))
+
+    # The whole
+
+    def _with_concerns(self, line: Line, named: _Named, verdict: Verdict, rules: Sequence[str]) -> Verdict:
+        concern = self._concern(line, named, confined=verdict.confined)
+        self._tell(f"names and places: {concern or 'nothing to ask about'}")
+        if concern:
+            return Verdict("ask", concern)
+        if self._scales.mode.trusts_commands:
+            return verdict
+        loss = irreversible.find_loss(line, self._boundaries.roots, rules)
+        self._tell(f"what cannot be undone: {loss or 'nothing'}")
+        return Verdict("ask", loss, confined=verdict.confined) if loss else verdict
+
+    def _concern(self, line: Line, named: _Named, *, confined: bool) -> str:
+        """Why a command asks although a rule or the mode allows it; empty when it need not."""
+        for path in named.paths:
+            for tool in ("read", "write"):
+                if rule := self._scales.book.find("deny", tool, Paths(path, path)):
+                    return f"The command names {path}, denied by the rule {rule}."
+        if self._scales.mode.trusts_commands:
+            return ""
+        if not confined and (named.unknown or (where := self._where(line))):
+            return named.unknown or where
+        looks_only = confined and _only_looks(line)
+        for path in (*_real_places(line), *named.paths):
+            if protected.is_secret(path) or (protected.runs_code(path) and not looks_only):
+                return f"The command names {path}, which is protected."
+        return ""
+
+    def _where(self, line: Line) -> str:
+        if any(place is None for place in _places(line)):
+            return "The command goes to a directory that cannot be told before it runs."
+        if not self._boundaries.is_inside(os.path.realpath(line.cwd)):
+            return "The command would run outside the workspace."
+        goals = (goal for command in line.commands or () for goal in command.leads_to)
+        if not all(goal is not None and self._boundaries.is_inside(os.path.realpath(goal)) for goal in goals):
+            return "The command would leave the workspace."
+        return ""
+
+    def _tell(self, text: str) -> None:
+        if self._scales.trace is not None:
+            self._scales.trace.append(text)
+
+
+def _named(line: Line) -> _Named:
+    if line.commands is None:
+        return _Named(named_in_text(line.text, str(line.cwd)))
+    paths: list[str] = []
+    try:
+        for command in line.commands:
+            for place in command.places:
+                paths += named_paths(command.words, place or str(line.cwd))
+    except TooManyFiles:
+        return _Named(paths, "The command's wildcards may name any file.")
+    return _Named(paths)
+
+
+def _places(line: Line) -> Iterable[Place]:
+    return (place for command in line.commands or () for place in command.places)
+
+
+def _real_places(line: Line) -> Iterable[str]:
+    return {os.path.realpath(place) for place in (str(line.cwd), *_places(line)) if place is not None}
+
+
+def _only_looks(line: Line) -> bool:
+    return line.commands is not None and all(name_of(command.words[0].text) in LOOKERS for command in line.commands)
+
+
+def _listed(places: Iterable[Place]) -> str:
+    return " or ".join(place or "an unknown directory" for place in places)
+
+
+def _shown(text: str) -> str:
+    """A line break in a word must not begin a line of its own."""
+    shown = text if text.isprintable() else text.encode("unicode_escape").decode()
+    return shown if len(shown) <= SHOWN_LENGTH else f"{shown[:SHOWN_LENGTH]}…"

@@ -1,0 +1,62 @@
+"""Commands that destroy what nothing brings back: recognised by what a program does with its options, not by how it is spelt.
+
+They ask in every mode but `yolo`, also inside the sandbox, unless a rule that a person wrote names what they do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from wolo.guard import file_losses, git_losses
+from wolo.guard.anywhere import Found, commands_in
+from wolo.guard.launchers import behind
+from wolo.guard.lines import Line
+from wolo.guard.losses import Loss, Scene
+from wolo.guard.shell import name_of, split_words, unquoted
+
+_CHECKS: Mapping[str, Callable[[Sequence[str], Scene], Loss | None]] = {**file_losses.CHECKS, **git_losses.CHECKS}
+_SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _CHECKS))}|mkfs|eval|\$')|[>*?]|\$\(|`|\\x", re.IGNORECASE)
+"""Nothing in a text without any of these is worth a second look."""
+_MOVES = frozenset({"cd", "pushd", "popd"})
+
+
+def find_loss(line: Line, roots: Sequence[str], rules: Sequence[str]) -> str:
+    """Why the line asks, in a sentence; empty when it need not. `rules` are those that allowed its parts."""
+    if not _SUSPECT.search(line.text) and not _SUSPECT.search(unquoted(line.text)):
+        return ""
+    found = commands_in(line.text)
+    scene = _scene(line, found, roots)
+    losses = [loss for each in found for loss in _losses(each, scene)]
+    unnamed = [loss for loss in losses if not any(_names(rule, loss) for rule in rules)]
+    return f"`{' '.join(unnamed[0].words)}` cannot be undone: {unnamed[0].what}." if unnamed else ""
+
+
+def _scene(line: Line, found: Sequence[Found], roots: Sequence[str]) -> Scene:
+    if line.commands is not None:
+        places = tuple(dict.fromkeys(place for command in line.commands for place in command.places))
+        known = tuple(place for place in places if place is not None)
+        return Scene(known if len(known) == len(places) else (), roots, is_alone=len(line.commands) == 1)
+    moves = any(each.words[:1] and each.words[0] in _MOVES for each in found)
+    return Scene(() if moves else (str(line.cwd),), roots, is_alone=len(found) == 1)
+
+
+def _losses(found: Found, scene: Scene) -> Iterator[Loss]:
+    for path in found.emptied:
+        if loss := file_losses.emptied(path, scene):
+            yield loss
+    for words in behind(found.words):
+        program = name_of(words[0]) if words else ""
+        if program.startswith("git-"):
+            words, program = ("git", program[4:], *words[1:]), "git"
+        if program.startswith("mkfs."):
+            program = "mkfs"
+        check = _CHECKS.get(program)
+        if check and (loss := check([program, *words[1:]], scene)):
+            yield loss
+
+
+def _names(rule: str, loss: Loss) -> bool:
+    """Whether a person who wrote this rule meant such a command: `git push --force *` did, `git *` did not."""
+    words = {word.text for word in split_words(rule.partition(":")[2]) or ()}
+    return set(loss.words) <= {*words, *map(name_of, words)}

@@ -1,0 +1,222 @@
+"""A command line as the guard reads it: plain commands joined by `&& || ; |` and line breaks, or text that no allow rule matches.
+
+Two readers must agree. The grammar of tree-sitter says where commands begin and end; `shell.py` reads the words of each. A line
+in which either finds anything else (an expansion, a redirection, an assignment, a keyword) is not plain.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from wolo.guard.shell import BUILTINS, TAKES_WORDS_AS_THEY_ARE, Word, has_fair_characters, plain_words
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_COMMANDS = 64
+_OPERATORS = re.compile(r"[;|&\n]+")
+_PART_NODES = frozenset({"command", "list", "pipeline", "program"})
+_WORD_NODES = frozenset({"command_name", "word", "string", "string_content", "raw_string", "number", "concatenation", '"'})
+_CHANGES_NOTHING = TAKES_WORDS_AS_THEY_ARE | {"[", "kill", "printf", "test", "type"}
+"""Builtins after which the commands that follow mean what they would have meant."""
+_STOPS_EARLY = re.compile(r"set(?: -[eux]+| -[eux]*o pipefail)+")
+"""`set` that does no more than end the line sooner."""
+
+_MOVES = frozenset({"cd", "pushd", "popd"})
+
+Place = str | None
+"""A directory; None: nobody can tell which."""
+
+
+class Command(NamedTuple):
+    """One plain command of a line."""
+
+    words: tuple[Word, ...]
+    places: tuple[Place, ...]
+    """Where it may run: after `cd x; ls` in `x` or, if there is no `x`, where it began."""
+    leads_to: tuple[Place, ...] = ()
+    """Of a `cd`: where the shell may stand after it."""
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+
+class Line(NamedTuple):
+    text: str
+    cwd: Path
+    commands: tuple[Command, ...] | None
+    """None: not plain."""
+    is_readable: bool
+    """False: so long, or with such characters, that not even a person could judge it."""
+
+
+class _Joined(NamedTuple):
+    """Commands as the grammar joins them."""
+
+    operator: Literal["command", "|", "&&", "||", ";"]
+    parts: tuple[_Joined, ...] = ()
+    words: tuple[Word, ...] = ()
+
+
+def read_line(text: str, cwd: Path, home: str = "/") -> Line:
+    """`home` is where `cd` alone leads."""
+    joined, is_readable = _read(text)
+    if joined is None:
+        return Line(text, cwd, None, is_readable)
+    commands: list[Command] = []
+    _place(joined, (str(cwd),), home, commands)
+    return Line(text, cwd, tuple(commands), is_readable)
+
+
+@cache
+def parser() -> Parser:
+    """The grammar is loaded with the first command: 20 ms that no start needs."""
+    import tree_sitter  # noqa: PLC0415  # as said above
+    import tree_sitter_bash  # noqa: PLC0415
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> tuple[_Joined | None, bool]:
+    is_readable = has_fair_characters(text) and (len(text) <= MAX_COMMANDS or len(_OPERATORS.findall(text)) < MAX_COMMANDS)
+    if not is_readable:
+        return None, False
+    source = text.encode()
+    joined = _joined(parser().parse(source).root_node, source)
+    if joined is None or not joined.parts or _changes_what_follows(joined):
+        return None, True
+    return joined, True
+
+
+def _joined(node: Node, source: bytes) -> _Joined | None:
+    """None for anything that is no plain command and no way of joining them."""
+    if node.type == "command":
+        return _command(node, source)
+    if node.type not in _PART_NODES or node.has_error:
+        return None
+    parts: list[_Joined] = []
+    operators: set[str] = set()
+    end = node.start_byte
+    is_due = True
+    for child in node.children:
+        gap = source[end : child.start_byte]
+        if gap.strip(b" \t\n"):
+            return None
+        is_due = is_due or b"\n" in gap
+        end = child.end_byte
+        if not child.is_named:
+            operators.add(child.type)
+            is_due = True
+            continue
+        part = _joined(child, source) if is_due else None
+        if part is None:
+            return None
+        parts.append(part)
+        is_due = False
+    if source[end : node.end_byte].strip(b" \t\n"):
+        return None
+    return _with_operator(node, operators, tuple(parts), source)
+
+
+def _with_operator(node: Node, operators: set[str], parts: tuple[_Joined, ...], source: bytes) -> _Joined | None:
+    match node.type, sorted(operators):
+        case "program", [] | [";"] | ["\n"] | ["\n", ";"] if not (source[: node.start_byte] + source[node.end_byte :]).strip(
+            b" \t\n"
+        ):
+            return _Joined(";", parts)
+        case "pipeline", ["|"]:
+            return _Joined("|", parts)
+        case "list", ["&&"] if len(parts) == 2:
+            return _Joined("&&", parts)
+        case "list", ["||"] if len(parts) == 2:
+            return _Joined("||", parts)
+    return None
+
+
+def _command(node: Node, source: bytes) -> _Joined | None:
+    if not _holds_words_only(node):
+        return None
+    words = plain_words(source[node.start_byte : node.end_byte].decode())
+    return _Joined("command", words=words) if words and len(words) == node.child_count else None
+
+
+def _holds_words_only(node: Node) -> bool:
+    return not node.is_missing and all(child.type in _WORD_NODES and _holds_words_only(child) for child in node.children)
+
+
+def _changes_what_follows(joined: _Joined) -> bool:
+    """`printf -v PATH evil; ls` is not what it looks like."""
+    commands = list(_words_of(joined))
+    return len(commands) > 1 and any(map(_changes_the_shell, commands))
+
+
+def _words_of(joined: _Joined) -> Iterator[tuple[Word, ...]]:
+    if joined.words:
+        yield joined.words
+    for part in joined.parts:
+        yield from _words_of(part)
+
+
+def _changes_the_shell(words: tuple[Word, ...]) -> bool:
+    program = words[0].text
+    if program == "set":
+        return not _STOPS_EARLY.fullmatch(" ".join(word.text for word in words))
+    if program == "printf":
+        return any(word.has_glob or word.text.startswith("-") for word in words[1:2])
+    return program in BUILTINS and program not in _CHANGES_NOTHING
+
+
+# Where each command runs
+
+
+def _place(
+    joined: _Joined, start: tuple[Place, ...], home: str, found: list[Command]
+) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+    """Adds the commands to `found`; where the shell stands after success, and after failure."""
+    if joined.operator == "command":
+        goals = tuple(dict.fromkeys(_goal(joined.words, place, home) for place in start))
+        found.append(Command(joined.words, start, goals if goals != start else ()))
+        return goals, start
+    if joined.operator == "|":  # each part runs in a shell of its own
+        for part in joined.parts:
+            _place(part, start, home, found)
+        return start, start
+    succeeded, failed = start, start
+    for number, part in enumerate(joined.parts):
+        if number == 0:
+            succeeded, failed = _place(part, start, home, found)
+        elif joined.operator == "&&":
+            succeeded, failed_now = _place(part, succeeded, home, found)
+            failed = _either(failed, failed_now)
+        elif joined.operator == "||":
+            succeeded_now, failed = _place(part, failed, home, found)
+            succeeded = _either(succeeded, succeeded_now)
+        else:
+            succeeded, failed = _place(part, _either(succeeded, failed), home, found)
+    return succeeded, failed
+
+
+def _either(one: tuple[Place, ...], other: tuple[Place, ...]) -> tuple[Place, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def _goal(words: tuple[Word, ...], place: Place, home: str) -> Place:
+    if words[0].text not in _MOVES:
+        return place
+    if words[0].text != "cd":
+        return None
+    operands = [word for word in words[1:] if not re.fullmatch(r"-[LPe@]+|--", word.text)]
+    if place is None or len(operands) > 1 or any(word.has_glob or word.text.startswith("-") for word in operands):
+        return None
+    goal = operands[0].text if operands else home
+    logical = os.path.normpath(f"{place}/{goal}" if goal[:1] != "/" else goal)
+    physical = f"{os.path.realpath(place)}/{goal}" if goal[:1] != "/" else goal
+    # bash takes `..` out of the name, the system goes up from where a link led.
+    return logical if os.path.realpath(logical) == os.path.realpath(physical) else None
