@@ -20,7 +20,9 @@ from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import Rule
+from wolo.guard.secrets import Secrets
 from wolo.messages.message import Message, user
+from wolo.messages.secret_values import Known
 from wolo.models.catalog import find
 from wolo.models.http import HttpTransport
 from wolo.models.stream import ModelStream, Surroundings
@@ -223,7 +225,7 @@ class Stage:
             ledger=FileLedger(self._directory / "locks"),
             keep=lambda name, data: self._directory / name,
             shell=ShellState(work),
-            secrets=(SECRET,),
+            secrets=Secrets([Known("CANARY", SECRET)]),
         )
         tools: tuple[Tool, ...] = (*BUILTIN, self.say, self.look, self.hang, self.command, *self._more)
         shells = () if any(tool.name == "shell" for tool in BUILTIN) else (Shell(),)

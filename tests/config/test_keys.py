@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.config.keys import secrets, with_kept_keys
+from wolo.config.keys import in_environment, known, with_kept_keys
 from wolo.errors import ConfigError
+from wolo.messages.secret_values import Known
 from wolo.places import Places, find_places
 
 
@@ -56,12 +57,17 @@ def test_a_key_that_is_none_is_an_error(places: Places, text: str) -> None:
     assert "line " in caught.value.message
 
 
-def test_secrets_are_exact_values_of_telling_names_longest_first() -> None:
+def test_secrets_are_exact_values_of_telling_names_each_once_and_no_paths() -> None:
     environ = {
         "GITHUB_TOKEN": "ghp_1234567890",
-        "db_password": "hunter2-hunter2",
-        "PATH": "/usr/bin:/bin",
-        "X_KEY": "short",
-        "E_KEY": "",
+        "DB_PASSWORD": " hunter2-hunter2 ",
+        "SHORT_KEY": "abc",
+        "EDITOR": "nano-nano-nano",
+        "SSH_AUTH_SOCK": "/tmp/ssh-1/agent.1",
+        "AGAIN_TOKEN": "ghp_1234567890",
     }
-    assert secrets(environ, ["sk-123456789", ""]) == ("hunter2-hunter2", "ghp_1234567890", "sk-123456789")
+    assert known([Known("API_KEY", "sk-123456789"), Known("API_KEY", "")], in_environment(environ)) == (
+        Known("API_KEY", "sk-123456789"),
+        Known("GITHUB_TOKEN", "ghp_1234567890"),
+        Known("DB_PASSWORD", "hunter2-hunter2"),
+    )

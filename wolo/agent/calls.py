@@ -21,6 +21,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import Verdict
+from wolo.guard.secrets import Restored, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, ToolPart, new_id
 from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View
@@ -41,6 +42,9 @@ class Planned(Struct, frozen=True, kw_only=True):
     part: ToolPart
     tool: Tool | None = None
     args: Any = None
+    """With the values behind placeholders."""
+    given: Restored = Restored(None)
+    """Where `args` come from."""
     intents: tuple[Intent, ...] = ()
     verdict: Verdict | None = None
 
@@ -72,21 +76,26 @@ class Calls:
     def _plan_one(self, part: ToolPart) -> Planned:
         if part.status != "pending":
             return Planned(part=part)
+        given = self._context.secrets.restore(part.input)
         try:
-            tool, args = self._toolbox.decode(part.tool, part.input)
+            tool, args = self._toolbox.decode(part.tool, given.value)
         except ToolError as error:
-            return Planned(part=end(part, "invalid", error.message))
+            return Planned(part=end(part, "invalid", self._context.secrets.hide(error.message)))
+        call = Planned(part=part, tool=tool, args=args, given=given)
         try:
-            intents, verdict = self._judged(part, tool, args)
+            intents, verdict = self._judged(call, tool)
         except Exception as error:
-            return Planned(part=_unjudged(part, error))
+            return Planned(part=self._context.secrets.hide_part(_unjudged(part, error)))
         said = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": said})
-        return Planned(part=marked, tool=tool, args=args, intents=intents, verdict=verdict)
+        return replace(call, part=marked, intents=intents, verdict=verdict)
 
-    def _judged(self, part: ToolPart, tool: Tool, args: Any) -> tuple[tuple[Intent, ...], Verdict]:
-        intents = tuple(tool.intents(args, self._context))
-        verdict = self._judge.judge(tool.name, intents, part.input)
+    def _judged(self, call: Planned, tool: Tool) -> tuple[tuple[Intent, ...], Verdict]:
+        """What is judged is what would run; what is said of it names no secret."""
+        intents = tuple(tool.intents(call.args, self._context))
+        verdict = self._judge.judge(tool.name, intents, call.part.input)
+        verdict = ask_first(verdict, intents, call.given, asks_nobody=self._judge.mode.trusts_commands)
+        verdict = replace(verdict, reason=self._context.secrets.hide(verdict.reason))
         return intents, verdict if self._ask_person else verdict.without_person()
 
     # After the answer is kept
@@ -112,7 +121,8 @@ class Calls:
             return Ended(part=call.part)
         try:
             decided = await self._decide(call, call.tool, brake)
-            return decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, call.tool, brake)
+            ended = decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, call.tool, brake)
+            return self._hidden(ended)
         except Stopped:
             return Ended(part=end(call.part, "never_started", NEVER_STARTED))
 
@@ -126,7 +136,7 @@ class Calls:
         approved: tuple[Intent, ...] | None = None
         while True:
             try:
-                intents, verdict = self._judged(part, tool, call.args)
+                intents, verdict = self._judged(replace(call, part=part), tool)
             except Exception as error:
                 return Ended(part=_unjudged(part, error))
             if verdict.decision == "deny":
@@ -143,8 +153,11 @@ class Calls:
     async def _ask(
         self, part: ToolPart, tool: Tool, intents: tuple[Intent, ...], verdict: Verdict, brake: Brake
     ) -> ApprovalGiven:
+        secrets = self._context.secrets
         rule = self._judge.suggest_rule(intents)
-        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=intents, reason=verdict.reason, rule=rule)
+        rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
+        shown = tuple(map(secrets.hide_intent, intents))
+        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=verdict.reason, rule=rule)
         given = await brake.step(self._wait_for_person(asked))
         if given.scope != "once" or not given.allowed:  # a no is not asked for again
             kept = rule if given.scope == "always" else ""
@@ -159,28 +172,27 @@ class Calls:
     async def _run_tool(self, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:
         if brake.cause is not None:
             raise Stopped
+        secrets = self._context.secrets
+        await secrets.settle()
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
-        progress = Progress(part.id, self._emit)
+        progress = Progress(part.id, self._emit, secrets.piecewise())
         confined = call.verdict is not None and call.verdict.confined
         context = self._context.for_call(part.wire_id, progress.tell, call.intents, confined=confined)
         try:
             result = await brake.step(_run_guarded(tool, call.args, context))
         finally:
             await progress.close()
-        return Ended(part=self._finished(part, result), view=result.view, files_changed=result.files_changed)
+        secrets.look_again(call.intents, result.files_changed)
+        return Ended(part=_finished(part, result), view=result.view, files_changed=result.files_changed)
 
-    def _finished(self, part: ToolPart, result: Result) -> ToolPart:
-        outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
-        text = result.text or ("" if result.media else "(no output)")
-        for secret in self._context.secrets:
-            text = text.replace(secret, "[redacted]")
-        return replace(
-            end(part, outcome, text),
-            output_parts=result.media,
-            terminate=result.terminate,
-            metadata={**part.metadata, **result.metadata},
-        )
+    def _hidden(self, ended: Ended) -> Ended:
+        """What others hear of a call: the model, the person, the disk."""
+        secrets = self._context.secrets
+        part = secrets.hide_part(replace(ended.part, metadata=secrets.hide_value(ended.part.metadata)))
+        view = ended.view and secrets.hide_fields(ended.view)
+        files = tuple(map(secrets.hide, ended.files_changed))
+        return replace(ended, part=part, view=view, files_changed=files, denied=secrets.hide(ended.denied))
 
 
 class Round:
@@ -229,8 +241,10 @@ class Round:
 
     def _give_up(self, at: int) -> None:
         """What a person has said may make the rest needless."""
-        rest = (_not_begun(call) if call.tool is not None else call for call in self._planned[at:])
-        self._planned = (*self._planned[:at], *rest)
+        self._planned = (
+            *self._planned[:at],
+            *(_not_begun(call) if call.tool is not None else call for call in self._planned[at:]),
+        )
 
     async def _run_side_by_side(self, positions: range, note: str) -> None:
         places = asyncio.Semaphore(SIDE_BY_SIDE)
@@ -245,6 +259,16 @@ class Round:
                     group.create_task(run_in_place(at))
         except BaseExceptionGroup as failed:  # only emit can fail, and its first failure stops the others
             raise failed.exceptions[0] from None
+
+
+def _finished(part: ToolPart, result: Result) -> ToolPart:
+    outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
+    return replace(
+        end(part, outcome, result.text or ("" if result.media else "(no output)")),
+        output_parts=result.media,
+        terminate=result.terminate,
+        metadata={**part.metadata, **result.metadata},
+    )
 
 
 async def _run_guarded(tool: Tool, args: Any, context: ToolContext) -> Result:

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from wolo.agent.events import CallProgressed, Event
+from wolo.messages.secret_values import Piecewise
 
 KEPT_CHARS = 64_000
 """Of what waits to be told, only the newest part is kept."""
 
 
 class Progress:
-    def __init__(self, part_id: str, emit: Callable[[Event], Awaitable[None]]) -> None:
+    def __init__(self, part_id: str, emit: Callable[[Event], Awaitable[None]], hiding: Piecewise) -> None:
         self._part_id = part_id
         self._emit = emit
+        self._hiding = hiding
         self._waiting = ""
         self._loop = asyncio.get_running_loop()
         self._teller: asyncio.Task[None] | None = None
@@ -30,6 +32,8 @@ class Progress:
         self._closed = True
         if self._teller is not None:
             await self._teller
+            if held := self._hiding.close():
+                await self._emit(CallProgressed(part_id=self._part_id, text=held))
 
     def _take(self, text: str) -> None:
         if self._closed:
@@ -40,5 +44,6 @@ class Progress:
 
     async def _pass_on(self) -> None:
         while self._waiting:
-            text, self._waiting = self._waiting, ""
-            await self._emit(CallProgressed(part_id=self._part_id, text=text))
+            text, self._waiting = self._hiding.feed(self._waiting), ""
+            if text:
+                await self._emit(CallProgressed(part_id=self._part_id, text=text))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from msgspec import to_builtins
 
 from wolo.config.files import find_line, read_toml
 from wolo.errors import ConfigError
+from wolo.guard.secret_text import is_ordinary
+from wolo.messages.secret_values import SHORTEST, Known, is_telling
 from wolo.models import references
 from wolo.models.provider import Choice
 from wolo.models.provider_files import Overrides, load
 from wolo.places import Places
-
-SHORTEST_SECRET = 8
-"""Shorter values would be redacted out of ordinary text."""
 
 
 def with_kept_keys(
@@ -36,15 +38,45 @@ def with_kept_keys(
     return {**environ, **kept} if kept else environ
 
 
-def sent_with(*choices: Choice | None) -> Iterator[str]:
+def sent_with(*choices: Choice | None) -> Iterator[Known]:
     """What requests to these models carry that must stay secret: the key, and headers of a telling name."""
     for choice in filter(None, choices):
-        yield choice.api_key
-        yield from (value for name, value in choice.provider.headers.items() if references.is_telling(name))
+        yield Known(choice.provider.key_env[0] if choice.provider.key_env else "API_KEY", choice.api_key)
+        yield from (Known(name, value) for name, value in choice.provider.headers.items() if is_telling(name))
 
 
-def secrets(environ: Mapping[str, str], keys: Iterable[str] = ()) -> tuple[str, ...]:
-    """Exact values to take out of whatever leaves: these keys, and what the environment holds under telling names."""
-    telling = (value for name, value in environ.items() if references.is_telling(name))
-    found = {value.strip() for value in (*keys, *telling)}
-    return tuple(sorted((value for value in found if len(value) >= SHORTEST_SECRET), key=lambda value: (-len(value), value)))
+def in_environment(environ: Mapping[str, str]) -> Iterator[Known]:
+    """What stands there under telling names, but for what is no secret by the look of it."""
+    yield from (
+        Known(name, value) for name, value in environ.items() if is_telling(name) and not is_ordinary(name, value.strip())
+    )
+
+
+def written_down(places: Places, settings: object) -> Iterator[Known]:
+    """The keys of `keys.toml`, and what stands in the settings itself. Raises ConfigError."""
+    _, kept = read_toml(places.config / "keys.toml", [], is_secret=True)
+    yield from (Known(f"{name}_API_KEY", key) for name, key in kept.items() if isinstance(key, str))
+    yield from _telling(to_builtins(settings))
+
+
+def known(*sources: Iterable[Known]) -> tuple[Known, ...]:
+    """The secrets among these, each value once."""
+    found: dict[str, Known] = {}
+    for each in chain(*sources):
+        if len(value := each.value.strip()) >= SHORTEST:
+            found.setdefault(value, Known(each.name, value))
+    return tuple(found.values())
+
+
+def _telling(value: object) -> Iterator[Known]:
+    """What stands under a telling name and is no reference to where the secret is."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if isinstance(each, str):
+                if is_telling(str(name)) and not each.startswith(references.COMMAND) and not references.is_reference(each):
+                    yield Known(str(name), each)
+            else:
+                yield from _telling(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _telling(each)

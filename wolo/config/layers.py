@@ -22,6 +22,7 @@ from wolo.config.tightening import MORE_RULES, STRICTER
 from wolo.errors import ConfigError
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Decision, Rule, parse_rule
+from wolo.messages.secret_values import is_telling
 from wolo.models import headers, references
 from wolo.models.address import shown
 from wolo.places import Places
@@ -283,7 +284,7 @@ def _without_secrets(key: Key, value: Any) -> Any:
 
 
 def _may_be_secret(name: str, value: str) -> bool:
-    return references.is_telling(name) or len(value) > LONGEST_PLAIN
+    return is_telling(name) or len(value) > LONGEST_PLAIN
 
 
 def _hidden(value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from wolo.errors import UsageError
@@ -18,13 +19,17 @@ PDF = b"%PDF-"
 _MENTION = re.compile(r"(?<![\w@])@(?:\"([^\"]+)\"|([^\s@\"]+))")
 
 
-def compose(text: str, *, piped: str = "", files: tuple[Path, ...] = (), cwd: Path) -> Message:
+def compose(
+    text: str, *, piped: str = "", files: tuple[Path, ...] = (), cwd: Path, attaching: Callable[[Path], None] = lambda path: None
+) -> Message:
     """The user message of a prompt. Raises UsageError for a file that cannot be attached.
 
     `@path` in the text attaches the file when one of that name is there; otherwise it stays a word like any other.
+    `attaching` hears of each before it is read.
     """
     parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
     for path in dict.fromkeys((*((cwd / file) for file in files), *_mentioned(text, cwd))):
+        attaching(path)
         parts.append(_attach(path))
     return Message(role="user", parts=parts, finished=True)
 

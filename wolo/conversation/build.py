@@ -28,6 +28,7 @@ from wolo.conversation.notices import said_once
 from wolo.conversation.preamble import Preamble, prepare, read_again
 from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
+from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.verifying import make_verify
 from wolo.conversation.which_session import find_session, moved
 from wolo.formats.format import ThinkingLevel
@@ -138,7 +139,8 @@ def _settle(opening: Opening) -> Site:
 def _tie(site: Site) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
     judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, kept)
-    context = make_context(config, workspace, cwd, places, kept, judge, (site.choice, site.fallback))
+    secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
+    context = make_context(config, workspace, cwd, places, kept, judge, secrets)
     put_up(site.enclosure, judge, context, places, kept.outputs)
     in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
     preamble = prepare(config, places, workspace.root, cwd, site.given, calls_in_text=in_text, edit_tool=edit_tool)
@@ -146,7 +148,8 @@ def _tie(site: Site) -> Conversation:
     reach = Reach(
         settings=config.settings,
         places=places,
-        project=cwd.name,
+        project=secrets.hide(cwd.name),
+        secrets=secrets,
         wire_log=Path(wire_log) if wire_log else None,
         progress=site.opening.progress,
     )
@@ -176,6 +179,8 @@ def _tie(site: Site) -> Conversation:
         return await open_conversation(following)
 
     joints = Joints(
+        hide=secrets.hide_message,
+        attaching=secrets.look_at,
         make_agent=partial(_make_agent, site, asker, preamble, context, judge),
         decided=partial(_keep_rule, site),
         close=close,

@@ -202,7 +202,7 @@ class Conversation:
 
     def steer(self, message: Message) -> None:
         """Joins the turn that runs, once the running call has ended; the calls behind that one are not run."""
-        self._agent.inbox.put(message)
+        self._agent.inbox.put(self._joints.hide(message))
 
     def withdraw(self, message_id: str) -> bool:
         """Takes a `steer` back; False when it was delivered already."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from pathlib import Path
 
-from wolo.config import keys
 from wolo.config.schema import Config
 from wolo.conversation.keeping import Kept
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode
-from wolo.models.provider import Choice
+from wolo.guard.secrets import Secrets
 from wolo.places import Places
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.workspace.files import FileLedger
@@ -32,15 +29,15 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
 
 
 def make_context(
-    config: Config, workspace: Workspace, cwd: Path, places: Places, kept: Kept, judge: Judge, asked: Iterable[Choice | None]
+    config: Config, workspace: Workspace, cwd: Path, places: Places, kept: Kept, judge: Judge, secrets: Secrets
 ) -> ToolContext:
-    """`asked` are the models that requests go to."""
     return ToolContext(
         workspace=workspace,
         ledger=FileLedger(places.state / "file-locks"),
-        keep=kept.keep,
+        keep=lambda name, data: kept.keep(name, secrets.hide_data(data)),
         shell=ShellState(cwd, Processes(places.state / "commands")),
-        secrets=keys.secrets(os.environ, keys.sent_with(*asked)),
+        secrets=secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
+        may_fetch=judge.may_fetch,
         readable=judge.readable,
     )

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.agent.hiding import HidingAsker
 from wolo.config.schema import Settings
+from wolo.guard.secrets import Secrets
 from wolo.models.ask import Asker
 from wolo.models.provider import Choice
 from wolo.places import Places
@@ -21,12 +23,18 @@ class Reach(Struct, frozen=True, kw_only=True):
     places: Places
     project: str
     """The name of the directory worked in."""
+    secrets: Secrets
     wire_log: Path | None = None
     progress: Callable[[int, int], None] | None = None
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 
 
 def make_asker(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
+    """Whatever is asked, and by whom, no secret goes along."""
+    return HidingAsker(_bare(reach, choice, fallback), reach.secrets)
+
+
+def _bare(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
     first = _to(reach, choice)
     if fallback is None:
         return first
@@ -51,5 +59,11 @@ def _to(reach: Reach, choice: Choice) -> Asker:
         embedded.start()  # it loads while the project is read
         return embedded
     settings = reach.settings
-    around = Surroundings(headers=settings.headers, retries=settings.retry, project=reach.project, wire_log=reach.wire_log)
+    around = Surroundings(
+        headers=settings.headers,
+        retries=settings.retry,
+        project=reach.project,
+        wire_log=reach.wire_log,
+        secrets=lambda: reach.secrets.exact,
+    )
     return ModelStream(choice, format_of(choice), HttpTransport(), around)

@@ -15,10 +15,11 @@ from wolo.agent.compaction import Compaction, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
 from wolo.agent.loop import Agent
 from wolo.agent.refusals import DENIED_BY_PERSON
-from wolo.config import keys, layers
+from wolo.config import layers
 from wolo.config.given import Given
 from wolo.config.schema import Config
 from wolo.conversation.preamble import prepare
+from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.stage import Stage
 from wolo.conversation.tape import BY_PERSON, RecordedTurn, Tape, renamed, stopped
 from wolo.conversation.then_and_now import model_of, preamble_check, rules_of
@@ -138,12 +139,13 @@ class _Replay:
             own_places=(places.config, places.data, places.state, places.cache),
             free_reads=stage.outputs,
         )
+        secrets = make_secrets(places, self._config.settings, (stage.root,))
         context = ToolContext(
             workspace=workspace,
             ledger=FileLedger(stage.scratch / "file-locks"),
-            keep=stage.keep,
+            keep=lambda name, data: stage.keep(name, secrets.hide_data(data)),
             shell=ShellState(workspace.start, Processes(stage.scratch / "commands")),
-            secrets=keys.secrets(os.environ),
+            secrets=secrets,
             shell_timeout_s=self._config.settings.shell.timeout_s,
             readable=judge.readable,
         )

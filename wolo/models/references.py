@@ -17,14 +17,6 @@ COMMAND_S: Final = 10.0
 VARIABLE: Final = re.compile(r"\$\{(?P<braced>[A-Za-z_]\w*)\}|^\$(?P<whole>[A-Za-z_]\w*)$")
 """`$NAME` as the whole value, `${NAME}` anywhere in one."""
 
-SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVATE")
-"""A variable with one of these in its name holds a secret."""
-
-
-def is_telling(name: str) -> bool:
-    """Whether what stands under this name is a secret, by the name."""
-    return any(word in name.upper() for word in SECRET_WORDS)
-
 
 def is_reference(value: str) -> bool:
     """Whether it holds no secret itself."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from wolo.errors import ProviderError, Unavailable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Usage
+from wolo.messages.secret_values import ExactValues
 from wolo.models import retry
 from wolo.models.address import shown, under
 from wolo.models.ask import Listener, Question, producer_of, request_for
@@ -26,7 +28,7 @@ from wolo.models.price import cost_of
 from wolo.models.provider import MEDIA, Choice
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
 from wolo.models.transport import Batch, Call, Refused, Transport
-from wolo.models.wire import format_of, redact, request_headers
+from wolo.models.wire import format_of, key_of, redact, request_headers
 from wolo.models.wire_log import Exchange, WireLog
 
 IDLE_S = 300.0
@@ -48,6 +50,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     project: str = ""
     """The name of the directory worked in."""
     wire_log: Path | None = None
+    secrets: Callable[[], ExactValues] | None = None
+    """What stays out of the log; None: the key."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     random: Callable[[], float] = retry.system_random
@@ -62,7 +66,8 @@ class ModelStream:
         self._transport = transport
         self._around = around or Surroundings()
         self._producer = producer_of(choice, format.name)
-        self._log = WireLog(self._around.wire_log, choice.api_key) if self._around.wire_log else None
+        secrets = self._around.secrets or partial(key_of, choice)
+        self._log = WireLog(self._around.wire_log, secrets) if self._around.wire_log else None
         self._estimate = TokenEstimate()
         self._prefixes = PrefixWatch()
         self._dropped: frozenset[str] = frozenset()

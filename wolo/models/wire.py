@@ -9,6 +9,7 @@ import msgspec
 
 from wolo.errors import ConfigError, ProviderError
 from wolo.formats.format import Format
+from wolo.messages.secret_values import ExactValues, forms
 from wolo.models.address import basic_auth
 from wolo.models.headers import encode_value
 from wolo.models.provider import FACTS, Auth, Choice, OtherApi
@@ -21,9 +22,6 @@ AUTH: Mapping[str, Auth] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"
 
 HEADERS: Mapping[str, Mapping[str, str]] = {"anthropic": {"anthropic-version": "2023-06-01"}}
 """What every request of a format carries, unless the provider's own headers say otherwise."""
-
-LEAST_KEY_CHARACTERS = 8
-"""Shorter ones are placeholders such as `none`, which are words of a message as well."""
 
 D = TypeVar("D", bound=msgspec.Struct)
 
@@ -94,10 +92,14 @@ def key_headers(choice: Choice) -> dict[str, str]:
 
 def redact(error: ProviderError, choice: Choice) -> None:
     """Servers repeat the key in their refusals: it is taken out."""
-    if len(choice.api_key) >= LEAST_KEY_CHARACTERS:
-        error.message = error.message.replace(choice.api_key, "[key]")
-        error.hint = error.hint.replace(choice.api_key, "[key]")
+    key = key_of(choice)
+    error.message, error.hint = key.text(error.message), key.text(error.hint)
     error.args = (error.message,)
+
+
+def key_of(choice: Choice) -> ExactValues:
+    """Takes the key out of whatever it stands in."""
+    return ExactValues(forms(choice.api_key), lambda found: "[key]")
 
 
 def request_headers(choice: Choice) -> dict[str, str]:

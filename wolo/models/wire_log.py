@@ -1,33 +1,34 @@
-"""`--debug-wire DIR`: every request body and every raw response as files, without the key, for the owner's eyes only."""
+"""`--debug-wire DIR`: every request body and every raw response as files, without secrets, for the owner's eyes only."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wolo.errors import ConfigError
-
-REDACTED = b"[key]"
+from wolo.messages.secret_values import ExactValues, Piecewise
 
 
 class WireLog:
     """Numbers its files from the first that is free, so that runs and conversations can share a directory."""
 
-    def __init__(self, directory: Path, secret: str = "") -> None:
+    def __init__(self, directory: Path, secrets: Callable[[], ExactValues] = ExactValues) -> None:
+        """`secrets` takes out what is known by then."""
         with _writing_to(directory):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._directory = directory
-        self._secret = secret.encode()
+        self._secrets = secrets
         self._number = 0
 
     def begin(self, body: bytes) -> Exchange:
         """Writes the request; what is received goes into the exchange."""
         with _writing_to(self._directory):
             with os.fdopen(self._create_next(), "wb") as file:
-                file.write(redact(body, self._secret))
-            return Exchange(self._directory, self._create("response.txt"), self._secret)
+                file.write(self._secrets().data(body))
+            return Exchange(self._directory, self._create("response.txt"), self._secrets().piecewise())
 
     def _create_next(self) -> int:
         while True:
@@ -42,27 +43,22 @@ class WireLog:
 class Exchange:
     """The response of one request, written as it comes."""
 
-    def __init__(self, directory: Path, descriptor: int, secret: bytes) -> None:
+    def __init__(self, directory: Path, descriptor: int, hiding: Piecewise) -> None:
         self._directory = directory
         self._file = os.fdopen(descriptor, "wb", buffering=0)
-        self._secret = secret
-        self._held = b""
-        """The last bytes, which may be the beginning of the secret."""
+        self._hiding = hiding
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
 
     def __call__(self, received: bytes) -> None:
-        text = redact(self._held + received, self._secret)
-        safe = max(0, len(text) - max(0, len(self._secret) - 1))
-        with _writing_to(self._directory):
-            self._file.write(text[:safe])
-        self._held = text[safe:]
+        self._write(self._hiding.feed(self._decoder.decode(received)))
 
     def close(self) -> None:
-        with self._file, _writing_to(self._directory):
-            self._file.write(self._held)
+        with self._file:
+            self._write(self._hiding.feed(self._decoder.decode(b"", True)) + self._hiding.close())
 
-
-def redact(text: bytes, secret: bytes) -> bytes:
-    return text.replace(secret, REDACTED) if secret else text
+    def _write(self, text: str) -> None:
+        with _writing_to(self._directory):
+            self._file.write(text.encode("utf-8", "surrogateescape"))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
+from wolo.guard.secrets import Secrets
 from wolo.guard.walls import Enclosed, Walls
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome
@@ -123,8 +124,8 @@ class ToolContext:
     keep: Callable[[str, bytes], Path]
     """Stores a large output under a name and returns the file the model can page with `read`."""
     shell: ShellState
-    secrets: tuple[str, ...] = ()
-    """Values that must never leave: the API key of this run among them."""
+    secrets: Secrets = field(default_factory=Secrets)
+    """What must never leave. A result is hidden after the call; what a tool cuts or keeps itself, it hides before."""
     shell_timeout_s: float = 120.0
     shell_env: tuple[str, ...] = ()
     """Names of variables that commands see besides the built-in few."""

@@ -17,6 +17,7 @@ from wolo.frontends.terminal.composer import Composer, Leave
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import run_turn, run_work
 from wolo.messages.message import Message
+from wolo.workspace.branch import current_branch
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
 MOST_RECALLED_LINES = 30
@@ -56,7 +57,9 @@ class Repl:
     def _introduce(self) -> None:
         """Who answers, how much it may do, and where."""
         facts = self.conversation.facts
-        self._screen.print(Text.assemble(("wolo", "bold"), (f" · {facts.model} · {facts.mode} · {where(facts.cwd)}", "dim")))
+        branch = clean_line(current_branch(facts.cwd))
+        place = f"{where(facts.cwd)} ({branch})" if branch else where(facts.cwd)
+        self._screen.print(Text.assemble(("wolo", "bold"), (f" · {facts.model} · {facts.mode} · {place}", "dim")))
 
     async def _read(self) -> str:
         self._screen.space()
@@ -69,7 +72,8 @@ class Repl:
         try:
             if is_command(line):
                 return await self._command(line)
-            message = compose(line[1:] if line.startswith("//") else line, cwd=self.conversation.cwd)
+            words, talk = line[1:] if line.startswith("//") else line, self.conversation
+            message = compose(words, cwd=talk.cwd, attaching=talk.attaching)
         except WoloError as error:
             self._complain(error)
             return True

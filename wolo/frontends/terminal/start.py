@@ -56,7 +56,7 @@ async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
     exit_code = 0
     try:
         if task.prompt.strip() or task.piped.strip():
-            message = compose(task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd)
+            message = compose(task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd, attaching=conversation.attaching)
             ended = await run_turn(conversation, message, terminal)
             exit_code = ended.exit_code
             _save(task.last_message_file, ended.answer, terminal)

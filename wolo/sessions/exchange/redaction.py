@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
 from wolo.messages.codec import MESSAGES
 from wolo.messages.message import Message
+from wolo.messages.secret_values import PLACEHOLDER, SHORTEST, ExactValues, forms
 
 REDACTED = "[redacted]"
-SHORTEST = 8
-"""No shorter text holds a key that could be told by its looks."""
 MEDIA = ("image", "audio", "file")
 """The kinds of parts whose `data` is base64."""
 
@@ -95,14 +92,10 @@ class Redactor:
     """Without any values it knows keys by their looks only."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        known = sorted({value for value in values if value}, key=len, reverse=True)
-        forms = dict.fromkeys(form for value in known for form in _forms(value))
-        self._known = re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True)))) if forms else None
-        self._known_bytes = tuple(value.encode("utf-8", "replace") for value in known)
+        self._known = ExactValues(form for value in values if value for form in forms(value))
 
     def text(self, text: str) -> str:
-        if self._known is not None:
-            text = self._known.sub(REDACTED, text)
+        text = self._known.text(text)
         if len(text) < SHORTEST:
             return text
         small = text.lower()
@@ -116,9 +109,7 @@ class Redactor:
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            for value in self._known_bytes:
-                data = data.replace(value, REDACTED.encode())
-            return data
+            return self._known.masked(data)
         return self.text(text).encode()
 
     def value(self, value: Any) -> Any:
@@ -171,15 +162,10 @@ class Redactor:
         return value if clean == data else base64.b64encode(clean).decode()
 
 
-def _forms(value: str) -> Iterable[str]:
-    yield value
-    yield json.dumps(value)[1:-1]
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
-    yield quote(value, safe="", errors="replace")
-
-
 def _without_secret(found: re.Match[str], after: re.Pattern[str] | None) -> str:
     begin = found.start()
     if after is not None and not after.search(found.string[max(begin - BEFORE_CHARACTERS, 0) : begin]):
         return found[0]
+    if re.fullmatch(PLACEHOLDER, found["secret"]):
+        return found[0]  # it tells nothing
     return found[0][: found.start("secret") - begin] + REDACTED

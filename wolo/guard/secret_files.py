@@ -1,0 +1,110 @@
+"""Files of the workspace that usually hold secrets: found, and read for what nobody else may see.
+
+Looking is bounded in files, bytes and time, follows no link, opens regular files only, and runs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from wolo.guard import protected
+from wolo.guard.secret_text import read_values
+from wolo.messages.secret_values import Known
+
+NEAR_LEVELS = 3
+NEAR_ENTRIES = 4_000
+NEAR_S = 0.03
+FAR_ENTRIES = 100_000
+FAR_S = 1.0
+MAX_FILES = 100
+MAX_BYTES = 256 * 1024
+"""Of one file."""
+_SKIPPED = frozenset(
+    {".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"}
+)
+_SETTINGS_OF_GIT = ".git/config"
+"""Addresses in it may carry a password."""
+
+Signature = tuple[int, int, int, int]
+
+
+class SecretFiles:
+    """Remembers what was read, so that only a file that changed is read again."""
+
+    def __init__(self, roots: Iterable[Path] = ()) -> None:
+        self._roots = tuple(os.path.realpath(root) for root in roots)
+        self._seen: dict[str, Signature] = {}
+
+    def near(self) -> list[Known]:
+        """What lies at the top: costs next to nothing where there is no such file."""
+        found = self._read(f"{root}/{_SETTINGS_OF_GIT}" for root in self._roots)
+        return found + self._read(_find(self._roots, NEAR_LEVELS, NEAR_ENTRIES, NEAR_S))
+
+    def far(self) -> list[Known]:
+        """What lies deeper."""
+        return self._read(_find(self._roots, None, FAR_ENTRIES, FAR_S))
+
+    def again(self, paths: Iterable[str] = ()) -> list[Known]:
+        """What is new in files that were read, and in these if they are of the kind."""
+        return self._read((*self._seen, *filter(None, map(_secret_behind, paths))))
+
+    def _read(self, paths: Iterable[str]) -> list[Known]:
+        found: list[Known] = []
+        for path in paths:
+            if len(self._seen) < MAX_FILES or path in self._seen:
+                found += self._read_one(path)
+        return found
+
+    def _read_one(self, path: str) -> list[Known]:
+        try:
+            status = os.lstat(path)
+            signature = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            if self._seen.get(path) == signature or not stat.S_ISREG(status.st_mode):
+                return []
+            data = _regular(path)
+        except (OSError, ValueError):
+            return []
+        self._seen[path] = signature
+        if b"\0" in data[:1024] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return []
+        encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+        return read_values(data.decode(encoding, "replace"), Path(path).name)
+
+
+def _secret_behind(path: str) -> str:
+    """The file that a name leads to, when either says that it holds secrets; else empty."""
+    real = os.path.realpath(path)
+    return real if protected.is_secret(os.path.abspath(path)) or protected.is_secret(real) else ""  # noqa: PTH100  # links stay
+
+
+def _regular(path: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        return file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+
+
+def _find(roots: Iterable[str], levels: int | None, most_entries: int, most_s: float) -> Iterator[str]:
+    """Level by level, so that what lies at the top is found however much there is below."""
+    until = time.monotonic() + most_s
+    waiting = deque((root, 0) for root in roots)
+    entries = 0
+    while waiting:
+        folder, level = waiting.popleft()
+        try:
+            with os.scandir(folder) as found:
+                for entry in found:
+                    entries += 1
+                    if entries > most_entries or (not entries % 200 and time.monotonic() > until):
+                        return
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in _SKIPPED and (levels is None or level + 1 < levels):
+                            waiting.append((entry.path, level + 1))
+                    elif entry.is_file(follow_symlinks=False) and protected.is_secret(entry.path):
+                        yield entry.path
+        except OSError:
+            continue

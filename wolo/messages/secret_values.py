@@ -1,0 +1,146 @@
+"""Secret values in a text: the names they go by, the forms they stand in, and how they are taken out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, quote_plus
+
+SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVATE")
+"""What stands under a name with one of these is a secret."""
+SHORTEST: Final = 8
+"""Shorter values would be taken out of ordinary text."""
+PLACEHOLDER: Final = r"SECRET_[A-Z0-9_]{1,40}_[0-9a-f]{12}(?![0-9A-Za-z])"
+"""What stands for a value: a plain word in JSON, in a shell, in Markdown and in every programming language."""
+_WRAPPED = "[A-Za-z0-9+/_-]{40}\r?\n[A-Za-z0-9+/_-]"
+"""Programs break base64 into lines."""
+_MASK = b"*"
+
+
+class Known(NamedTuple):
+    name: str
+    """Where it was found: a variable, a key of a file."""
+    value: str
+
+
+def is_telling(name: str) -> bool:
+    """Whether what stands under this name is a secret, by the name."""
+    return any(word in name.upper() for word in SECRET_WORDS)
+
+
+def forms(value: str) -> Iterator[str]:
+    """The value as it is, and as programs write it: in JSON, in Python, in addresses, in base64 at any offset, in hex."""
+    data = value.encode("utf-8", "replace")
+    yield value
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    yield repr(value)[1:-1]
+    for quoted in (quote(value, safe="", errors="replace"), quote(value, errors="replace"), quote_plus(value, errors="replace")):
+        yield quoted
+        yield re.sub("%..", lambda found: found[0].lower(), quoted)
+    for core in base64_cores(data):
+        yield core
+        yield core.replace("+", "-").replace("/", "_")
+    yield data.hex()
+
+
+def base64_cores(data: bytes) -> Iterator[str]:
+    """What base64 of any text with `data` in it must hold: the characters that depend on `data` alone."""
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + data).decode()
+        yield encoded[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+
+
+class ExactValues:
+    """Takes exact texts out of whatever they stand in. `stand_in` says what comes in the place of one; it must be stable."""
+
+    def __init__(self, texts: Iterable[str] = (), stand_in: Callable[[str], str] = lambda found: "[redacted]") -> None:
+        self._texts = tuple(sorted({text for text in texts if len(text) >= SHORTEST}, key=lambda text: (-len(text), text)))
+        self._encoded = tuple(text.encode("utf-8", "replace") for text in self._texts)
+        self._beginnings: dict[str, list[str]] = {}
+        for text in self._texts:
+            self._beginnings.setdefault(text[0], []).append(text)
+        self._stand_in = stand_in
+
+    def text(self, text: str) -> str:
+        """The very same object where nothing was found."""
+        if len(text) < SHORTEST:
+            return text
+        found = [each for each in self._texts if each in text]
+        if found:
+            text = re.sub("|".join(map(re.escape, found)), lambda match: self._stand_in(match[0]), text)
+        return self._unwrapped(text) if "\n" in text else text
+
+    def data(self, data: bytes) -> bytes:
+        """Text is read as text; in anything else the values are masked, so that everything stays where it was."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            return self.masked(data)
+        clean = self.text(text)
+        return data if clean is text else clean.encode()
+
+    def masked(self, data: bytes) -> bytes:
+        for each in self._encoded:
+            if each in data:
+                data = data.replace(each, _MASK * len(each))
+        return data
+
+    def value(self, value: Any) -> Any:
+        """The same JSON value without them; the very same object where nothing was found."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, bytes):
+            return self.data(value)
+        if isinstance(value, dict):
+            changed = {self.value(name): self.value(each) for name, each in value.items()}
+            same = all(name in value and value[name] is each for name, each in changed.items())
+            return value if same else changed
+        if isinstance(value, list | tuple):
+            each = [self.value(item) for item in value]
+            return value if all(a is b for a, b in zip(each, value, strict=True)) else each
+        return value
+
+    def piecewise(self) -> Piecewise:
+        return Piecewise(self)
+
+    def held(self, text: str) -> int:
+        """How many of the last characters may be the beginning of something to take out."""
+        longest = len(self._texts[0]) - 1 if self._texts else 0
+        tail = text[-longest:] if longest else ""
+        for at, first in enumerate(tail):
+            if first in self._beginnings and any(each.startswith(tail[at:]) for each in self._beginnings[first]):
+                return len(tail) - at
+        return 0
+
+    def _unwrapped(self, text: str) -> str:
+        """Base64 that was broken into lines: a value may stand on both sides of a break."""
+        if re.search(_WRAPPED, text) is None:
+            return text
+        joined = text.replace("\r\n", "").replace("\n", "")
+        for each in self._texts:
+            if each in joined and each.isascii() and not each.isspace():
+                broken = "\r?\n?".join(map(re.escape, each))
+                text = re.sub(broken, lambda match: self._stand_in(re.sub("\r?\n", "", match[0])), text)
+        return text
+
+
+class Piecewise:
+    """Takes values out of a text that comes in pieces, wherever it was cut."""
+
+    def __init__(self, values: ExactValues) -> None:
+        self._values = values
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        text = self._values.text(self._held + piece)
+        held = self._values.held(text)
+        self._held = text[len(text) - held :]
+        return text[: len(text) - held]
+
+    def close(self) -> str:
+        held, self._held = self._held, ""
+        return held
