@@ -93,23 +93,30 @@ class _Sheet:
         if len(before) != hunk.count("-") or len(after) != hunk.count("+"):
             yield self._clipped(*passage)  # a lone CR was taken for a line end
             return
-        position, start, coming = passage.start, passage.start, ""
+        run = _Run(passage.start, passage.start, self._ending_before(passage.start))
         at_old = at_new = 0
         for sign, _ in hunk.lines:
             if sign == "+":
-                coming += after[at_new]
+                run.coming.append(_bare(after[at_new]))
                 at_new += 1
                 continue
-            end = position + len(before[at_old])
+            line = before[at_old]
             at_old += 1
-            if sign != "-":
-                if start < position or coming:
-                    yield self._clipped(start, position, coming)
-                start, coming = end, ""
-                at_new += 1
-            position = end
-        if start < position or coming:
-            yield self._clipped(start, position, coming)
+            if sign == "-":
+                run.going.append(line)
+                run.end += len(line)
+                continue
+            at_new += 1
+            if not run.is_empty:
+                yield self._clipped(run.start, run.end, run.text())
+            run = _Run(run.end + len(line), run.end + len(line), _end_of(line))
+        if not run.is_empty:
+            yield self._clipped(run.start, run.end, run.text())
+
+    def _ending_before(self, position: int) -> str:
+        """How the line above ends, and where there is none, the file."""
+        found = _LINE_END.search(self._text, max(position - 2, 0), position)
+        return found[0] if found and found.end() == position else self._ending
 
     def _clipped(self, start: int, end: int, new: str) -> Passage:
         """A text without an end at its last line keeps it so."""
@@ -158,6 +165,36 @@ class _Sheet:
                 below = {next((place for place in places if place > outer), None) for outer in found}
                 found = sorted(place for place in below if place is not None)
         yield from (starts[at] for at in found)
+
+
+class _Run:
+    """Lines that go, and those that come in their place."""
+
+    def __init__(self, start: int, end: int, ending: str) -> None:
+        self.start = start
+        self.end = end
+        self.going: list[str] = []
+        self.coming: list[str] = []
+        self._ending = ending
+        """Of the line above."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.going and not self.coming
+
+    def text(self) -> str:
+        """Each line ends like the one it replaces, those beyond like the last of them."""
+        endings = [_end_of(line) for line in self.going] or [self._ending]
+        beyond = len(self.coming) - len(endings)
+        return "".join(line + end for line, end in zip(self.coming, endings + endings[-1:] * beyond, strict=False))
+
+
+def _bare(line: str) -> str:
+    return line.removesuffix(_end_of(line))
+
+
+def _end_of(line: str) -> str:
+    return next(end for end in ("\r\n", "\n", "\r", "") if line.endswith(end))
 
 
 def _lines_like(anchor: str, lines: Sequence[str], among: Sequence[int]) -> list[int]:
