@@ -13,6 +13,7 @@ import pytest
 
 from tests.components import require
 from wolo.errors import ConfigError, ProviderError, Unavailable
+from wolo.models.certificates import trusting
 from wolo.models.http import HttpTransport
 from wolo.models.transport import Call
 
@@ -68,9 +69,8 @@ async def test_a_private_authority_is_trusted_when_it_is_named(port: int, certif
     assert await ask(f"https://localhost:{port}/v1", {"SSL_CERT_FILE": str(certificates / "ca.pem")}) == [b"one"]
 
 
-async def test_a_named_authority_is_added_to_the_systems_own(certificates: Path) -> None:
-    transport = HttpTransport({"SSL_CERT_FILE": str(certificates / "ca.pem")})
-    context = transport._trust(ssl.create_default_context())
+def test_a_named_authority_is_added_to_the_systems_own(certificates: Path) -> None:
+    context = trusting({"SSL_CERT_FILE": str(certificates / "ca.pem")})
     names = [dict(field[0] for field in each["subject"]).get("commonName") for each in context.get_ca_certs()]  # type: ignore[misc]  # tuples of tuples
     assert "Private CA" in names
     assert len(names) > 1 or not ssl.create_default_context().get_ca_certs()

@@ -39,5 +39,6 @@ def make_context(
         secrets=secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
         may_fetch=judge.may_fetch,
+        may_fetch=judge.may_fetch,
         readable=judge.readable,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wolo.errors import ConfigError, WoloError
 from wolo.formats.format import Framing
 from wolo.models.address import host_of, origin, proxy_for
+from wolo.models.certificates import trusting
 from wolo.models.http_body import read_batches
 from wolo.models.network_errors import explain
 from wolo.models.transport import Batch, Call, Refused
@@ -74,8 +75,8 @@ class HttpTransport:
     def _new_engine(self, secure: bool, proxy: str) -> httpx2.AsyncHTTPTransport:
         import httpx2  # noqa: PLC0415  # 60 ms, and the prompt is already on the screen
 
-        # Reading the system's certificates takes 20 to 50 ms, and a plain connection needs none.
-        context = self._trust(httpx2.create_ssl_context(trust_env=False)) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # A plain connection needs no certificates.
+        context = trusting(self._environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEP_ALIVE_S)
         try:
             return httpx2.AsyncHTTPTransport(verify=context, proxy=proxy or None, limits=limits)
@@ -84,19 +85,6 @@ class HttpTransport:
                 f"The proxy {host_of(proxy)} is a SOCKS proxy, which needs the package `socksio`.",
                 hint="Install `socksio` beside wolo, name an HTTP proxy, or list the host in NO_PROXY.",
             ) from None
-
-    def _trust(self, context: ssl.SSLContext) -> ssl.SSLContext:
-        """Adds the certificates that the environment names to the system's own."""
-        file, directory = self._environ.get("SSL_CERT_FILE") or None, self._environ.get("SSL_CERT_DIR") or None
-        try:
-            if file or directory:
-                context.load_verify_locations(file, directory)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"The certificates in {file or directory} cannot be read: {error.strerror or error}.",
-                hint="SSL_CERT_FILE names a file in PEM format, SSL_CERT_DIR a directory of such files.",
-            ) from error
-        return context
 
 
 async def _open(engine: httpx2.AsyncHTTPTransport, call: Call, limits: Mapping[str, float | None]) -> httpx2.Response:

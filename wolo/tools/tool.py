@@ -66,7 +66,16 @@ class TodoList(Struct, frozen=True, tag="todo_list"):
     items: tuple[TodoItem, ...]
 
 
-View = Diff | Listing | Output | TodoList
+class Fetched(Struct, frozen=True, tag="fetched"):
+    """A page of the web."""
+
+    url: str
+    """Where it was in the end."""
+    status: int
+    size_bytes: int
+
+
+View = Diff | Listing | Output | TodoList | Fetched
 """What a front end may draw; the model reads `Result.text`."""
 
 
@@ -129,6 +138,8 @@ class ToolContext:
     shell_timeout_s: float = 120.0
     shell_env: tuple[str, ...] = ()
     """Names of variables that commands see besides the built-in few."""
+    may_fetch: Callable[[str], bool] = lambda url: False
+    """Whether an address that a server names may be fetched unasked."""
     readable: Callable[[Path], bool] = lambda path: True
     """False for files whose names and contents searches must leave out (a resolved, absolute path is handed in)."""
     recall: Callable[[], Sequence[Message]] = tuple
@@ -188,7 +199,7 @@ class Tool(Protocol):
     name: ClassVar[str]
     Args: ClassVar[type[Struct]]
     aliases: ClassVar[Mapping[str, str]]
-    """Other spellings of argument names that models use → ours."""
+    """Other spellings of argument names that models use → ours; empty: it asks for nothing that this tool would not do."""
     reads_only: ClassVar[bool]
     """True: calls of it may run side by side."""
 

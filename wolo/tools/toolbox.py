@@ -16,6 +16,7 @@ from wolo.models.provider import EDIT_TOOLS, EditTool
 from wolo.tools.apply_patch import ApplyPatch
 from wolo.tools.edit import Edit
 from wolo.tools.expand_message import ExpandMessage
+from wolo.tools.fetch import Fetch
 from wolo.tools.glob import Glob
 from wolo.tools.grep import Grep
 from wolo.tools.jobs import Jobs
@@ -26,7 +27,10 @@ from wolo.tools.todo import Todo
 from wolo.tools.tool import Tool
 from wolo.tools.write import Write
 
-BUILTIN: tuple[Tool, ...] = (Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob(), Todo(), ExpandMessage())
+BUILTIN: tuple[Tool, ...] = (
+    *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
+    *(Fetch(), Todo(), ExpandMessage()),
+)
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
 """Those of a model that calls tools in its text."""
@@ -112,7 +116,7 @@ def _rename(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
     for given, value in arguments.items():
         name = given if given in known else tool.aliases.get(given, given)
         if name not in known:
-            if value in (None, "", [], {}) or given in _SMALL_TALK:
+            if not name or value in (None, "", [], {}) or given in _SMALL_TALK:
                 continue
             raise ToolError(f"{tool.name}: there is no argument `{given}`. {_usage(tool)}")
         if value is None:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from wolo.frontends.clean import clean, clean_line
 from wolo.messages.parts import ToolPart
-from wolo.tools.tool import Diff, Listing, Output, TodoItem, TodoList, TodoStatus, View
+from wolo.tools.tool import Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
 MAX_OUTPUT_LINES = 8
@@ -64,7 +64,7 @@ def details(part: ToolPart, view: View | None, reason: str = "") -> Text:
     if part.is_error and not isinstance(view, Output):
         return _tail(part.output, "red")
     match view:
-        case None | Listing():
+        case None | Listing() | Fetched():
             return Text()
         case Diff():
             return _diff(view)
@@ -106,6 +106,8 @@ def _in_short(view: View | None) -> Text:
         case Diff():
             counts = [(f" +{view.added}", "green")] * bool(view.added) + [(f" −{view.removed}", "red")] * bool(view.removed)
             return Text.assemble(*counts)
+        case Fetched():
+            return Text.assemble((f" · {view.status} · {view.size_bytes / 1000:.1f} kB", "red" if view.status >= 400 else "dim"))
         case Listing():
             return Text.assemble((f" · {view.total} found", "dim"))
         case TodoList():

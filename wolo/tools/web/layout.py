@@ -1,0 +1,70 @@
+"""Blocks of Markdown on their way to a page: what leads them in, and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+DEEPEST = 12
+"""Lists and quotes within each other are drawn so deep; what is deeper stands there, too."""
+MOST_COLUMNS = 40
+LONGEST_CELL_CHARS = 1_000
+"""A table with longer ones was made to place things on a page."""
+_FENCE = re.compile(r"`{3,}")
+
+
+class Layout:
+    """What has been written so far. Nothing in it nests: depth is counted."""
+
+    def __init__(self) -> None:
+        self.quotes = 0
+        self.lists: list[int] = []
+        """The number of the next item, 0 where items are not numbered."""
+        self.marker = ""
+        """Of the item whose first block is still to come."""
+        self._blocks: list[str] = []
+
+    @property
+    def count(self) -> int:
+        """A place in what is written."""
+        return len(self._blocks)
+
+    def text(self, begin: int = 0, end: int | None = None) -> str:
+        return "".join(self._blocks[begin:end]).strip("\n")
+
+    def begin_item(self) -> None:
+        number = self.lists[-1] if self.lists else 0
+        self.marker = f"{number}. " if number else "- "
+        if number:
+            self.lists[-1] += 1
+
+    def put(self, text: str) -> None:
+        depth, marker = min(len(self.lists), DEEPEST), self.marker
+        self.marker = ""
+        quote = "> " * min(self.quotes, DEEPEST)
+        indent = "  " * (depth - 1 if marker else depth)
+        first, *rest = text.split("\n")
+        following = f"{quote}{indent}{' ' * len(marker)}"
+        lines = [f"{quote}{indent}{marker}{first}", *(f"{following}{line}".rstrip() for line in rest)]
+        self._blocks.append(("\n" if marker else "\n\n") + "\n".join(lines))
+
+    def put_code(self, code: str, language: str) -> None:
+        longest = max(map(len, _FENCE.findall(code)), default=2)
+        fence = "`" * (longest + 1)
+        self.put(f"{fence}{language}\n{code}\n{fence}")
+
+    def put_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """As a table where it is one, else cell by cell."""
+        filled = [row[:MOST_COLUMNS] for row in rows if any(row)]
+        width = max(map(len, filled), default=0)
+        if width < 2 or any(len(cell) > LONGEST_CELL_CHARS for row in filled for cell in row):
+            for row in filled:
+                for cell in filter(None, row):
+                    self.put(cell)
+            return
+        lines = [_row([*row, *[""] * (width - len(row))]) for row in filled]
+        self.put("\n".join([lines[0], _row(["---"] * width), *lines[1:]]))
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
