@@ -424,16 +424,17 @@ async def test_only_the_lines_of_the_patch_change(
     desk = Desk(tmp_path)
     file = desk.put("f", before)
     signs = data.draw(st.lists(st.sampled_from(" -r"), min_size=len(texts), max_size=len(texts)))
-    hunk, kept = [], []
+    hunk, kept, ends = [], [], []
     for sign, text in zip(signs, texts, strict=True):
         bare = text.rstrip("\r\n")
         hunk += [" " + bare] if sign == " " else ["-" + bare] if sign == "-" else ["-" + bare, "+NEW"]
-        kept += [text] if sign == " " else [] if sign == "-" else ["NEW" + text.removeprefix(bare)]
+        ends = [] if sign == " " else [*ends, text.removeprefix(bare)]  # of a run of lines, the first for the first
+        kept += [text] if sign == " " else [] if sign == "-" else ["NEW" + ends.pop(0)]
     if set(signs) == {" "}:
         return
     await patch(desk, "*** Update File: f", "@@", *hunk, "*** End of File")
     after = file.read_bytes().decode(encoding)
     expected = "".join(kept)
-    if not closed and signs[-1] == "-":  # the file had no end at its last line and may have none at the new last one
+    if not closed and signs[-1] != " ":  # the file had no end at its last line and may have none at the new last one
         after, expected = after.rstrip("\r\n"), expected.rstrip("\r\n")
     assert after == expected
