@@ -9,6 +9,7 @@ from rich.text import Text
 
 from wolo.frontends.clean import clean, clean_line
 from wolo.messages.parts import ToolPart
+from wolo.tools.envelope import names_in
 from wolo.tools.tool import Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
@@ -48,6 +49,8 @@ def headline(part: ToolPart, view: View | None = None) -> Text:
 
 def subject(part: ToolPart) -> str:
     """The argument that says most."""
+    if isinstance(patch := part.input.get("patch"), str) and (files := names_in(patch)):
+        return " ".join(files)
     for name in _SUBJECTS:
         if isinstance(value := part.input.get(name), str):
             return value
@@ -93,6 +96,8 @@ def preview(part: ToolPart) -> Text:
             if isinstance(value := written.get(name), str) and value:
                 marked = "".join(f"{sign} {line}\n" for line in value.splitlines())
                 text.append_text(_lines(marked, MAX_DIFF_LINES, _SIGNS[sign]))
+    if isinstance(patch := part.input.get("patch"), str):
+        text.append_text(_signed(patch.strip().split("\n")))
     return text
 
 
@@ -123,8 +128,13 @@ def _in_short(view: View | None) -> Text:
 
 
 def _diff(view: Diff) -> Text:
+    return _signed([line for line in view.text.split("\n") if not (view.created and line.startswith("@"))])
+
+
+def _signed(lines: list[str]) -> Text:
+    """Lines that begin with a sign, in its colour."""
     text = Text()
-    lines = [line for line in clean(view.text).split("\n") if not (view.created and line.startswith("@"))]
+    lines = clean("\n".join(lines)).split("\n")
     for line in lines[:MAX_DIFF_LINES]:
         text.append(f"  {_short(line)}\n", _SIGNS.get(line[:1], "dim"))
     return text.append_text(_rest(len(lines) - MAX_DIFF_LINES))
