@@ -1,0 +1,74 @@
+"""A command that the walls stopped: the result says so, and a person may let it run again outside of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+
+from wolo.agent.brake import Stopped
+from wolo.agent.events import ApprovalGiven
+from wolo.guard.intents import RunIntent
+from wolo.guard.sandbox.denied import what_was_denied
+from wolo.tools.tool import Result, ToolContext
+
+RAN_OUTSIDE = "[inside the sandbox it failed; the user let it run again outside]\n"
+STAYED_INSIDE = "The user did not want it to run outside the sandbox."
+QUESTION = "{denied} Run it once more outside the sandbox?"
+
+
+class Outside:
+    """Remembers what a person said of exactly the same call: it is not asked for twice."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, bool] = {}
+
+    def is_allowed(self, call: str) -> bool:
+        return self._said.get(call, False)
+
+    async def or_outside(
+        self,
+        call: str,
+        result: Result,
+        context: ToolContext,
+        *,
+        ask: Callable[[str], Awaitable[ApprovalGiven]] | None,
+        run: Callable[[ToolContext], Awaitable[Result]],
+    ) -> Result:
+        """What a call comes to that ran inside the walls. `call` is its fingerprint; without `ask` nobody can be asked."""
+        denied = _denied(result, context)
+        if not denied:
+            return result
+        if ask is None or call in self._said:
+            return _with_line(result, denied)
+        try:
+            given = await ask(QUESTION.format(denied=denied))
+            if given.scope != "once" or not given.allowed:
+                self._said[call] = given.allowed
+            if not given.allowed:
+                return _with_line(result, denied, *filter(None, (STAYED_INSIDE, given.reason)))
+            free = await run(_where_it_began(context))
+        except Stopped:
+            return _with_line(result, denied)
+        changed = tuple(dict.fromkeys((*result.files_changed, *free.files_changed)))
+        return dataclasses.replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
+
+
+def _denied(result: Result, context: ToolContext) -> str:
+    if not context.confined or not result.is_error or result.outcome is not None:
+        return ""
+    workspace = context.workspace
+    return what_was_denied(result.text, [str(root) for root in (workspace.root, *workspace.extra)])
+
+
+def _where_it_began(context: ToolContext) -> ToolContext:
+    """Free of walls, and in the directory that a `cd` of the failed attempt may have left."""
+    began = [intent.cwd for intent in context.judged or () if isinstance(intent, RunIntent)]
+    if began:
+        context.shell.cwd = began[0]
+    return dataclasses.replace(context, confined=False)
+
+
+def _with_line(result: Result, denied: str, *more: str) -> Result:
+    text = result.text.rstrip("\n")
+    lines = [text, *more] if denied in text else [text, denied, *more]
+    return dataclasses.replace(result, text="\n".join(lines) + "\n")
