@@ -15,9 +15,11 @@ from msgspec.structs import replace
 
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event
+from wolo.agent.outside import Outside
 from wolo.agent.progress import Progress
 from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, SET_ASIDE, crashed, end
 from wolo.errors import ToolError
+from wolo.guard.grants import fingerprint
 from wolo.guard.intents import Intent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import Verdict
@@ -66,6 +68,7 @@ class Calls:
         self._judge = judge
         self._emit = emit
         self._ask_person = ask_person
+        self._outside = Outside()
 
     # Before the answer is kept
 
@@ -156,12 +159,18 @@ class Calls:
         secrets = self._context.secrets
         rule = self._judge.suggest_rule(intents)
         rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
-        shown = tuple(map(secrets.hide_intent, intents))
-        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=verdict.reason, rule=rule)
-        given = await brake.step(self._wait_for_person(asked))
+        given = await self._ask_for(part, intents, verdict.reason, rule, brake)
         if given.scope != "once" or not given.allowed:  # a no is not asked for again
             kept = rule if given.scope == "always" else ""
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
+        return given
+
+    async def _ask_for(
+        self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str, brake: Brake
+    ) -> ApprovalGiven:
+        shown = tuple(map(self._context.secrets.hide_intent, intents))
+        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule)
+        given = await brake.step(self._wait_for_person(asked))
         await self._emit(given)
         return given
 
@@ -177,10 +186,19 @@ class Calls:
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
         progress = Progress(part.id, self._emit, secrets.piecewise())
-        confined = call.verdict is not None and call.verdict.confined
+        name = fingerprint(tool.name, call.intents, part.input)
+        confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
         context = self._context.for_call(part.wire_id, progress.tell, call.intents, confined=confined)
+
+        async def run(within: ToolContext) -> Result:
+            return await brake.step(_run_guarded(tool, call.args, within))
+
+        async def ask(reason: str) -> ApprovalGiven:
+            return await self._ask_for(part, call.intents, reason, "", brake)
+
         try:
-            result = await brake.step(_run_guarded(tool, call.args, context))
+            result = await run(context)
+            result = await self._outside.or_outside(name, result, context, ask=ask if self._ask_person else None, run=run)
         finally:
             await progress.close()
         secrets.look_again(call.intents, result.files_changed)
