@@ -21,6 +21,15 @@ def start_again_in_utf8() -> None:
     os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
+def forget_cwd() -> None:
+    """`python -m` looks for modules where it was started first, and a checkout may bring along a `json.py`."""
+    try:
+        if sys.path[0] in ("", os.getcwd()):  # noqa: PTH109  # pathlib is not loaded yet
+            del sys.path[0]
+    except FileNotFoundError:
+        pass  # the directory was deleted: nothing is found in it
+
+
 def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.exit(print_version())
@@ -36,4 +45,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        forget_cwd()
     main()

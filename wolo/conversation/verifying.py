@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
 from collections.abc import Iterable
 from functools import partial
 
@@ -19,6 +18,7 @@ from wolo.tools.clip import clean
 from wolo.tools.tool import ToolContext
 from wolo.workspace.environment import command_environment
 from wolo.workspace.printed import Printed
+from wolo.workspace.programs import find_program
 
 _KEPT_BYTES = 2 << 20
 """Of each end of the output."""
@@ -55,7 +55,7 @@ async def check(command: str, timeout_s: float, context: ToolContext, *, confine
     """Never raises for what the command does; a cancellation ends everything it started."""
     place = context.workspace.start
     printed = Printed(_KEPT_BYTES)
-    shell = shutil.which("bash") or "/bin/sh"
+    shell = find_program("bash", context.workspace) or "/bin/sh"
     options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
     enclosed = dataclasses.replace(context, confined=confined).enclosed([shell, *options, "-c", command], place)
     try:

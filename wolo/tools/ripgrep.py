@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.workspace import programs
 from wolo.workspace.printed import Printed
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
@@ -71,10 +71,8 @@ def find_program(workspace: Workspace) -> list[str]:
     beside = Path(sys.executable).with_name("rg")
     if os.access(beside, os.X_OK):
         return ripgrep(beside)
-    found = shutil.which("rg")
-    if found and not workspace.holds(Path(found).resolve()):
-        return ripgrep(Path(found))
-    return stand_in()
+    found = programs.find_program("rg", workspace)
+    return ripgrep(Path(found)) if found else stand_in()
 
 
 def ripgrep(path: Path) -> list[str]:

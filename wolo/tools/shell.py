@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,14 +17,17 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
-from wolo.tools.changes import Changes, changed, look_at
+from wolo.tools.changes import Looks, told
 from wolo.tools.clip import clean, clip_and_keep
 from wolo.tools.jobs import tell
 from wolo.tools.tool import Interrupted, Output, Result, ToolContext
+from wolo.workspace.checkpoints.states import Changes
 from wolo.workspace.environment import command_environment
 from wolo.workspace.printed import Printed
 from wolo.workspace.process_table import MARK_NAME
 from wolo.workspace.processes import Finished, Start
+from wolo.workspace.programs import find_program
+from wolo.workspace.root import Workspace
 
 FILES = "files"
 """Under this name the metadata of a call say which files its command made, changed and removed."""
@@ -70,16 +72,20 @@ class Shell:
 
     async def run(self, args: ShellArgs, context: ToolContext) -> Result:
         _refuse_unusable(args)
-        root = context.workspace.root
-        run = _Run(args, context)
-        before = await asyncio.to_thread(look_at, root)
-        if args.background:
-            return replace(await run.as_job(), files_changed=changed(root, before).paths)
+        run, looks = _Run(args, context), Looks(context)
+        await looks.before()
         try:
-            finished = await run.to_its_end()
-        except asyncio.CancelledError as error:
-            raise Interrupted(run.interrupted(changed(root, before))) from error
-        return run.result(finished, await asyncio.to_thread(changed, root, before))
+            if args.background:
+                begun = await run.as_job()
+                return replace(begun, files_changed=(await asyncio.to_thread(looks.after, runs_on=True)).paths)
+            try:
+                finished = await run.to_its_end()
+            except asyncio.CancelledError as error:
+                raise Interrupted(run.interrupted(looks.after())) from error
+            changes = await asyncio.to_thread(looks.after, runs_on=bool(finished.leftovers) and not finished.overrun)
+            return run.result(finished, changes)
+        finally:
+            looks.after()
 
 
 class _Run:
@@ -139,7 +145,7 @@ class _Run:
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
     def _start(self, at_the_end: str = "", *fds: int) -> Start:
-        shell, mark = _shell_and_mark()
+        shell, mark = _shell_and_mark(self._context.workspace)
         argv = [*shell, f'{mark};{at_the_end} __wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
         enclosed = self._context.enclosed(argv, self._place.cwd)
         return Start(
@@ -169,8 +175,8 @@ class _Run:
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
         text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
         view = Output(self._command, body, code, time.monotonic() - self._started)
-        told = {FILES: files} if (files := changes.told()) else {}
-        return Result(text, view, is_error=code != 0, files_changed=changes.paths, metadata=told)
+        files = {FILES: kept} if (kept := told(changes)) else {}
+        return Result(text, view, is_error=code != 0, files_changed=changes.paths, metadata=files)
 
     def _output(self) -> bytes:
         omitted = self._printed.omitted_bytes
@@ -221,9 +227,9 @@ def _refuse_unusable(args: ShellArgs) -> None:
         raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
 
 
-def _shell_and_mark() -> tuple[list[str], str]:
+def _shell_and_mark(workspace: Workspace) -> tuple[list[str], str]:
     """The shell, and how it puts on the mark itself, too: not even its first child is quicker than that."""
-    bash = shutil.which("bash")
+    bash = find_program("bash", workspace)
     mark = f"ulimit -{'x' if bash else 'w'} ${{{MARK_NAME}##*/}} 2>/dev/null"
     return ([bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]), mark
 
