@@ -131,6 +131,16 @@ def is_dead_owner(name: str) -> bool:
     return found is None or str(found.started) != started
 
 
+def is_apart(pid: int) -> bool:
+    """In a process namespace below ours, where all end with the first, or on its way out already."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").readlink() != Path("/proc/self/ns/pid").readlink()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
 def command_line(pid: int) -> str:
     with contextlib.suppress(OSError):
         if words := _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").split():

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.workspace.printed import Output, Printed
-from wolo.workspace.process_table import MARK_NAME, Mark, new_family, new_mark, put_mark
+from wolo.workspace.process_table import MARK_NAME, Mark, is_apart, new_family, new_mark, put_mark
 from wolo.workspace.process_tree import Member, ProcessTree
 from wolo.workspace.restraints import restrain
 from wolo.workspace.traces import detached, end_family, end_orphans, end_what_was_left, forget_ended, leave_trace, let_go
@@ -24,6 +24,8 @@ GRACE_S = 1.5
 """Between TERM and KILL when the time is up or somebody has asked for the end."""
 INTERRUPT_GRACE_S = 0.4
 """When a person waits for their keyboard."""
+_FADING_S = 0.5
+"""How long a namespace that ends is waited for."""
 _DRAIN_S = 0.3
 """How long output is waited for after the program itself has ended, when something else still holds its pipe."""
 _CLOSING_GRACE_S = 0.5
@@ -174,7 +176,7 @@ class Processes:
         """It has ended: take the rest of its output and see what else it started is still there (True: too much, ended)."""
         await program.output.drain(_DRAIN_S)
         program.tree.leader_has_ended()
-        leftovers = tuple(program.tree.members())
+        leftovers = await _fading(program.tree)
         overrun = len(leftovers) > _MAX_LEFTOVERS
         if overrun:
             program.tree.kill()
@@ -238,6 +240,16 @@ class Processes:
         if program in self._running:
             self._running.remove(program)
             program.is_gone()
+
+
+async def _fading(tree: ProcessTree) -> tuple[Member, ...]:
+    """What is left, once whatever was held in a namespace of its own has ended with it: the kernel takes a moment."""
+    until = time.monotonic() + _FADING_S
+    members = tree.members()
+    while any(is_apart(member.pid) for member in members) and time.monotonic() < until:
+        await asyncio.sleep(0.002)
+        members = tree.members()
+    return tuple(members)
 
 
 async def _exit_of(process: subprocess.Popen[bytes]) -> None:
