@@ -39,6 +39,10 @@ def doctor(
     if sqlite["backups"]:
         print(f"backups   {', '.join(sqlite['backups'])}")
     print(f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}")
+    if sandbox["covers"]:
+        print(f"          covered: {', '.join(sandbox['covers'])}")
+    for why in sandbox["tried"]:
+        print(f"          {why}")
     for server in report["servers"]:
         print(f"found     {server}")
     for problem in report["problems"]:
@@ -58,9 +62,36 @@ def _examine() -> dict[str, Any]:
         "keys": _keys(problems),
         "model": _model(problems),
         "sqlite": _sqlite(problems),
-        "sandbox": {"backend": "none", "covers": [], "not_covered": ["files", "network", "processes"]},
+        "sandbox": _sandbox(),
         "servers": _model_servers(),
         "problems": problems,
+    }
+
+
+def _sandbox() -> dict[str, Any]:
+    """What would hold a command here and now: it is tried out, whatever was found before."""
+    from pathlib import Path
+
+    from wolo.config import layers
+    from wolo.errors import WoloError
+    from wolo.guard.sandbox.ladder import Found, find
+    from wolo.places import find_places
+    from wolo.workspace.root import find_root
+
+    places = find_places()
+    try:
+        is_off = layers.load(places).settings.sandbox.backend == "off"
+    except WoloError:
+        is_off = False  # whoever looks for the model says why
+    if is_off:
+        found = Found(tried=("It is switched off in the settings (sandbox.backend).",))
+    else:
+        found = find((find_root(Path.cwd()),), places.state, None)
+    return {
+        "backend": found.backend,
+        "covers": list(found.covers),
+        "not_covered": list(found.not_covered),
+        "tried": list(found.tried),
     }
 
 

@@ -42,8 +42,11 @@ class Found(Struct, frozen=True):
     """Why each better backend was not taken."""
 
 
-def find(writable: Sequence[Path], state: Path, cache: Path) -> Found:
-    """`writable` are the directories commands may change: no program that lies there holds anything."""
+def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
+    """`writable` are the directories commands may change: no program that lies there holds anything.
+
+    Without a `cache` nothing is remembered: every backend proves itself now.
+    """
     tried: list[str] = []
     binary = find_binary([os.path.realpath(path) for path in writable])
     if not binary:
@@ -57,7 +60,7 @@ def find(writable: Sequence[Path], state: Path, cache: Path) -> Found:
     return _second(tried, state, cache)
 
 
-def _second(tried: list[str], state: Path, cache: Path) -> Found:
+def _second(tried: list[str], state: Path, cache: Path | None) -> Found:
     if not landlock.is_possible():
         tried.append("Landlock: this kernel does not have it, or not with a filter of system calls")
         return Found(tried=tuple(tried))
@@ -69,9 +72,11 @@ def _second(tried: list[str], state: Path, cache: Path) -> Found:
     return Found(made, made.backend, made.covers, landlock.not_covered(), tuple(tried))
 
 
-def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path) -> str:
+def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path | None) -> str:
     """Why the backend cannot be relied on; empty when its probe passed, now or before."""
     proof = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
+    if cache is None:
+        return shortcoming(make, state)
     kept = cache / "sandbox-probes"
     with suppress(OSError):
         if proof in kept.read_text().split():
