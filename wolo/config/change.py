@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolo.config.files import locked, parse_toml, read_toml, replace_file
 from wolo.config.keyed import Place, dotted, leaf, leaves
+from wolo.config.written_rules import EVERYWHERE
 from wolo.errors import ConfigError
 from wolo.guard.rules import parse_rule
 from wolo.places import Places
@@ -33,17 +34,35 @@ def set_value(places: Places, key: str, value: str) -> None:
         _save(path, document)
 
 
-def remember_rule(places: Places, workspace: Path, rule: str) -> None:
-    """Keeps a person's "always" for this workspace. `rule` is what `Judge.suggest_rule` offered."""
-    parse_rule(rule, "allow")
+def remember_rule(places: Places, workspace: Path | None, rule: str) -> None:
+    """Keeps a person's "always" for this workspace, or for all of them. A `Judge` found no fault in the rule."""
+    rule = str(parse_rule(rule, "allow"))
     path = places.config / "permissions.toml"
     with locked(places.config):
         document = _open(path)
-        table: Any = document.setdefault(os.path.realpath(workspace), {})
+        table: Any = document.setdefault(_named(workspace), {})
         rules = table.setdefault("allow", [])
         if rule not in rules:
             rules.append(rule)
             replace_file(path, document.as_string())
+
+
+def forget_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
+    """Takes a kept rule away again, of whatever decision; under which of them it stood."""
+    path = places.config / "permissions.toml"
+    with locked(places.config):
+        document = _open(path)
+        table: Any = document.get(_named(workspace), {})
+        found = [decision for decision, rules in table.items() if rule in rules]
+        for decision in found:
+            table[decision].remove(rule)
+        if found:
+            replace_file(path, document.as_string())
+    return found
+
+
+def _named(workspace: Path | None) -> str:
+    return EVERYWHERE if workspace is None else os.path.realpath(workspace)
 
 
 def _open(path: Path) -> TOMLDocument:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from msgspec import to_builtins
 
@@ -19,9 +19,10 @@ from wolo.config.given import Given
 from wolo.config.keyed import Key, Leaf, Place, build, dotted, leaf, leaves, values
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.config.tightening import MORE_RULES, STRICTER
+from wolo.config.written_rules import decision_of, read_kept_rules, read_rules
 from wolo.errors import ConfigError
 from wolo.guard.modes import SPELLINGS, find_mode
-from wolo.guard.rules import Decision, Rule, parse_rule
+from wolo.guard.rules import Rule
 from wolo.messages.secret_values import is_telling
 from wolo.models import headers, references
 from wolo.models.address import shown
@@ -52,9 +53,7 @@ LONGEST_PLAIN = 20
 """What stands in the query of an address and is longer may be a key; a date or a version is not."""
 MOST_NAMED = 20
 """Of the settings of a project that do not count."""
-EVERYWHERE = "*"
 HIDDEN = "(hidden)"
-DECISIONS: tuple[Decision, ...] = get_args(Decision)
 
 
 def load(
@@ -70,11 +69,11 @@ def load(
     """
     environ = os.environ if environ is None else environ
     flags = {} if flags is None else flags
-    found = _Found()
     folder = Path.cwd() if cwd is None else cwd
     root = find_root(folder)
+    found = _Found(root)
     _add_user_file(found, places.config / "config.toml")
-    _add_kept_rules(found, places.config / "permissions.toml", root)
+    found.rules += read_kept_rules(places.config / "permissions.toml", root, found.notices)
     _add_project(found, places, root, folder, flags)
     _add_environment(found, environ)
     _add_flags(found, flags)
@@ -86,18 +85,19 @@ def load(
 class _Found:
     """What the layers have said so far, lowest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
         self.notices: list[str] = []
         self.rules: list[Rule] = []
         self.sources: dict[str, str] = {}
         self.trusts_project = False
+        self._root = root
         self._values: dict[Key, Any] = {}
 
     def add(self, one: Leaf, source: str, place: Place) -> None:
         key, value = one
         _check(one, place)
         if key[0] == "permissions":
-            self._add_rules(key, value, source, place)
+            self.rules += read_rules(value, decision_of(key[-1]), source, place, self._root)
             value = (*self._values.get(key, ()), *value)
             source = ", ".join(dict.fromkeys([*filter(None, [self.sources.get(dotted(key))]), source]))
         if key[0] in NOT_USED_YET and key[0] not in {each[0] for each in self._values}:
@@ -132,15 +132,6 @@ class _Found:
             trusts_project=self.trusts_project,
         )
 
-    def _add_rules(self, key: Key, texts: Sequence[str], source: str, place: Place) -> None:
-        for text in texts:
-            parse_rule(text, _decision(key[-1]), place.at_words(text))
-            self.rules.append(parse_rule(text, _decision(key[-1]), source))
-
-
-def _decision(name: str) -> Decision:
-    return next(each for each in DECISIONS if each == name)
-
 
 def _check(one: Leaf, place: Place) -> None:
     key, value = one
@@ -164,20 +155,6 @@ def _add_user_file(found: _Found, path: Path) -> None:
     place = Place(str(path), text)
     for one in leaves(data, place):
         found.add(one, str(path), place)
-
-
-def _add_kept_rules(found: _Found, path: Path, root: Path) -> None:
-    """What was answered with "always": a table for each workspace, and `*` for all."""
-    text, data = read_toml(path, found.notices)
-    place = Place(str(path), text)
-    for workspace, table in data.items():
-        if not isinstance(table, dict) or not set(table) <= set(DECISIONS):
-            raise ConfigError(f'{place.at((workspace,))}: "{workspace}" must be a table with allow, ask or deny.')
-        if workspace in (EVERYWHERE, str(root)):
-            for name, rules in table.items():
-                if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-                    raise ConfigError(f"{place.at((workspace, name))}: {name} must be a list of rules.")
-                found.rules += [parse_rule(rule, _decision(name), place.at_words(rule)) for rule in rules]
 
 
 def _add_project(found: _Found, places: Places, root: Path, cwd: Path, flags: Given) -> None:

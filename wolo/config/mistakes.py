@@ -71,7 +71,8 @@ def _words_of(kind: Any) -> list[str]:
 def _row_kind(kind: Any) -> type[Struct] | None:
     """Of a list of tables, the type of one."""
     inner = get_args(kind)[0] if get_origin(kind) is tuple else None
-    return inner if isinstance(inner, type) and issubclass(inner, Struct) else None
+    kinds = (inner, *get_args(inner))
+    return next((each for each in kinds if isinstance(each, type) and issubclass(each, Struct)), None)
 
 
 def _field(kind: Any, name: str) -> Any:

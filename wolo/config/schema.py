@@ -12,7 +12,7 @@ from wolo.agent.budget import Limits
 from wolo.agent.compaction import Compaction
 from wolo.agent.window import Context
 from wolo.formats.format import ThinkingLevel
-from wolo.guard.rules import Rule
+from wolo.guard.rules import Exampled, Rule
 from wolo.models import headers, retry
 from wolo.models.provider import ProviderSettings
 
@@ -20,13 +20,16 @@ ModeName = Literal["plan", "ask", "edit", "auto", "yolo"]
 
 
 class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Rules of all sources, as written; `Config.rules` has them with their sources."""
+    """Rules of all sources, as written; `Config.rules` has them with their sources.
 
-    allow: tuple[str, ...] = ()
+    A rule is a string, or a table `{rule, match, no_match}` whose examples are checked at every start.
+    """
+
+    allow: tuple[str | Exampled, ...] = ()
     """Rules such as `shell:pytest *`: what they match is not asked for."""
-    ask: tuple[str, ...] = ()
+    ask: tuple[str | Exampled, ...] = ()
     """What they match is asked for in every mode."""
-    deny: tuple[str, ...] = ()
+    deny: tuple[str | Exampled, ...] = ()
     """What they match is never done."""
 
 
@@ -35,9 +38,14 @@ class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
     """`required` refuses to start without a sandbox, and this version has none."""
 
 
+EnvName = Annotated[str, Meta(pattern=r"^[A-Za-z_*][A-Za-z0-9_*]*$")]
+
+
 class Shell(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[float, Meta(gt=0)] = 120.0
     """How long a command may take when the model names no time of its own."""
+    env: tuple[EnvName, ...] = ()
+    """Variables that commands see besides the usual few (`GOPATH`, `CARGO_*`). What looks like a secret never passes."""
 
 
 class Tools(Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from wolo.config.schema import Config
 from wolo.errors import UsageError
-from wolo.guard.judge import Confine, Judge
+from wolo.guard.commands import Confine
+from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode, effective, find_mode
 from wolo.guard.sandbox.ladder import Found, find
 from wolo.guard.sandbox.profile import profile_for

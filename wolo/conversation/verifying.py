@@ -12,7 +12,7 @@ import msgspec
 from wolo.agent.events import Check
 from wolo.agent.failures import failures
 from wolo.agent.verification import CHECKS, UNVERIFIED, Settings, Verify
-from wolo.guard.judge import Confine
+from wolo.guard.commands import Confine
 from wolo.messages.message import NUDGE, Message
 from wolo.tools.clip import clean
 from wolo.tools.tool import ToolContext

@@ -44,6 +44,16 @@ class Rule(Struct, frozen=True):
         return f"{self.tool}:{self.pattern}"
 
 
+class Exampled(Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule with examples, which are checked when it is read."""
+
+    rule: str
+    match: tuple[str, ...] = ()
+    """Calls it must match."""
+    no_match: tuple[str, ...] = ()
+    """Calls it must not match."""
+
+
 class Verdict(Struct, frozen=True):
     decision: Decision
     reason: str
