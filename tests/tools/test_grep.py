@@ -72,6 +72,55 @@ async def test_lines_around_a_match_are_marked_and_groups_are_parted(desk: Desk,
     ]
 
 
+async def test_the_usual_spellings_of_grep_are_understood(desk: Desk) -> None:
+    desk.put("a.py", "1\n2\nhit\n4\n5\n")
+    desk.put("b.ts", "hit\n")
+    called = await desk.call("grep", **{"pattern": "HIT", "-B": 2, "-A": 1, "-i": True, "type": "py"})
+    assert called.text.splitlines() == ["a.py-1-1", "a.py-2-2", "a.py:3:hit", "a.py-4-4"]
+    assert (await desk.call("grep", **{"pattern": "hit", "-n": False})).text == "a.py:hit\nb.ts:hit"
+    assert (await desk.call("grep", pattern="hit", output_mode="files_with_matches")).text == "a.py\nb.ts"
+    assert (await desk.call("grep", **{"pattern": "hit", "-C": 1, "-A": 0, "glob": "*.py"})).text == "a.py-2-2\na.py:3:hit"
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("py", "a.py b.pyi"),
+        ("PYTHON", "a.py b.pyi"),
+        ("js", "c.js d.mjs"),
+        ("make", "Makefile"),
+        (".toml", "e.toml"),
+        ("lock", "poetry.lock"),
+        ("cobol", ""),
+    ],
+)
+async def test_a_type_narrows_to_the_files_of_a_language(desk: Desk, grep: Grep, name: str, files: str) -> None:
+    for path in ("a.py", "b.pyi", "c.js", "d.mjs", "sub/Makefile", "e.toml", "poetry.lock", "py", "f.txt"):
+        desk.put(path, "hit\n")
+    found = (await search(grep, desk, "hit", type=name, output_mode="files")).text
+    assert found.replace("sub/", "").split("\n") == (files.split(" ") if files else ["[No matches.]"])
+    assert (await search(grep, desk, "hit", type="py", glob="a.*", output_mode="files")).text == "a.py"
+
+
+async def test_pages_follow_each_other_without_gap_or_overlap(desk: Desk, grep: Grep) -> None:
+    for number in range(30):
+        desk.put(f"f{number:02}.txt", "x\nhit\nhit\ny\n")
+    for mode in ("content", "files", "count"):
+        whole = (await search(grep, desk, "hit", output_mode=mode, context=1)).text.splitlines()
+        paged: list[str] = []
+        while True:
+            page = (
+                await search(grep, desk, "hit", output_mode=mode, context=1, offset=len(paged), head_limit=7)
+            ).text.splitlines()
+            more = page.pop() if page[-1].startswith("[There is more") else ""
+            paged += page
+            assert more.endswith(f"continue with offset={len(paged)}.]") or not more
+            if not more:
+                break
+        assert paged == whole
+    assert (await search(grep, desk, "hit", offset=500)).text == "[No matches behind the lines that were skipped.]"
+
+
 async def test_what_git_ignores_what_is_binary_and_what_is_a_link_is_left_out(desk: Desk, grep: Grep, tmp_path: Path) -> None:
     desk.put(".gitignore", "*.log\n")
     desk.put("a.log", "needle")
@@ -154,7 +203,10 @@ async def test_a_bad_pattern_is_a_word_to_the_model(desk: Desk, grep: Grep, patt
         ({"pattern": "a\ud800"}, "surrogate"),
         ({"pattern": "a" * 130_000}, "too long"),
         ({"pattern": "a", "context": -1}, "context"),
+        ({"pattern": "a", "before": 21}, "before"),
         ({"pattern": "a", "head_limit": 0}, "head_limit"),
+        ({"pattern": "a", "offset": -1}, "offset"),
+        ({"pattern": "a", "type": "a b"}, "is no type of file. They are: c, "),
         ({"pattern": "a", "glob": "[x"}, "never closed"),
         ({"pattern": "a", "path": "gone"}, "does not exist"),
     ],
@@ -182,7 +234,7 @@ async def test_answers_are_bounded_in_lines_in_bytes_and_in_width(desk: Desk, gr
         desk.put(f"f{number:03}.txt", "needle\n" * 50)
     lines = (await search(grep, desk, "needle")).text.splitlines()
     assert len(lines) == 201
-    assert lines[-1].startswith("[Only the first 200: ")
+    assert lines[-1] == "[There is more: narrow `pattern`, `path` or `glob`, or continue with offset=200.]"
     assert len((await search(grep, desk, "needle", head_limit=3)).text.splitlines()) == 4
     desk.put("f000.txt", ("x" * 280 + " needle\n") * 2000)
     assert len((await search(grep, desk, "needle", head_limit=2000)).text) < 26_000
@@ -251,7 +303,9 @@ PATTERNS = st.builds(
     files=FILES,
     pattern=PATTERNS,
     mode=st.sampled_from(["content", "files", "count"]),
-    context=st.integers(0, 2),
+    before=st.integers(0, 2),
+    after=st.integers(0, 2),
+    offset=st.sampled_from([0, 0, 1, 3]),
     ignore_case=st.booleans(),
     multiline=st.booleans(),
     head_limit=st.sampled_from([2, 5, 200]),
@@ -262,7 +316,9 @@ def test_the_stand_in_gives_the_same_answer_as_ripgrep(
     files: list[tuple[list[str], str, bool]],
     pattern: str,
     mode: str,
-    context: int,
+    before: int,
+    after: int,
+    offset: int,
     ignore_case: bool,
     multiline: bool,
     head_limit: int,
@@ -275,7 +331,16 @@ def test_the_stand_in_gives_the_same_answer_as_ripgrep(
         if multiline:
             line_end = "\n"  # across Windows line ends ripgrep sees the CR, the stand-in does not
         desk.put(f"f{number}.txt", (line_end.join(lines) + (line_end if ends else "")).encode())
-    args = GrepArgs(pattern, ".", None, mode, context, ignore_case, multiline, head_limit)  # type: ignore[arg-type]  # drawn from its literals
+    args = GrepArgs(
+        pattern,
+        output_mode=mode,  # type: ignore[arg-type]  # drawn from its literals
+        before=before,
+        after=after,
+        offset=offset,
+        ignore_case=ignore_case,
+        multiline=multiline,
+        head_limit=head_limit,
+    )
 
     async def both() -> list[str]:
         return [(await Grep(program_named(name)).run(args, desk.context)).text for name in ("stand-in", "ripgrep")]

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.tools import spellings
+from wolo.tools.file_types import compile_type
 from wolo.tools.ripgrep import Hit, Mode, Query, find_hits, find_program
 from wolo.tools.search import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
 from wolo.tools.tool import Listing, Result, ToolContext
@@ -22,6 +23,7 @@ from wolo.workspace.walk import Bounds
 _DEFAULT_LIMIT = 200
 _MAX_LIMIT = 2000
 _MAX_CONTEXT = 20
+_MAX_OFFSET = 100_000
 _MAX_PATTERN = 10_000
 _MAX_WIDTH = 300
 """Characters shown of a line."""
@@ -40,11 +42,16 @@ class GrepArgs(Struct, frozen=True):
     pattern: Annotated[str, Meta(description="regular expression")]
     path: Annotated[str, Meta(description="file or folder to search")] = "."
     glob: Annotated[str | None, Meta(description="only files such as `*.py` or `src/**/*.ts`")] = None
-    output_mode: Annotated[Mode, Meta(description="lines, names of files, or matching lines per file")] = "content"
+    type: Annotated[str | None, Meta(description="only files of a language: py, js, rust")] = None
+    output_mode: Mode = "content"
     context: Annotated[int, Meta(description="lines around each match")] = 0
+    before: int | None = None
+    after: int | None = None
+    line_numbers: bool = True
     ignore_case: bool = False
     multiline: Annotated[bool, Meta(description="`.` matches line ends too")] = False
-    head_limit: Annotated[int, Meta(description="lines to return")] = _DEFAULT_LIMIT
+    head_limit: int = _DEFAULT_LIMIT
+    offset: Annotated[int, Meta(description="lines to skip")] = 0
 
 
 class Grep:
@@ -60,8 +67,12 @@ class Grep:
         "include_pattern": "glob",
         **spellings.FOLDER,
         "file_path": "path",
+        "-A": "after",
+        "-B": "before",
         "-C": "context",
         "-i": "ignore_case",
+        "-n": "line_numbers",
+        "file_type": "type",
         "case_insensitive": "ignore_case",
         "limit": "head_limit",
         "max_results": "head_limit",
@@ -79,12 +90,14 @@ class Grep:
     async def run(self, args: GrepArgs, context: ToolContext) -> Result:
         _refuse_unusable(args)
         bounds = Bounds(max_s=MAX_S)
-        found = await find_files(context.resolve(args.path), args.glob, context, bounds)
+        of_type = compile_type(args.type) if args.type else None
+        found = await find_files(context.resolve(args.path), args.glob, context, bounds, of_type)
         lines = _Lines(args, context, found.start)
         program = self._program or find_program(context.workspace)
         notes = [*await _search(program, args, context, found, bounds, lines), *found.notes]
         if not lines.shown:
-            notes.insert(0, "No matches in what was searched." if notes else "No matches.")
+            more = " behind the lines that were skipped" if lines.skipped else ""
+            notes.insert(0, f"No matches{more} in what was searched." if notes else f"No matches{more}.")
         text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
         return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown)))
 
@@ -93,7 +106,15 @@ async def _search(
     program: Sequence[str], args: GrepArgs, context: ToolContext, found: Found, bounds: Bounds, lines: _Lines
 ) -> list[str]:
     """Batch by batch until the limit, the time or the files are used up; returns what must be said about that."""
-    query = Query(args.pattern, args.output_mode, args.context, args.ignore_case, args.multiline, args.head_limit + 1)
+    query = Query(
+        args.pattern,
+        args.output_mode,
+        before=args.context if args.before is None else args.before,
+        after=args.context if args.after is None else args.after,
+        ignore_case=args.ignore_case,
+        multiline=args.multiline,
+        max_count=args.offset + args.head_limit + 1,
+    )
     for batch in _batches(found.files):
         texts = await asyncio.to_thread(_text_files, found.start, batch)
         if not texts:
@@ -102,7 +123,8 @@ async def _search(
             program, query, texts, start=found.start, processes=context.shell.processes, timeout_s=bounds.seconds_left()
         )
         if not lines.add_all(hits) or has_more:
-            return [f"Only the first {len(lines.shown)}: narrow `pattern`, `path` or `glob`."]
+            upto = lines.skipped + len(lines.shown)
+            return [f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."]
         if not bounds.seconds_left():
             return [f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."]
     return []
@@ -113,6 +135,8 @@ class _Lines:
 
     def __init__(self, args: GrepArgs, context: ToolContext, start: Path) -> None:
         self.shown: list[str] = []
+        self.skipped = 0
+        self._has_neighbours = bool(args.context or args.before or args.after)
         self._args = args
         self._workspace = context.workspace
         self._start = start
@@ -125,6 +149,9 @@ class _Lines:
 
     def _add(self, hit: Hit) -> bool:
         more = [*self._separator(hit), self._line(hit)]
+        if (skipping := min(self._args.offset - self.skipped, len(more))) > 0:
+            self.skipped += skipping
+            more = more[skipping:]
         size = sum(len(line.encode(errors="replace")) + 1 for line in more)
         if len(self.shown) + len(more) > self._args.head_limit or size > self._room_bytes:
             return False
@@ -135,13 +162,14 @@ class _Lines:
 
     def _separator(self, hit: Hit) -> list[str]:
         follows = self._last is None or (self._last.path == hit.path and self._last.line == hit.line - 1)
-        return [] if follows or not self._args.context or not hit.line else ["--"]
+        return [] if follows or not self._has_neighbours or not hit.line else ["--"]
 
     def _line(self, hit: Hit) -> str:
         name = shown(self._workspace.relative(self._start / hit.path))
         if hit.line:
             mark = ":" if hit.column else "-"
-            return f"{name}{mark}{hit.line}{mark}{_around(hit.text, hit.column)}"
+            number = f"{hit.line}{mark}" if self._args.line_numbers else ""
+            return f"{name}{mark}{number}{_around(hit.text, hit.column)}"
         return f"{name}:{hit.count}" if hit.count else name
 
 
@@ -201,7 +229,10 @@ def _refuse_unusable(args: GrepArgs) -> None:
         os.fsencode(args.pattern)
     except UnicodeEncodeError as error:
         raise ToolError("The pattern contains half of a surrogate pair, which no text can hold.") from error
-    if not 0 <= args.context <= _MAX_CONTEXT:
-        raise ToolError(f"`context` must be 0 to {_MAX_CONTEXT}.")
+    for name in ("context", "before", "after"):
+        if not 0 <= (getattr(args, name) or 0) <= _MAX_CONTEXT:
+            raise ToolError(f"`{name}` must be 0 to {_MAX_CONTEXT}.")
+    if not 0 <= args.offset <= _MAX_OFFSET:
+        raise ToolError(f"`offset` must be 0 to {_MAX_OFFSET}.")
     if not 1 <= args.head_limit <= _MAX_LIMIT:
         raise ToolError(f"`head_limit` must be 1 to {_MAX_LIMIT}.")

@@ -62,7 +62,8 @@ def _read_options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--regexp", required=True)
     for name in ("--files-with-matches", "--count", "--ignore-case", "--multiline"):
         parser.add_argument(name, action="store_true")
-    parser.add_argument("--context", type=int, default=0)
+    parser.add_argument("--before-context", type=int, default=0)
+    parser.add_argument("--after-context", type=int, default=0)
     parser.add_argument("--max-count", type=int, default=sys.maxsize)
     parser.add_argument("files", nargs="*")
     return parser.parse_args(argv)
@@ -99,7 +100,8 @@ def _show_lines(path: str, text: str, pattern: re.Pattern[str], options: argpars
             break
         for number in range(first, last + 1):
             columns.setdefault(number, column if number == first else 0)
-    near = {other for number in columns for other in range(number - options.context, number + options.context + 1)}
+    before, after = options.before_context, options.after_context
+    near = {other for number in columns for other in range(number - before, number + after + 1)}
     for number in sorted(near.intersection(range(len(lines)))):
         place = f"{number + 1}-"
         if number in columns:

@@ -17,7 +17,8 @@ from wolo.workspace.printed import Printed
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
 
-Mode = Literal["content", "files", "count"]
+Mode = Literal["content", "files", "files_with_matches", "count"]
+"""`files_with_matches` is what other agents call `files`."""
 
 _OUTPUT_BYTES = 4 * 1024 * 1024
 _MAX_COLUMNS = 2000
@@ -44,11 +45,16 @@ _CUT_MARK = r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$"
 class Query(Struct, frozen=True):
     pattern: str
     mode: Mode = "content"
-    context: int = 0
+    before: int = 0
+    after: int = 0
     ignore_case: bool = False
     multiline: bool = False
     max_count: int = 1000
     """Matching lines of one file after which nobody looks any further."""
+
+    @property
+    def names_only(self) -> bool:
+        return self.mode in ("files", "files_with_matches")
 
     @property
     def crosses_lines(self) -> bool:
@@ -112,10 +118,10 @@ def _options(query: Query) -> list[str]:
         options.append("--multiline")
     elif query.mode == "content":
         options.append(f"--max-count={query.max_count}")
-    if query.mode == "files":
+    if query.names_only:
         options.append("--files-with-matches")
     elif query.mode == "content":
-        options.append(f"--context={query.context}")
+        options += [f"--before-context={query.before}", f"--after-context={query.after}"]
     elif not query.crosses_lines:
         options.append("--count")
     return options
@@ -123,7 +129,7 @@ def _options(query: Query) -> list[str]:
 
 def _read(query: Query, output: bytes) -> Iterator[Hit]:
     """A piece that was cut off at the end is left out."""
-    if query.mode == "files":
+    if query.names_only:
         return (Hit(os.fsdecode(match[1])) for match in re.finditer(_NAME, output))
     if query.mode == "content":
         return _read_lines(output)

@@ -44,10 +44,15 @@ def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
         raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
 
 
-async def find_files(resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds) -> Found:
-    """Files at or below a path as git sees them, those that may not be read left out. Raises ToolError."""
+async def find_files(
+    resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds, of_type: re.Pattern[str] | None = None
+) -> Found:
+    """Files at or below a path as git sees them, those that may not be read left out. Raises ToolError.
+
+    `glob` and `of_type` say which of a folder; both must match.
+    """
     try:
-        return await asyncio.to_thread(_find_files, resolved, glob, context, bounds)
+        return await asyncio.to_thread(_find_files, resolved, glob, of_type, context, bounds)
     finally:
         bounds.cancel()  # a thread does not end with the task that waits for it
 
@@ -58,7 +63,9 @@ def shown(path: str) -> str:
     return re.sub(_UNPRINTABLE, lambda match: f"\\x{ord(match[0]):02x}", readable)
 
 
-def _find_files(resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds) -> Found:
+def _find_files(
+    resolved: Resolved, glob: str | None, of_type: re.Pattern[str] | None, context: ToolContext, bounds: Bounds
+) -> Found:
     mode = _mode(resolved, context)
     if stat.S_ISREG(mode):
         found = Found(resolved.path.parent)
@@ -67,11 +74,11 @@ def _find_files(resolved: Resolved, glob: str | None, context: ToolContext, boun
     if not stat.S_ISDIR(mode):
         raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
     found = Found(resolved.path)
-    wanted = compile_filter(glob, resolved.path) if glob else None
+    filters = [*([compile_filter(glob, resolved.path)] if glob else []), *([of_type] if of_type else [])]
     top = context.workspace.root if resolved.inside else None
     try:
         for path in walk(resolved.path, bounds, top=top):
-            if wanted is None or wanted.fullmatch(path):
+            if all(wanted.fullmatch(path) for wanted in filters):
                 _add(path, found, context)
     except Stopped as stopped:
         found.notes.append(f"The search stopped {stopped}: narrow `path`.")
