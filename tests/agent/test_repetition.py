@@ -51,6 +51,12 @@ def test_running_the_tests_after_each_edit_is_no_circle() -> None:
     assert max(counts(*work)) < TELL_AT
 
 
+def test_asking_how_a_job_is_is_no_circle_and_hides_none() -> None:
+    poll = ("jobs", {"action": "output", "id": 1})
+    assert counts(*[answer(poll)] * 9, answer((" Jobs", {}))) == [0] * 10
+    assert counts(*[answer(poll, read("a"))] * 5)[-1] == 5
+
+
 def test_many_equal_calls_in_one_answer_count_once() -> None:
     assert counts(answer(*[read("a")] * 500)) == [1]
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from wolo.tools import spool
 from wolo.tools.background import Job, Jobs
 from wolo.tools.shell import ShellArgs
 from wolo.tools.tool import Result
+from wolo.workspace.printed import Printed
 from wolo.workspace.processes import Processes
 
 
@@ -44,6 +45,22 @@ def unique() -> str:
 def jobs_of(desk: Desk) -> Jobs:
     assert desk.context.shell.jobs is not None
     return desk.context.shell.jobs
+
+
+class Walls:
+    """They hold nothing and tell when they are taken down."""
+
+    backend = "bubblewrap"
+    covers: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+
+    def __init__(self, tidy: Callable[[], None] = lambda: None) -> None:
+        self._tidy = tidy
+
+    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+        return Enclosed(tuple(argv), tidy=self._tidy)
+
+    def close(self) -> None: ...
 
 
 async def begin(desk: Desk, command: str, **more: object) -> Result:
@@ -170,7 +187,7 @@ async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(d
     desk.put("go", "")
     await until(lambda: path.read_bytes().endswith(b"x\ntwo\n") or path.read_bytes().endswith(b"xtwo\n"))
     next_one = Processes(desk.folder / "commands")
-    await next_one.run(["true"], cwd=desk.root, env={}, timeout_s=5, printed=spool.Printed())
+    await next_one.run(["true"], cwd=desk.root, env={}, timeout_s=5, printed=Printed())
     next_one.close_all()
     assert len(alive(n)) == 1
     assert len(list((desk.folder / "commands").iterdir())) == 1
@@ -201,12 +218,6 @@ async def test_what_cannot_be_detached_says_why(desk: Desk) -> None:
     with pytest.raises(ToolError, match="has ended"):
         jobs.detach(jobs.find(1))
 
-    class Walls:
-        backend, covers, not_covered = "bubblewrap", (), ()
-
-        def enclose(self, argv: tuple[str, ...], cwd: Path) -> Enclosed:
-            return Enclosed(tuple(argv))
-
     desk.context = replace(desk.context, walls=Walls(), confined=True)
     await begin(desk, "sleep 60")
     with pytest.raises(ToolError, match="inside the sandbox"):
@@ -216,13 +227,7 @@ async def test_what_cannot_be_detached_says_why(desk: Desk) -> None:
 async def test_walls_are_taken_down_when_everything_of_a_job_has_ended(desk: Desk) -> None:
     tidied: list[str] = []
 
-    class Walls:
-        backend, covers, not_covered = "bubblewrap", (), ()
-
-        def enclose(self, argv: tuple[str, ...], cwd: Path) -> Enclosed:
-            return Enclosed(tuple(argv), tidy=lambda: tidied.append("tidied"))
-
-    desk.context = replace(desk.context, walls=Walls(), confined=True)
+    desk.context = replace(desk.context, walls=Walls(lambda: tidied.append("tidied")), confined=True)
     await begin(desk, "sleep 60")
     assert tidied == []
     await desk.call("jobs", action="stop")
@@ -236,8 +241,8 @@ async def test_walls_are_taken_down_when_everything_of_a_job_has_ended(desk: Des
 async def test_starts_and_ends_are_heard(desk: Desk) -> None:
     heard: list[tuple[int, str]] = []
 
-    def hear(job: Job, what: str) -> None:
-        heard.append((job.id, what))
+    def hear(job: Job) -> None:
+        heard.append((job.id, "started" if job.ending is None else "ended"))
 
     jobs_of(desk).hear = hear
     await begin(desk, "true")
@@ -289,8 +294,7 @@ async def until_news(desk: Desk) -> None:
     await until(lambda: job.spool.has_news)
 
 
-async def until(is_so: object, limit_s: float = 10) -> None:
-    assert callable(is_so)
+async def until(is_so: Callable[[], object], limit_s: float = 10) -> None:
     async with asyncio.timeout(limit_s):
         while not is_so():
             await asyncio.sleep(0.02)

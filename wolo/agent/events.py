@@ -23,6 +23,7 @@ from wolo.errors import ProviderError, WoloError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
+from wolo.tools.background import Ending, Job
 from wolo.tools.tool import View
 
 
@@ -177,6 +178,33 @@ class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
     allowed: bool
     scope: Literal["once", "session", "always"] = "once"
     reason: str = ""
+
+
+class JobStarted(Event, frozen=True, kw_only=True, tag="job_started"):
+    """A command runs in the background from now on: until it ends, is stopped, or the conversation ends."""
+
+    id: int
+    command: str
+    pid: int
+
+    @classmethod
+    def of(cls, job: Job) -> JobStarted:
+        return cls(id=job.id, command=job.command, pid=job.program.pid)
+
+
+class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
+    """May come at any time; between turns it waits for the next one, unless the front end listens to `Conversation.between`."""
+
+    id: int
+    command: str
+    cause: Literal["exited", "stopped", "timed_out"]
+    exit_code: int
+    """As a shell tells it: 128 and the signal's number when a signal ended it."""
+    duration_s: float
+
+    @classmethod
+    def of(cls, job: Job, ending: Ending) -> JobEnded:
+        return cls(id=job.id, command=job.command, cause=ending.cause, exit_code=ending.shell_code, duration_s=ending.seconds)
 
 
 class CallDenied(Event, frozen=True, kw_only=True, tag="call_denied"):

@@ -67,6 +67,8 @@ class Agent:
         self.clock = clock
         self.inbox = Inbox()
         """What a person says while a turn runs."""
+        self.news = context.shell.news
+        """What the model should know of before it is asked again."""
         self._brake: Brake | None = None
 
     @property

@@ -19,6 +19,9 @@ LONGEST_CYCLE = 3
 PARAGRAPH_WORDS = 40
 """Shorter texts may repeat as they like."""
 
+POLLS = frozenset({"jobs"})
+"""Tools that are asked again and again for good reason: they tell what others are doing."""
+
 _PROBE_CHARS = 80
 _LOOK_EVERY_CHARS = 1000
 _WINDOW_CHARS = 32_000
@@ -33,7 +36,8 @@ class Circles:
 
     def count_calls(self, answer: Message) -> int:
         """How often the calls of this answer have now been made in a row, or in a short cycle. Key order does not matter."""
-        made = {msgspec.json.encode([part.tool, part.input or part.raw_input], order="sorted") for part in answer.calls}
+        calls = [part for part in answer.calls if part.tool.strip().lower() not in POLLS]
+        made = {msgspec.json.encode([part.tool, part.input or part.raw_input], order="sorted") for part in calls}
         if not made:
             return 0
         self._recent.append(b"\n".join(sorted(made)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from wolo.agent.relay import Relay
 from wolo.agent.verification import Verifier, Verify
 from wolo.errors import ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
-from wolo.messages.message import EMPTY_ANSWER, Message, Usage, nudge
+from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.ask import Question
 
@@ -45,6 +45,7 @@ class Needs(making_room.Needs, Protocol):
     verify: Verify | None
     calls: Calls
     inbox: Inbox
+    news: Callable[[], Sequence[str]]
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]: ...
@@ -215,9 +216,11 @@ class Play:
         return Stop(cause="done")
 
     async def _hear(self) -> None:
-        """What a person has said in the meantime."""
+        """What a person has said in the meantime, and which jobs have ended."""
         for message in self._agent.inbox.take():
             await self._tell(message)
+        if news := self._agent.news():
+            await self._tell(nudge("\n".join(news), JOB_ENDED))
 
     async def _tell(self, message: Message) -> None:
         """A word to the model in the middle of the turn."""

@@ -7,6 +7,7 @@ from wolo.commands import (
     compact,
     context,
     cost,
+    jobs,
     label,
     leave,
     model,
@@ -37,6 +38,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("uncompact", "send again what fits of what was left out", uncompact.run),
     Command("context", "what fills the model's window", context.run),
     Command("todo", "the model's list of what is to be done", todo.run, aliases=("todos",)),
+    Command("jobs", "commands in the background: /jobs output|stop|detach ID", jobs.run),
     Command("cost", "tokens and money of this session so far", cost.run),
     Command("exit", "leave; the session is kept", leave.run, aliases=("quit", "q")),
 )

@@ -158,7 +158,7 @@ def _tie(site: Site) -> Conversation:
 
     async def close() -> None:
         await asker.close()
-        context.shell.processes.close_all()
+        context.shell.close()
         if context.walls is not None:
             context.walls.close()
         recorder.close()
@@ -190,6 +190,7 @@ def _tie(site: Site) -> Conversation:
         tree=site.kept.tree,
         unread=site.kept.unread,
         label=partial(_label, site),
+        jobs=context.shell.jobs,
     )
     facts = _facts(site, preamble.toolbox, preamble.notices)
     conversation = Conversation(

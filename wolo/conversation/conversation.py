@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.cut import Cut
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, Noticed
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed
 from wolo.agent.filling import Filling, Preview
 from wolo.agent.loop import Agent
 from wolo.agent.todo_list import latest_todos
@@ -26,6 +26,7 @@ from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
+from wolo.tools.background import Job, Jobs
 from wolo.tools.tool import TodoItem
 
 Scope = Literal["once", "session", "always"]
@@ -74,6 +75,8 @@ class Joints:
     """What of a huge session is only on the disk."""
     label: Callable[[str, str], None]
     """Names a message of this session."""
+    jobs: Jobs | None = None
+    """The commands in the background."""
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -115,6 +118,10 @@ class Conversation:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._waiting: dict[str, asyncio.Future[ApprovalGiven]] = {}
         self._turn: asyncio.Task[None] | None = None
+        self.between: Callable[[Event], None] | None = None
+        """Hears of what happens between turns; without it that waits for the next one."""
+        if joints.jobs is not None:
+            joints.jobs.hear = self._hear_job
 
     @property
     def session_id(self) -> str:
@@ -233,6 +240,11 @@ class Conversation:
             items = latest_todos(self.unread().messages)
         return items or ()
 
+    @property
+    def jobs(self) -> Jobs | None:
+        """The commands in the background, also when the conversation has been closed; None: there can be none."""
+        return self._joints.jobs
+
     def sessions(self) -> list[SessionInfo]:
         """Of this directory, newest first."""
         return self._joints.sessions()
@@ -273,6 +285,13 @@ class Conversation:
         if isinstance(event, Compacted) and event.usage is not None:
             self.summed_up += (event.usage,)
         self._events.put_nowait(event)
+
+    def _hear_job(self, job: Job) -> None:
+        event = JobStarted.of(job) if job.ending is None else JobEnded.of(job, job.ending)
+        if self._turn is None and self.between is not None:
+            self.between(event)
+        else:
+            self._events.put_nowait(event)
 
     async def _run(self, message: Message) -> None:
         if self._opened:

@@ -10,6 +10,7 @@ from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode
 from wolo.guard.secrets import Secrets
 from wolo.places import Places
+from wolo.tools.background import Jobs
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
@@ -24,21 +25,27 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
         extra_roots=workspace.extra,
         cwd=cwd,
         own_places=(places.config, places.data, places.state, places.cache),
-        free_reads=(kept.outputs,),
+        free_reads=(kept.outputs, _jobs(places)),
     )
+
+
+def _jobs(places: Places) -> Path:
+    """What jobs print lies there."""
+    return places.state / "jobs"
 
 
 def make_context(
     config: Config, workspace: Workspace, cwd: Path, places: Places, kept: Kept, judge: Judge, secrets: Secrets
 ) -> ToolContext:
+    processes = Processes(places.state / "commands")
     return ToolContext(
         workspace=workspace,
         ledger=FileLedger(places.state / "file-locks"),
         keep=lambda name, data: kept.keep(name, secrets.hide_data(data)),
-        shell=ShellState(cwd, Processes(places.state / "commands")),
+        shell=ShellState(cwd, processes, Jobs(processes, _jobs(places), secrets.hide_data)),
         secrets=secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
-        may_fetch=judge.may_fetch,
+        shell_env=config.settings.shell.env,
         may_fetch=judge.may_fetch,
         readable=judge.readable,
     )

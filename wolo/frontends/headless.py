@@ -19,6 +19,8 @@ from wolo.agent.events import (
     Compacted,
     ErrorInfo,
     Event,
+    JobEnded,
+    JobStarted,
     ModelReplaced,
     Noticed,
     RequestStarted,
@@ -117,6 +119,11 @@ class Headless:
                 {"command": event.command, "when": event.when, **_check(event.check), "new_failures": event.new_failures},
             )
             say(verified(event))
+        elif isinstance(event, JobStarted):
+            self._system("job_started", {"id": event.id, "command": event.command, "pid": event.pid})
+        elif isinstance(event, JobEnded):
+            told = ("id", "command", "cause", "exit_code", "duration_s")
+            self._system("job_ended", {name: getattr(event, name) for name in told})
         elif isinstance(event, RequestStarted):
             self._model = event.model
         elif isinstance(event, AnswerEnded):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.agent.events import Compacted, CompactionStarted, ModelReplaced, Verified
+from wolo.agent.events import Compacted, CompactionStarted, JobEnded, ModelReplaced, Verified
 
 
 def sentence(text: str) -> str:
@@ -31,6 +31,12 @@ def compaction(event: Compacted) -> str:
     ]
     why = "Compacted" if event.reason == "manual" else "The conversation no longer fits the model's window"
     return f"{why}: {', '.join(done)} ({sizes}). The session keeps everything."
+
+
+def job_ended(event: JobEnded) -> str:
+    """`Job 1 (npm test) has ended: exit 1 after 12 s.`"""
+    how = {"exited": f"exit {event.exit_code}", "stopped": "stopped", "timed_out": "its time was up"}[event.cause]
+    return f"Job {event.id} ({event.command}) has ended: {how} after {event.duration_s:.0f} s."
 
 
 def summarising(event: CompactionStarted) -> str:

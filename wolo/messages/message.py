@@ -20,6 +20,7 @@ FinishReason = Literal["", "stop", "length", "tool_calls", "paused", "refused", 
 NUDGE = "nudge"
 """Under this name the metadata of a user message say that the loop spoke, and why."""
 EMPTY_ANSWER = "empty_answer"
+JOB_ENDED = "job_ended"
 STEERED = "steered"
 """It is the person's word after all, said while the turn ran."""
 

@@ -42,10 +42,14 @@ class Ending(Struct, frozen=True):
     leftovers: tuple[Member, ...] = ()
     """What it started and left running."""
 
+    @property
+    def shell_code(self) -> int:
+        """As a shell tells it: 128 and the signal's number when a signal ended it."""
+        return 128 - self.exit_code if self.exit_code < 0 else self.exit_code
+
     def __str__(self) -> str:
         """`exit 1 after 12 s`"""
-        code = 128 - self.exit_code if self.exit_code < 0 else self.exit_code
-        how = {"exited": f"exit {code}", "stopped": "stopped", "timed_out": "its time was up"}[self.cause]
+        how = {"exited": f"exit {self.shell_code}", "stopped": "stopped", "timed_out": "its time was up"}[self.cause]
         left = f"; left running until this conversation ends: {'; '.join(map(str, self.leftovers))}" if self.leftovers else ""
         return f"{how} after {self.seconds:.0f} s{left}"
 
@@ -88,13 +92,10 @@ class Job:
             await asyncio.wait_for(self.ended.wait(), timeout_s)
 
 
-Hear = Callable[[Job, Literal["started", "ended"]], None]
-
-
 class Jobs:
     def __init__(self, processes: Processes, folder: Path, hide: Callable[[bytes], bytes] = lambda text: text) -> None:
         """`folder` holds what they print, each in a file of its own; `hide` takes secrets out of it."""
-        self.hear: Hear = lambda job, what: None
+        self.hear: Callable[[Job], None] = lambda job: None
         """Hears of every start and every end. Must not raise."""
         self._processes = processes
         self._folder = folder
@@ -136,12 +137,13 @@ class Jobs:
         except OSError:
             spool.remove()
             raise
-        job = Job(len(self._jobs) + 1, command, program, spool, confined=confined)
+        named = self._hide(command.encode()).decode()
+        job = Job(len(self._jobs) + 1, named, program, spool, confined=confined)
         self._jobs.append(job)
         watcher = asyncio.get_running_loop().create_task(self._watch(job, timeout_s))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
-        self.hear(job, "started")
+        self.hear(job)
         return job
 
     async def stop(self, job: Job) -> None:
@@ -205,7 +207,7 @@ class Jobs:
             job.ending = Ending(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
             job.spool.close()
             job.ended.set()
-            self.hear(job, "ended")
+            self.hear(job)
 
 
 def _go_on_reading(reading: int, path: Path, room: int) -> None:

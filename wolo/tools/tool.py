@@ -116,6 +116,10 @@ class ShellState:
     jobs: Jobs | None = None
     """Those that run in the background; None: nothing may."""
 
+    def news(self) -> Sequence[str]:
+        """Of jobs that have ended, once."""
+        return self.jobs.news() if self.jobs is not None else ()
+
     def close(self) -> None:
         """Ends everything but the jobs that a person detached. Whoever ends the conversation calls this; may be called again."""
         self.processes.close_all()

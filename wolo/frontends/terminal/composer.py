@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -29,7 +30,8 @@ class Leave(Exception):
 
 
 class Composer:
-    def __init__(self, command_names: Sequence[str], on_ctrl_o: Callable[[], None]) -> None:
+    def __init__(self, command_names: Sequence[str], on_ctrl_o: Callable[[], None], aside: Callable[[], str]) -> None:
+        """`aside` stands at the right end of the line."""
         self._session: PromptSession[str] = PromptSession(
             [("class:prompt", "› ")],
             history=_open_history(),
@@ -41,6 +43,7 @@ class Composer:
             enable_history_search=True,
             output=make_output(),
             style=_STYLE,
+            rprompt=lambda: [("class:hint", aside())],
         )
         self.draft = ""
         """What stands there already when the next line is read."""
@@ -58,6 +61,13 @@ class Composer:
         finally:
             self._reading = None
             self._unhint()
+
+    def above(self, show: Callable[[], None]) -> None:
+        """Calls what prints something while a person may be writing: their line stays below it."""
+        if self._reading is None:
+            show()
+        else:
+            run_in_terminal(show)
 
     def stop(self) -> None:
         if self._reading is not None:

@@ -15,7 +15,7 @@ from wolo.errors import WoloError
 from wolo.frontends.clean import clean_line
 from wolo.frontends.terminal.composer import Composer, Leave
 from wolo.frontends.terminal.terminal import Terminal
-from wolo.frontends.terminal.turn import run_turn, run_work
+from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work
 from wolo.messages.message import Message
 from wolo.workspace.branch import current_branch
 
@@ -30,7 +30,8 @@ class Repl:
         self._terminal = terminal
         self._screen = terminal.screen
         names = [f"/{name}" for command in COMMANDS for name in (command.name, *command.aliases)]
-        self._composer = Composer(names, self._show_thinking)
+        self._composer = Composer(names, self._show_thinking, self._aside)
+        self._attend()
         self._screen.thinking.hint = " · Ctrl-O shows it"
 
     async def run(self) -> int:
@@ -91,6 +92,7 @@ class Repl:
             case Opened():
                 is_other = outcome.conversation.session_id != self.conversation.session_id
                 self.conversation = outcome.conversation
+                self._attend()
                 if outcome.text:
                     self._screen.say(outcome.text, "dim")
                 else:
@@ -105,6 +107,14 @@ class Repl:
             case Left():
                 return False
         return self._terminal.signals.forgive()
+
+    def _attend(self) -> None:
+        """What happens while nobody is asked is shown above the line that is being written."""
+        self.conversation.between = lambda event: self._composer.above(lambda: self._screen.show(event))
+
+    def _aside(self) -> str:
+        running = jobs_running(self.conversation)
+        return f"{running} · /jobs" if running else ""
 
     def _show_thinking(self) -> None:
         """All of what was thought last, in this process or before it."""

@@ -21,6 +21,7 @@ from wolo.agent.events import (
     Compacted,
     CompactionStarted,
     Event,
+    JobEnded,
     ModelReplaced,
     Noticed,
     RequestStarted,
@@ -38,7 +39,7 @@ from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.status import StatusLine
 from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
-from wolo.frontends.words import compaction, replacement, sentence, summarising, verified
+from wolo.frontends.words import compaction, job_ended, replacement, sentence, summarising, verified
 from wolo.messages.message import Message
 
 BAR_CELLS = 12
@@ -107,6 +108,8 @@ class Screen:
                 self._call_started(event)
             case CallProgressed():
                 self._call_progressed(event)
+            case JobEnded():
+                self.say(clean_line(job_ended(event)), "dim")
             case CallDenied():
                 self._refusals[event.part.id] = event.reason
             case CallEnded():

@@ -74,8 +74,14 @@ async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
 
 
 async def _close(conversation: Conversation, terminal: Terminal) -> None:
+    jobs = conversation.jobs
+    ending = jobs.running if jobs is not None else ()
     with terminal.signals.during(lambda: None):
         await conversation.close()
+    for job in ending:
+        terminal.screen.say(f"Ended with wolo: {job.name}.", "dim")
+    for job in jobs.detached if jobs is not None else ():
+        terminal.screen.say(f"Goes on: {job.name}, pid {job.program.pid}; what it prints: {job.spool.path}", "dim")
     if conversation.facts.keeps_session and conversation.history:
         terminal.screen.say(f"wolo --resume {conversation.session_id}", "dim")
 

@@ -29,6 +29,8 @@ class StatusLine:
         self._stdout = stdout
         self._dim, self._normal = ("\x1b[2m", "\x1b[0m") if stdout.has_colours else ("", "")
         self._frames = _FRAMES if "utf" in stdout.encoding.lower() else _PLAIN_FRAMES
+        self.aside: Callable[[], str] = str
+        """Stands beside whatever is said: what else goes on."""
         self._words: Words = ""
         self._started = self._painted = 0.0
         self._shown = False
@@ -93,7 +95,8 @@ class StatusLine:
         width = max(self._stdout.columns - 1, 4)
         words = self._words if isinstance(self._words, str) else self._words()
         hint = _HINT if width >= _ROOM_FOR_HINT else ""
-        end = f" · {int(time.monotonic() - self._started)} s{hint}"
+        aside = f" · {aside}" if (aside := self.aside()) else ""
+        end = f"{aside} · {int(time.monotonic() - self._started)} s{hint}"
         room = width - cell_len(end) - 2
         if room < 4:
             return set_cell_size(f"{frame} {words}", width).rstrip()
