@@ -100,6 +100,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
         "clean",
     ),
     "models": ("list", "show", "probe", "pull"),
+    "permissions": ("list", "test", "explain", "remove"),
     "config": ("show", "path"),
     "replay": (),
     "stats": (),

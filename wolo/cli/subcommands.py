@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wolo.cli import doctor, models, replay, sessions, settings, stats, trust
+from wolo.cli import doctor, models, permissions, replay, sessions, settings, stats, trust
 from wolo.cli.options import OPTIONS, Option
 from wolo.errors import UsageError
 
@@ -23,7 +23,7 @@ wolo --resume ID              go on with a session
 """
 
 
-GROUPS = {"sessions": sessions.app, "models": models.app, "config": settings.app}
+GROUPS = {"sessions": sessions.app, "models": models.app, "permissions": permissions.app, "config": settings.app}
 
 
 def run_subcommand(argv: list[str]) -> int:
@@ -56,6 +56,7 @@ def build_app() -> typer.Typer:
     app.callback(invoke_without_command=True)(_prompt_options())
     app.add_typer(sessions.app, name="sessions", help="Kept conversations: list, search, show, check, export, delete …")
     app.add_typer(models.app, name="models", help="Models: list, show, probe, pull.")
+    app.add_typer(permissions.app, name="permissions", help="Rules: list, test and explain what they decide, remove.")
     app.add_typer(settings.app, name="config", help="Settings: show, path.")
     app.command(name="stats", help="What all sessions have used: tokens, cache, money, tools.")(stats.stats)
     app.command(name="replay", help="Run a kept session again, without a model, and compare.")(replay.replay)

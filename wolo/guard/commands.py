@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.guard import irreversible, protected
+from wolo.guard import protected
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.intents import RunIntent
 from wolo.guard.lines import Command, Line, Place, read_line
@@ -114,7 +114,9 @@ class CommandJudge:
             return Verdict("ask", concern)
         if self._scales.mode.trusts_commands:
             return verdict
-        loss = irreversible.find_loss(line, self._boundaries.roots, rules)
+        from wolo.guard.irreversible import find_loss  # noqa: PLC0415  # and all it needs: for commands that run, at no start
+
+        loss = find_loss(line, self._boundaries.roots, rules)
         self._tell(f"what cannot be undone: {loss or 'nothing'}")
         return Verdict("ask", loss, confined=verdict.confined) if loss else verdict
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from wolo.guard import protected
 from wolo.guard.boundaries import Boundaries
@@ -43,7 +44,7 @@ _READ_NOTHING = {
     "dirname": "-z",
     "tr": "-[cCdst]+|--(?:complement|delete|squeeze-repeats)",
 }
-PROGRAMS: Mapping[str, re.Pattern[str]] = {name: re.compile(options) for name, options in (_READ_FILES | _READ_NOTHING).items()}
+_OPTIONS: Mapping[str, str] = _READ_FILES | _READ_NOTHING
 _COUNT = re.compile(r"[+-]?\d+")
 
 
@@ -56,9 +57,10 @@ class SafeList:
 
     def has(self, command: Command) -> bool:
         """Wherever the command may run."""
-        options = PROGRAMS.get(command.words[0].text)
-        if options is None or None in command.places:
+        program = command.words[0].text
+        if program not in _OPTIONS or None in command.places:
             return False
+        options = _options(program)
         return all(self._is_safe_in(place, command.words, options) for place in command.places if place is not None)
 
     def has_beside(self, command: Command) -> bool:
@@ -86,6 +88,11 @@ class SafeList:
     def _is_shadowed(self, program: str, place: str) -> bool:
         """A program of that name in the workspace would run instead: an active environment puts itself first."""
         return any(os.access(os.path.join(place, folder, program), os.X_OK) for folder in self._near)  # noqa: PTH118  # as above
+
+
+@cache
+def _options(program: str) -> re.Pattern[str]:
+    return re.compile(_OPTIONS[program])
 
 
 def _option_words(words: tuple[Word, ...]) -> Iterator[str]:

@@ -1,0 +1,106 @@
+"""`wolo permissions`: which rules are in force, what becomes of a call and why, and taking back an "always"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+
+if TYPE_CHECKING:
+    from wolo.conversation.judging import Bench
+    from wolo.guard.rules import Rule
+
+app = typer.Typer(rich_markup_mode=None)
+
+Call = Annotated[
+    str, typer.Argument(metavar="CALL", help="As a rule writes it: shell:git push, read:.env, fetch:docs.python.org.")
+]
+Mode = Annotated[str, typer.Option("--mode", metavar="MODE", help="As if wolo ran in this mode.", show_default=False)]
+Allow = Annotated[list[str] | None, typer.Option("--allow", metavar="RULE", help="As if this rule were given.")]
+Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="As if this rule were given.")]
+
+
+@app.command("list")
+def show(as_json: AsJson = False) -> None:
+    """Every rule in force here and who said it, in the order in which they decide."""
+    from wolo.frontends.streams import tell
+
+    rules = _in_order(_bench("", None, None).config.rules)
+    if as_json:
+        print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in rules])
+        return
+    if not rules:
+        tell("There are no rules here: the mode decides.")
+    for rule in rules:
+        tell(f"{rule.decision:<6} {rule!s:<40} {rule.source}")
+
+
+@app.command("test")
+def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
+    """What would become of a call, and by which rule."""
+    from wolo.frontends.streams import tell
+
+    bench = _bench(mode, allow, deny)
+    verdict = bench.judge.judge(call.partition(":")[0], [bench.intent(call)])
+    if as_json:
+        said = {"verdict": verdict.decision, "rule": verdict.rule, "source": verdict.source}
+        print_json({**said, "confined": verdict.confined, "reason": verdict.reason})
+        return
+    tell(f"{verdict.decision}{' (inside the sandbox)' if verdict.confined else ''}: {verdict.reason}")
+    tell(f"decided by {verdict.source}{f': {verdict.rule}' if verdict.rule else ''}")
+
+
+@app.command("explain")
+def explain(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
+    """The whole way to a verdict: each part of the call, and each step of the order."""
+    from wolo.frontends.streams import tell
+
+    bench = _bench(mode, allow, deny)
+    steps = bench.judge.explain([bench.intent(call)])
+    if as_json:
+        print_json({"call": call, "mode": bench.judge.mode.name, "steps": steps})
+        return
+    tell(f"mode {bench.judge.mode.name}")
+    for step in steps:
+        tell(step)
+
+
+@app.command("remove")
+def remove(
+    rule: Annotated[str, typer.Argument(metavar="RULE")],
+    everywhere: Annotated[bool, typer.Option("--everywhere", help="The one that was kept for every workspace.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take back a rule that was kept with "always"."""
+    from pathlib import Path
+
+    from wolo.config.change import forget_rule
+    from wolo.errors import UsageError
+    from wolo.frontends.streams import tell
+    from wolo.places import find_places
+    from wolo.workspace.root import find_root
+
+    root = find_root(Path.cwd())
+    removed = forget_rule(find_places(), None if everywhere else root, rule.strip())
+    if not removed:
+        where = "for every workspace" if everywhere else f"for {root}"
+        raise UsageError(f'No rule "{rule}" was kept {where}.', hint="`wolo permissions list` says where each rule stands.")
+    if as_json:
+        print_json({"rule": rule.strip(), "removed": removed, "workspace": "*" if everywhere else str(root)})
+        return
+    tell(f"{rule.strip()} is forgotten.")
+
+
+def _bench(mode: str, allow: list[str] | None, deny: list[str] | None) -> Bench:
+    from wolo.conversation.judging import open_bench
+
+    given: dict[str, str | bool | list[str]] = {}
+    if mode:
+        given["mode"] = mode
+    return open_bench({**given, "allow": allow or [], "deny": deny or []})
+
+
+def _in_order(rules: tuple[Rule, ...]) -> list[Rule]:
+    return [rule for decision in ("deny", "ask", "allow") for rule in rules if rule.decision == decision]
