@@ -143,7 +143,8 @@ HIDDEN = "\u200b\u200e\u202e\u2066\u2060\ufeff\x1b\x00\x7f\x9b\u00ad\u3164\u2028
 def test_what_nobody_sees_is_spelled_out(root: Path, config: Path, letter: str) -> None:
     (root / "AGENTS.md").write_text(f"before{letter}after", encoding="utf-8")
     read = found(root, config)
-    assert read.text.endswith(f"before\\u{{{ord(letter):x}}}after")
+    escape = f"\\x{ord(letter):02x}" if ord(letter) < 0xA0 else f"\\u{{{ord(letter):x}}}"
+    assert read.text.endswith(f"before{escape}after")
     assert "invisible characters" in read.notices[0]
 
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from wolo.frontends.streams import as_json, tell
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def print_json(value: object) -> None:
-    import json
-
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    tell(as_json(value, indent=2))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ConfigError, UsageError
+from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
     from wolo.cli.written import Write
@@ -40,7 +41,7 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
         out(packed.getvalue())
 
     write_file(Path(file), write_to)
-    print(f"{file} holds {', '.join(names)}. Secrets were taken out; look through it before you hand it on.")
+    tell(f"{file} holds {', '.join(names)}. Secrets were taken out; look through it before you hand it on.")
 
 
 def _pack(packed: Any, contents: Iterable[tuple[str, bytes]], secrets: Redactor) -> list[str]:

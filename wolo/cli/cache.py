@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.stored import SessionSpec, load_session
-from wolo.frontends.streams import for_stdout, say
+from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.messages.message import Message, Producer
@@ -31,14 +31,14 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     if as_json:
         print_json({"session_id": loaded.info.id, "requests": list(map(_row, looked)), "total": _total(looked)})
         return
-    print(f"{'':>4}  {'prompt':>10}  {'read':>10}  {'written':>10}  {'share':>5}  miss")
+    tell(f"{'':>4}  {'prompt':>10}  {'read':>10}  {'written':>10}  {'share':>5}  miss")
     for each in looked:
         usage = each.usage
         counts = f"{each.prompt_tokens:>10,}  {usage.cache_read_tokens:>10,}  {usage.cache_write_tokens:>10,}"
-        print(for_stdout(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {_miss(each.miss)}".rstrip()))
+        tell(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {_miss(each.miss)}".rstrip())
     total = _total(looked)
     counts = f"{total['prompt_tokens']:>10,}  {total['cache_read_tokens']:>10,}  {total['cache_write_tokens']:>10,}"
-    print(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_spent(total)}".rstrip())
+    tell(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_spent(total)}".rstrip())
 
 
 def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:

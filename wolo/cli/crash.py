@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from wolo.frontends.streams import say
+from wolo.messages.terminal_text import clean
 from wolo.places import find_places
 
 BROKEN = "Something in wolo broke ({name}); your session is kept."
@@ -24,7 +25,7 @@ def _without_secrets(details: str) -> str:
     try:
         from wolo.cli.known_secrets import best_redactor
 
-        return best_redactor().text(details)
+        return clean(best_redactor().text(details))
     except Exception:
         return "\n".join(line for line in details.splitlines() if line.startswith("  File "))
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from wolo.cli.as_json import AsJson, print_json
+from wolo.frontends.streams import tell
 
 
 def doctor(
@@ -30,23 +31,23 @@ def doctor(
         print_json(report)
         return
     sqlite, sandbox = report["sqlite"], report["sandbox"]
-    print(f"wolo      {report['version']}, Python {report['python']} on {report['platform']}")
-    print(f"model     {report['model'] or 'none yet'}")
-    print(f"keys      {', '.join(f'{name} from {source}' for name, source in report['keys'].items()) or 'none'}")
-    print(f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}")
+    tell(f"wolo      {report['version']}, Python {report['python']} on {report['platform']}")
+    tell(f"model     {report['model'] or 'none yet'}")
+    tell(f"keys      {', '.join(f'{name} from {source}' for name, source in report['keys'].items()) or 'none'}")
+    tell(f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}")
     for damaged in sqlite["quarantine"]:
-        print(f"set aside {damaged['path']}: {damaged['report']}")
+        tell(f"set aside {damaged['path']}: {damaged['report']}")
     if sqlite["backups"]:
-        print(f"backups   {', '.join(sqlite['backups'])}")
-    print(f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}")
+        tell(f"backups   {', '.join(sqlite['backups'])}")
+    tell(f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}")
     if sandbox["covers"]:
-        print(f"          covered: {', '.join(sandbox['covers'])}")
+        tell(f"          covered: {', '.join(sandbox['covers'])}")
     for why in sandbox["tried"]:
-        print(f"          {why}")
+        tell(f"          {why}")
     for server in report["servers"]:
-        print(f"found     {server}")
+        tell(f"found     {server}")
     for problem in report["problems"]:
-        print(f"problem   {problem}")
+        tell(f"problem   {problem}")
 
 
 def _examine() -> dict[str, Any]:

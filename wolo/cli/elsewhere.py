@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wolo.cli.as_json import print_json
 from wolo.errors import SessionError, UsageError
-from wolo.frontends.streams import for_stdout
+from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.foreign.found import Found
@@ -26,11 +26,11 @@ def list_elsewhere(agent: str, *, as_json: bool) -> None:
         print_json(rows)
         return
     for each in found:
-        print(for_stdout(f"{each.id}  {age(each.updated):>8}  {_title(each)}"))
+        tell(f"{each.id}  {age(each.updated):>8}  {_title(each)}")
     if found:
-        print(f"Take one of them in: wolo sessions import --from {agent} ID")
+        tell(f"Take one of them in: wolo sessions import --from {agent} ID")
     else:
-        print(f"{agent} keeps no session of this directory.")
+        tell(f"{agent} keeps no session of this directory.")
 
 
 def find_elsewhere(agent: str, spec: str) -> Path:

@@ -16,7 +16,7 @@ from wolo.cli.known_secrets import redactor
 from wolo.cli.stored import SessionSpec, open_store, require_session
 from wolo.cli.written import write_file
 from wolo.errors import UsageError
-from wolo.frontends.streams import for_stdout, say
+from wolo.frontends.streams import say, stdout_bytes, tell
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.importing import Report, Source
@@ -45,9 +45,8 @@ def export_session(
             export(store, info, format, out, secrets)
 
         if output in ("", STDIN):
-            sys.stdout.flush()
-            write_to(sys.stdout.buffer.write)
-            sys.stdout.buffer.flush()
+            with stdout_bytes() as out:
+                write_to(out)
         else:
             write_file(Path(output), write_to)
 
@@ -96,7 +95,7 @@ def import_session(
         print_json(_as_row(report))
         return
     for sentence in _sentences(report, source):
-        print(for_stdout(sentence))
+        tell(sentence)
 
 
 def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
@@ -117,9 +116,9 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
         print_json(_verdict(checked, name))
     elif checked.broken is None:
         redacted = f"; of {checked.redacted} the secrets were taken out" if checked.redacted else ""
-        print(for_stdout(f"{name}: {checked.entries} entries, each of them what was kept{redacted}."))
+        tell(f"{name}: {checked.entries} entries, each of them what was kept{redacted}.")
     else:
-        print(for_stdout(f"{name}: entry {checked.broken.seq} {checked.broken.text}."))
+        tell(f"{name}: entry {checked.broken.seq} {checked.broken.text}.")
     raise typer.Exit(1 if checked.broken else 0)
 
 

@@ -13,7 +13,7 @@ from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.columns import cut, in_short, money, padded, width_of
 from wolo.cli.stored import open_store
 from wolo.cli.when import age, iso
-from wolo.frontends.streams import for_stdout
+from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -52,9 +52,9 @@ def list_sessions(
     if as_json:
         print_json([row(info) for info in found])
     elif found:
-        print(for_stdout("\n".join(_lines(found, every))))
+        tell("\n".join(_lines(found, every)))
     else:
-        print("No session is kept." if every else "No session of this directory is kept; --all shows others.")
+        tell("No session is kept." if every else "No session of this directory is kept; --all shows others.")
 
 
 def row(info: SessionInfo) -> dict[str, Any]:

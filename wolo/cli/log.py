@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wolo.messages.terminal_text import clean
 from wolo.places import find_places
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def log_to_file() -> None:
 
 
 class _WithoutSecrets(logging.Formatter):
-    """Logs are handed on more lightly than sessions."""
+    """Logs are handed on more lightly than sessions, and shown by programs that obey what they print."""
 
     _redactor: Redactor | None = None
 
@@ -33,7 +34,7 @@ class _WithoutSecrets(logging.Formatter):
             from wolo.cli.known_secrets import best_redactor  # nothing of it is needed until there is something to say
 
             self._redactor = best_redactor()
-        return self._redactor.text(super().format(record))
+        return clean(self._redactor.text(super().format(record)))
 
 
 class _PrivateFile(logging.FileHandler):

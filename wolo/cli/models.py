@@ -10,7 +10,7 @@ import typer
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.probe import probe
 from wolo.errors import UsageError
-from wolo.frontends.streams import say
+from wolo.frontends.streams import say, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -37,7 +37,7 @@ def list_models(
         print_json([model_facts.row(each) for each in found])
         return
     for line in model_facts.lines(found):
-        print(line)
+        tell(line)
     if found:
         say(model_facts.LEGEND, hint=model_facts.MORE)
     else:
@@ -60,7 +60,7 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
         print_json(facts)
         return
     for line in model_facts.page(facts):
-        print(line)
+        tell(line)
 
 
 app.command("probe")(probe)
@@ -78,4 +78,4 @@ def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
     wanted = find_weights(model.removeprefix("local/"))
     say(f"{wanted.repository}, {in_units(wanted.size_bytes)}, {wanted.licence}")
     path = prepare(wanted, find_places().cache, download=True, progress=show_progress)
-    print(path)
+    tell(str(path))

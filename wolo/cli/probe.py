@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import for_stdout, say
+from wolo.frontends.streams import for_stdout, say, tell
 
 if TYPE_CHECKING:
     from wolo.models.card import Card, Finding
@@ -51,7 +51,7 @@ def probe(
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
-        print(for_stdout(f"Kept in {place}; wolo follows it from now on."))
+        tell(f"Kept in {place}; wolo follows it from now on.")
 
 
 def _choose(url: str, model: str, api_key: str, api: str) -> Choice:

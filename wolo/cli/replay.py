@@ -13,7 +13,7 @@ import typer
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.stored import open_store, require_session
 from wolo.errors import SessionError
-from wolo.frontends.streams import for_stdout, say
+from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.config.given import Given
@@ -155,10 +155,10 @@ def _print(recording: Recording, replayed: Replayed) -> None:
         say(notice)
     total = recording.tape.steps
     if replayed.divergence is None:
-        print(for_stdout(f"{recording.info.id}: {total} step{'s' if total != 1 else ''}, all as recorded."))
+        tell(f"{recording.info.id}: {total} step{'s' if total != 1 else ''}, all as recorded.")
         return
     for line in _told(replayed.divergence, total):
-        print(for_stdout(line))
+        tell(line)
 
 
 def _told(differs: Divergence, total: int) -> Iterator[str]:

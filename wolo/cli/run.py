@@ -99,7 +99,9 @@ async def _headless(opening: Opening, format: OutputFormat, errand: _Errand, cam
 
     conversation = await open_conversation(opening)
     try:
-        message = compose(errand.prompt, piped=errand.piped, files=errand.files, cwd=conversation.cwd, attaching=conversation.attaching)
+        message = compose(
+            errand.prompt, piped=errand.piped, files=errand.files, cwd=conversation.cwd, attaching=conversation.attaching
+        )
         given = opening.given
         front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
         _stop_on_signals(conversation, front)

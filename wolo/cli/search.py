@@ -12,7 +12,7 @@ from wolo.cli.listing import called
 from wolo.cli.stored import open_store, reading_progress
 from wolo.cli.when import age, iso
 from wolo.errors import UsageError
-from wolo.frontends.streams import for_stdout
+from wolo.frontends.streams import for_stdout, tell
 
 if TYPE_CHECKING:
     from wolo.sessions.search import Hit
@@ -71,19 +71,19 @@ def _show(hits: list[Hit]) -> None:
     from wolo.sessions.search import plain
 
     if not hits:
-        print("Nothing was found.")
+        tell("Nothing was found.")
     session = ""
     for hit in hits:
         info = hit.session
         if info.id != session:
             session = info.id
-            print(for_stdout(f"{info.id}  {age(hit.at)}  {called(info)}"))
-        print(f"  {hit.seq:>6}  {plain(hit.tool) or hit.role}: {_painted(hit.snippet)}")
+            tell(f"{info.id}  {age(hit.at)}  {called(info)}")
+        print(f"  {hit.seq:>6}  {for_stdout(plain(hit.tool)) or hit.role}: {_painted(hit.snippet)}")
 
 
 def _painted(snippet: str) -> str:
     """What was searched for in bold, on a terminal that shows it."""
-    from wolo.frontends.clean import clean
+    from wolo.messages.terminal_text import clean
     from wolo.sessions.search import BEGIN, END, plain
 
     if not sys.stdout.isatty():

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from wolo.cli.as_json import AsJson, print_json
+from wolo.frontends.streams import tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -22,7 +23,7 @@ def show(as_json: AsJson = False) -> None:
         print_json([{"key": key, "value": value, "source": source} for key, value, source in rows])
         return
     for key, value, source in rows:
-        print(f"{key:<28} {_shown(value):<32} {source}")
+        tell(f"{key:<28} {_shown(value):<32} {source}")
 
 
 def _shown(value: Any) -> str:
@@ -50,4 +51,4 @@ def path(as_json: AsJson = False) -> None:
         print_json({name: str(where) for name, where in found.items()})
         return
     for name, where in found.items():
-        print(f"{name:<13} {where}")
+        tell(f"{name:<13} {where}")

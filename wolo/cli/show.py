@@ -10,7 +10,7 @@ from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.listing import called, row
 from wolo.cli.stored import open_store
 from wolo.errors import UsageError
-from wolo.frontends.streams import for_stdout, say
+from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,9 +58,9 @@ def show_session(
         return
     if loaded.warning:
         say(loaded.warning)
-    print(for_stdout(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {info.turns} turns\n"))
+    tell(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {info.turns} turns\n")
     if len(shown) < len(said) or loaded.unread:
-        print(f"… {'what was said before' if around is None else 'the rest'} is left out\n")
+        tell(f"… {'what was said before' if around is None else 'the rest'} is left out\n")
     for message in shown:
         _show(message)
 
@@ -101,6 +101,6 @@ def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Messa
 
 
 def _show(message: Message) -> None:
-    print(for_stdout(f"{message.role}: {message.text.strip()}"))
+    tell(f"{message.role}: {message.text.strip()}")
     for part in message.calls:
-        print(for_stdout(f"  [{part.tool}] {part.status}: {part.output.strip()[:OUTPUT_CHARS]}"))
+        tell(f"  [{part.tool}] {part.status}: {part.output.strip()[:OUTPUT_CHARS]}")

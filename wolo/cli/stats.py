@@ -14,7 +14,7 @@ from wolo.cli.listing import from_home
 from wolo.cli.stored import open_store, reading_progress
 from wolo.cli.when import iso
 from wolo.errors import UsageError
-from wolo.frontends.streams import for_stdout
+from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def stats(
     if as_json:
         print_json(_json(found, since, by))
     else:
-        print(for_stdout("\n".join(_text(found, days, by))))
+        tell("\n".join(_text(found, days, by)))
 
 
 def _midnight(days: int) -> float:

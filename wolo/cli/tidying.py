@@ -12,7 +12,7 @@ from wolo.cli.listing import called
 from wolo.cli.stored import open_store
 from wolo.cli.when import age
 from wolo.errors import SessionError, UsageError
-from wolo.frontends.streams import for_stdout, say
+from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -43,7 +43,7 @@ def rename_session(
         if words and (other := store.named(words)) and other.id != info.id:
             raise SessionError(f"Session {other.id} is already named {words}.", hint="Choose another title.")
         store.rename(info.id, name or None, title=words)
-        print(for_stdout(f"{info.id}  {called(store.find(info.id))}"))
+        tell(f"{info.id}  {called(store.find(info.id))}")
 
 
 def delete_session(id: Id, yes: Yes = False) -> None:
@@ -55,7 +55,7 @@ def delete_session(id: Id, yes: Yes = False) -> None:
         if not yes and not _may(f"Delete {info.id} ({called(info)})?", info.id):
             return
         store.delete(info.id)
-    print(f"Deleted {info.id}.")
+    tell(f"Deleted {info.id}.")
 
 
 def clean_sessions(
@@ -86,7 +86,7 @@ def clean_sessions(
     if as_json:
         print_json({"would_delete" if dry_run else "deleted": [info.id for info in going] if dry_run else deleted})
     elif deleted:
-        print(f"Deleted {_sessions(len(deleted))}.")
+        tell(f"Deleted {_sessions(len(deleted))}.")
 
 
 def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
@@ -102,13 +102,13 @@ def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
 
 def _tell(going: list[SessionInfo], staying: int) -> None:
     for info in going[:SHOWN]:
-        print(for_stdout(f"{info.id}  {age(info.updated):>6}  {called(info)}"))
+        tell(f"{info.id}  {age(info.updated):>6}  {called(info)}")
     if len(going) > SHOWN:
-        print(f"… and {len(going) - SHOWN:,} more")
+        tell(f"… and {len(going) - SHOWN:,} more")
     if not going:
-        print("No session is that old." if not staying else "No session that old can go.")
+        tell("No session is that old." if not staying else "No session that old can go.")
     if staying:
-        print(f"{_sessions(staying)} that old {'stays' if staying == 1 else 'stay'}: named, or open.")
+        tell(f"{_sessions(staying)} that old {'stays' if staying == 1 else 'stay'}: named, or open.")
 
 
 def _may(question: str, what: str) -> bool:
@@ -116,7 +116,7 @@ def _may(question: str, what: str) -> bool:
         raise UsageError(f"Nothing was deleted: nobody can say yes to deleting {what}.", hint="Add --yes.")
     if typer.confirm(question):
         return True
-    print("Nothing was deleted.")
+    tell("Nothing was deleted.")
     return False
 
 

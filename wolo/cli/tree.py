@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.stored import SessionSpec, open_store, require_session
-from wolo.frontends.streams import for_stdout
+from wolo.frontends.streams import tell
 
 
 def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
@@ -25,8 +25,8 @@ def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
         rows = [msgspec.to_builtins(place) for place in places]
         print_json([row | {"at": datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds")} for row in rows])
         return
-    print(for_stdout(f"{info.id}  {info.name or info.title}"))
+    tell(f"{info.id}  {info.name or info.title}")
     for line in draw(places):
-        print(for_stdout(line))
+        tell(line)
     if not places:
-        print("Nothing was said yet.")
+        tell("Nothing was said yet.")

@@ -8,7 +8,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import UsageError
-from wolo.frontends.streams import for_stdout
+from wolo.frontends.streams import tell
 
 WORDS = {None: "not asked yet", "trusted": "yes", "never": "never"}
 
@@ -38,4 +38,4 @@ def trust(
     rows = [("folder", project.on_one_line(root)), ("trusted", WORDS[answer])]
     rows += [(each.kind, project.on_one_line(each.path.relative_to(root))) for each in brought]
     for name, value in (*rows, *(("notice", notice) for notice in notices)):
-        print(for_stdout(f"{name:<12} {value}"))
+        tell(f"{name:<12} {value}")

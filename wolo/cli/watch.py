@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.as_json import AsJson
 from wolo.cli.stored import SessionSpec, open_store, require_session
-from wolo.frontends.streams import flush, for_stdout, say
+from wolo.frontends.streams import as_json, flush, say, tell
 
 if TYPE_CHECKING:
     from wolo.sessions.entries import AnyEntry
@@ -40,7 +40,7 @@ def watch(
             for line in follower.lines(entries):
                 _print_json(seq, line) if as_json else _print(line)
             flush()
-        print("" if as_json else "\n", end="")
+        tell("" if as_json else "\n", end="")
         say("Nobody works on it any more.")
 
 
@@ -65,10 +65,8 @@ def _print(line: Line) -> None:
         more = [f"… {len(shown) - RESULT_LINES} more lines"] if len(shown) > RESULT_LINES else []
         text = "\n".join(f"  {each}" for each in [*shown[:RESULT_LINES], *more])
     begin = "" if line.kind == "more" else f"\n{MARKS.get(line.kind, '')}"
-    print(for_stdout(f"{begin}{text}"), end="")
+    tell(f"{begin}{text}", end="")
 
 
 def _print_json(seq: int, line: Line) -> None:
-    import json
-
-    print(json.dumps({"entry": seq, "type": line.kind, "text": line.text}, ensure_ascii=False))
+    tell(as_json({"entry": seq, "type": line.kind, "text": line.text}))

@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.stored import SessionSpec, load_session
-from wolo.frontends.streams import for_stdout, say
+from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.conversation.checkup import Finding
@@ -43,10 +43,10 @@ def print_wire(
     _warn(loaded)
     request = _outlook(loaded, model).next_request(format)
     if as_json:
-        print(for_stdout(request.body.decode()))
+        tell(request.body.decode())
         return
     body = json.loads(request.body)
-    print(for_stdout(json.dumps(body if full else _shortened(body), ensure_ascii=False, indent=2)))
+    tell(json.dumps(body if full else _shortened(body), ensure_ascii=False, indent=2))
 
 
 def lint_session(
@@ -76,9 +76,9 @@ def lint_session(
         print_json({**head, "findings": list(map(_row, errors)), "notes": list(map(_row, notes))})
     else:
         for each in (*errors, *notes):
-            print(for_stdout(_line(each)))
+            tell(_line(each))
         count = "no finding" if not errors else "1 finding" if len(errors) == 1 else f"{len(errors)} findings"
-        print(for_stdout(f"{loaded.info.id} as {', '.join(formats)} for {requests[0].choice.label}: {count}."))
+        tell(f"{loaded.info.id} as {', '.join(formats)} for {requests[0].choice.label}: {count}.")
     return 1 if errors else 0
 
 

@@ -6,21 +6,15 @@ They are data: read without asking, never obeyed about permissions. The same fil
 from __future__ import annotations
 
 import os
-import re
 import stat
 from pathlib import Path
 from typing import NamedTuple
 
+from wolo.messages.terminal_text import show_hidden
+
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """The first that can be used counts; one a directory."""
 MAX_BYTES = 32 * 1024
-
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-"""Control, zero-width, bidirectional and tag characters: a person would not see what the model reads."""
-_JOINERS = "\u200c\u200d"
 
 
 class Instructions(NamedTuple):
@@ -104,14 +98,7 @@ def _clean(data: bytes, path: Path, notices: list[str]) -> str:
         data = data[: data.rfind(b"\n", 0, MAX_BYTES) + 1] or data[:MAX_BYTES]
         notices.append(f"{path} is longer than {MAX_BYTES // 1024} KiB; the rest is left out.")
     text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    shown = _HIDDEN.sub(_show, text)
+    shown = show_hidden(text)
     if shown != text:
         notices.append(f"{path} holds invisible characters; the model gets them spelled out.")
     return shown.strip()
-
-
-def _show(hidden: re.Match[str]) -> str:
-    letter, text, at = hidden[0], hidden.string, hidden.start()
-    if letter in _JOINERS and 0 < at < len(text) - 1 and not (text[at - 1] + text[at + 1]).isascii():
-        return letter  # part of an emoji or of a script that needs it
-    return f"\\u{{{ord(letter):x}}}"

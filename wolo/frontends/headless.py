@@ -32,7 +32,7 @@ from wolo.agent.events import (
 )
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.streams import for_stdout, say, write
+from wolo.frontends.streams import as_json, for_stdout, say, write
 from wolo.frontends.words import compaction, replacement, sentence, verified
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
@@ -277,7 +277,7 @@ def _save(path: Path, answer: str) -> None:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    write(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+    write(as_json(value) + "\n")
 
 
 def print_text(text: str) -> None:

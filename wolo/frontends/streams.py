@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from wolo.errors import WoloError
@@ -32,14 +36,47 @@ def safe(text: str) -> str:
     """For a terminal: without control sequences and invisible characters."""
     if text.replace("\n", "").isprintable() and text.isascii():
         return text
-    from wolo.frontends.clean import clean  # noqa: PLC0415  # its patterns take a while to compile, and few texts need them
+    from wolo.messages.terminal_text import clean  # noqa: PLC0415  # its patterns take a while to compile, and few texts need them
 
     return clean(text)
 
 
 def for_stdout(text: str) -> str:
     """As it is for a program that reads it; a terminal would obey what it says."""
-    return safe(text) if sys.stdout is not None and sys.stdout.isatty() else text
+    return safe(text) if on_terminal() else text
+
+
+def on_terminal() -> bool:
+    """A person reads stdout."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def tell(text: str = "", *, end: str = "\n") -> None:
+    """A line of what was asked for, on stdout. Raises what `print` raises."""
+    print(for_stdout(text), end=end)
+
+
+@contextmanager
+def stdout_bytes() -> Iterator[Callable[[bytes], object]]:
+    """Takes a document in pieces: byte for byte for a program, cleaned for a terminal. Raises what writing raises."""
+    sys.stdout.flush()
+    if not on_terminal():
+        yield sys.stdout.buffer.write
+        sys.stdout.buffer.flush()
+        return
+    from wolo.messages.terminal_text import Cleaner  # noqa: PLC0415  # as above
+
+    decoder, cleaner = codecs.getincrementaldecoder("utf-8")("replace"), Cleaner()
+    yield lambda data: sys.stdout.write(cleaner.feed(decoder.decode(data)))
+    sys.stdout.write(cleaner.feed(decoder.decode(b"", True)) + cleaner.close())
+    sys.stdout.flush()
+
+
+def as_json(value: object, *, indent: int | None = None) -> str:
+    """On a terminal, characters that it would obey stand as JSON escapes."""
+    if on_terminal():
+        return json.dumps(value, ensure_ascii=True, indent=indent, default=str)
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str).encode("utf-8", "replace").decode()
 
 
 def flush() -> None:

@@ -9,19 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import SessionError
+from wolo.messages.terminal_text import CONTROLS, without_sequences
 
 MAX_LINES = 1000
 MAX_BYTES = 30_000
 
 _BLOCK_BYTES = 256 * 1024
 
-# Not compiled here: that would cost a start of wolo more than `re` finding them in its cache costs later.
-_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-_ESCAPE = (
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor movements
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)?"  # titles, links, device strings
-    r"|\x1b[ -/]*[0-~]"
-)
 _NOISE = "\ufffd{9,}"
 
 
@@ -96,12 +90,12 @@ def _clean_block(block: bytes) -> bytes:
     text = block.decode(errors="replace")
     if "\ufffd" in text:
         text = re.sub(_NOISE, "\ufffd" * 8, text)
-    if re.search(_CONTROL, text) is None:
+    if re.search(f"[{CONTROLS}]", text) is None:
         return text.encode()
-    text = re.sub(_ESCAPE, "", text).replace("\r\n", "\n")
+    text = without_sequences(text).replace("\r\n", "\n")
     if "\r" in text or "\x08" in text:
         text = "\n".join(_last_state(line) for line in text.split("\n"))
-    return re.sub(_CONTROL, "", text).encode()
+    return re.sub(f"[{CONTROLS}]", "", text).encode()
 
 
 def _last_state(line: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
-from wolo.frontends.clean import clean, spelled_out
 from wolo.frontends.terminal.keyboard import Keyboard
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.render.tool import preview
 from wolo.frontends.terminal.screen import Screen
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.messages.terminal_text import clean, spelled_out
 
 _WISHES = {
     ReadIntent: "read a file",

@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.text import Text
 
 from wolo.errors import SessionError
-from wolo.frontends.clean import clean_line
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.terminal import Terminal
+from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store

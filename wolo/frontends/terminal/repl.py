@@ -12,11 +12,11 @@ from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
-from wolo.frontends.clean import clean_line
 from wolo.frontends.terminal.composer import Composer, Leave
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work
 from wolo.messages.message import Message
+from wolo.messages.terminal_text import clean_line
 from wolo.workspace.branch import current_branch
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})

@@ -33,7 +33,6 @@ from wolo.agent.events import (
     VerifyStarted,
 )
 from wolo.commands.cost import in_words
-from wolo.frontends.clean import clean, clean_line
 from wolo.frontends.terminal.render import tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.status import StatusLine
@@ -41,6 +40,7 @@ from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.words import compaction, job_ended, replacement, sentence, summarising, verified
 from wolo.messages.message import Message
+from wolo.messages.terminal_text import clean, clean_line
 
 BAR_CELLS = 12
 TAIL_CHARS = 400

@@ -15,11 +15,11 @@ from wolo.conversation.build import Opening, open_conversation
 from wolo.conversation.choosing import NO_MODEL
 from wolo.conversation.conversation import Change, Conversation
 from wolo.errors import ConfigError
-from wolo.frontends.clean import clean_line
 from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal, hold_terminal
 from wolo.frontends.terminal.trust import ask_trust
 from wolo.frontends.terminal.turn import run_turn
+from wolo.messages.terminal_text import clean_line
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -56,7 +56,9 @@ async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
     exit_code = 0
     try:
         if task.prompt.strip() or task.piped.strip():
-            message = compose(task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd, attaching=conversation.attaching)
+            message = compose(
+                task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd, attaching=conversation.attaching
+            )
             ended = await run_turn(conversation, message, terminal)
             exit_code = ended.exit_code
             _save(task.last_message_file, ended.answer, terminal)

@@ -12,9 +12,9 @@ from wolo.config import project, trust
 from wolo.config.given import Given
 from wolo.config.project import Brought
 from wolo.errors import ConfigError
-from wolo.frontends.clean import spelled_out
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.terminal import Terminal
+from wolo.messages.terminal_text import spelled_out
 from wolo.places import find_places
 from wolo.workspace.root import find_root
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.clean import clean
 from wolo.frontends.terminal.render.code import PLAIN_CODE
+from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -12,7 +12,6 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from wolo.frontends.clean import clean
 from wolo.frontends.terminal.render.code import PLAIN_CODE, CodeBlock
 from wolo.frontends.terminal.render.inline import inline, is_unfinished
 from wolo.frontends.terminal.render.lines import (
@@ -28,6 +27,7 @@ from wolo.frontends.terminal.render.lines import (
     with_box,
 )
 from wolo.frontends.terminal.render.table import LONGEST_ROW, GrowingTable
+from wolo.messages.terminal_text import Cleaner
 
 Drawn = Text | Table
 """Text carries its own newlines."""
@@ -52,6 +52,7 @@ class MarkdownStream:
 
     def __init__(self, *, plain: bool = False) -> None:
         self._plain = plain
+        self._cleaner = Cleaner()
         self._partial = ""
         """The line that has not ended yet, or what is left of it."""
         self._is_mid_line = False
@@ -77,8 +78,8 @@ class MarkdownStream:
         return self._is_mid_line
 
     def feed(self, text: str) -> list[Drawn]:
-        self._partial += text
-        if "\n" in text:
+        self._partial += self._cleaner.feed(text)
+        if "\n" in self._partial:
             *lines, self._partial = self._partial.split("\n")
             self._take_lines(lines)
         if len(self._partial) > (NEXT_PIECE if self._is_mid_line else LONG_LINE):
@@ -87,6 +88,7 @@ class MarkdownStream:
 
     def close(self) -> list[Drawn]:
         """What is left at the end of the answer."""
+        self._partial += self._cleaner.close()
         if self._partial or self._is_mid_line:
             last, self._partial = self._partial, ""
             self._take_lines([last])
@@ -101,7 +103,7 @@ class MarkdownStream:
 
     def _take_lines(self, lines: list[str]) -> None:
         code: list[str] = []
-        for line in map(clean, lines):
+        for line in lines:
             if self._fence and not self._is_mid_line and not self._closes_fence(line):
                 code.append(unindented(line, self._fence_indent))
                 continue
@@ -278,7 +280,7 @@ class MarkdownStream:
             return
         piece, self._partial = self._partial[:cut], self._partial[cut:]
         if piece:
-            self._put_piece(clean(piece), raw=raw)
+            self._put_piece(piece, raw=raw)
 
     def _put_piece(self, piece: str, *, raw: bool) -> None:
         prefix = Text()

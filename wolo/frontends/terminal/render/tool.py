@@ -7,8 +7,8 @@ from typing import Any, assert_never
 
 from rich.text import Text
 
-from wolo.frontends.clean import clean, clean_line
 from wolo.messages.parts import ToolPart
+from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.envelope import names_in
 from wolo.tools.tool import Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 

@@ -1,0 +1,131 @@
+"""Untrusted text on its way to a terminal or a log: control sequences are taken out, invisible characters made visible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Zero-width, bidirectional, tag and filling characters and variation selectors, for a character class."""
+CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""All of them but line feed and tab."""
+
+# Compiled at first use: few starts of wolo show anything that needs them.
+_STRING_END = "[\x07\x1b\x9c\n]"
+_SEQUENCES = (
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI, also when its end is missing
+    r"|(?P<string>(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*)(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]?"
+)
+_UNFINISHED = r"(?:\x1b(?:\[[0-?]*[ -/]*|[ -/]*)|\x9b[0-?]*[ -/]*|\r|[\ud800-\udbff])\Z"
+_LONGEST_SEQUENCE = 256
+"""A longer one is harmless text; strings (titles, links, the clipboard) may have any length, and end with the line."""
+_JOINED = f"(?<=[^\x00-\x7f{INVISIBLE}])[\u200c\u200d\ufe0e\ufe0f]|(?<=\ufe0f)\u200d|(?<=[0-9#*])\ufe0f(?=\u20e3)"
+"""A joiner or variation selector after a letter or picture that it may belong to: part of many a script and emoji."""
+
+
+class Cleaner:
+    """Cleans a text that comes in pieces: what a cut has left of a sequence has no power, and does not show either."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._in_string = False
+        self._last = ""
+        """What was given out last, for what joins it."""
+
+    def feed(self, piece: str) -> str:
+        """What can be shown of it now."""
+        text = self._behind_string(self._held + piece)
+        if unfinished := re.search(_UNFINISHED, text[-_LONGEST_SEQUENCE:]):
+            self._held = unfinished[0]
+            text = text[: len(text) - len(self._held)]
+        return self._settled(text)
+
+    def close(self) -> str:
+        """What is left at the end."""
+        held, self._held = self._held, ""
+        return self._settled(held)
+
+    def _behind_string(self, text: str) -> str:
+        self._held = ""
+        if not self._in_string:
+            return text
+        end = re.search(_STRING_END, text)
+        if end is None:
+            return ""
+        if end[0] == "\x1b" and end.end() == len(text):
+            self._held = "\x1b"  # perhaps half of the string's end
+            return ""
+        self._in_string = False
+        at = end.start()
+        return text[at + 2 :] if text.startswith("\x1b\\", at) else text[at:] if end[0] in "\n\x1b" else text[at + 1 :]
+
+    def _settled(self, text: str) -> str:
+        text = text.replace("\r\n", "\n")
+
+        def drop(found: re.Match[str]) -> str:
+            self._in_string = found.end() == len(text) and found["string"] == found[0]
+            return ""
+
+        bare = re.sub(_SEQUENCES, drop, text)
+        shown = _shown(self._last + bare)[len(self._last) :]
+        last = re.search(f"[^{CONTROLS}{INVISIBLE}]\ufe0f?\\Z", shown[-2:])
+        self._last = last[0] if last else ""
+        return shown
+
+
+def clean(text: str) -> str:
+    """Safe to print whole: keeps newlines, tabs and every character that shows."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _shown(without_sequences(text.replace("\r\n", "\n")))
+
+
+def without_sequences(text: str) -> str:
+    """What a terminal would obey is gone; single control characters are still there."""
+    return re.sub(_SEQUENCES, "", text)
+
+
+def clean_line(text: str) -> str:
+    """The same on one line, for titles, file names and the status."""
+    return clean(text).replace("\n", "⏎").replace("\t", " ")
+
+
+def show_hidden(text: str) -> str:
+    """Escapes for the characters nobody sees, but for those that hold letters or pictures together."""
+    return re.sub(f"[{CONTROLS}{INVISIBLE}]", _show_unless_joined, text)
+
+
+def spelled_out(text: str) -> Iterator[tuple[str, bool]]:
+    """Everything a person must see before saying yes: pieces of the text, and (True) escapes for what would not show.
+
+    Nothing is left out; newlines stay.
+    """
+    position = 0
+    for found in re.finditer(f"[\t{CONTROLS}\ud800-\udfff{INVISIBLE}]", text):
+        if found.start() > position:
+            yield text[position : found.start()], False
+        yield escape(found[0]), True
+        position = found.end()
+    if position < len(text):
+        yield text[position:], False
+
+
+def escape(character: str) -> str:
+    named = {"\t": "\\t", "\r": "\\r"}
+    code = ord(character)
+    return named.get(character) or (f"\\x{code:02x}" if code < 0xA0 else f"\\u{{{code:x}}}")
+
+
+def _shown(text: str) -> str:
+    text = re.sub(f"[{CONTROLS}]", "", text)
+    if not text.isascii():
+        text = re.sub(f"[{INVISIBLE}]", _show_unless_joined, text)
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _show_unless_joined(found: re.Match[str]) -> str:
+    return found[0] if re.compile(_JOINED).match(found.string, found.start()) else escape(found[0])
