@@ -51,6 +51,13 @@ def prompts(provider: ProviderServer) -> list[str]:
     return [asked.messages[-1]["content"] for asked in provider.requests]
 
 
+def test_the_branch_is_named_beside_the_directory(provider: ProviderServer) -> None:
+    Path(".git").mkdir()
+    Path(".git/HEAD").write_text("ref: refs/heads/fix/größe\n")
+    with repl(provider, columns=200) as terminal:
+        assert shown(terminal)[0].endswith(f" · {Path.cwd()} (fix/größe)")
+
+
 def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
     provider.script(text("Hello yourself."), text("Fine."))
     with repl(provider) as terminal:
