@@ -161,13 +161,11 @@ class Calls:
         rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
         given = await self._ask_for(part, intents, verdict.reason, rule, brake)
         if given.scope != "once" or not given.allowed:  # a no is not asked for again
-            kept = rule if given.scope == "always" else ""
+            kept = given.rule or (rule if given.scope in ("always", "everywhere") else "")
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
         return given
 
-    async def _ask_for(
-        self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str, brake: Brake
-    ) -> ApprovalGiven:
+    async def _ask_for(self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str, brake: Brake) -> ApprovalGiven:
         shown = tuple(map(self._context.secrets.hide_intent, intents))
         asked = ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule)
         given = await brake.step(self._wait_for_person(asked))

@@ -162,6 +162,10 @@ class CallProgressed(Event, frozen=True, kw_only=True, tag="call_progressed"):
     text: str
 
 
+Scope = Literal["once", "session", "always", "everywhere"]
+"""For how long a yes holds: this call, this session, in this workspace for good, or in every workspace."""
+
+
 class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     """A person must say yes or no: `Conversation.answer(id, …)`."""
 
@@ -176,8 +180,10 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
 class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
     id: str
     allowed: bool
-    scope: Literal["once", "session", "always"] = "once"
+    scope: Scope = "once"
     reason: str = ""
+    rule: str = ""
+    """The rule as the person changed it; empty: the one that was shown."""
 
 
 class JobStarted(Event, frozen=True, kw_only=True, tag="job_started"):

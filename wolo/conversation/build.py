@@ -183,6 +183,7 @@ def _tie(site: Site) -> Conversation:
         attaching=secrets.look_at,
         make_agent=partial(_make_agent, site, asker, preamble, context, judge),
         decided=partial(_keep_rule, site),
+        complaint=judge.complaint,
         close=close,
         kill=context.shell.processes.close_all,
         reopen=reopen,
@@ -238,10 +239,11 @@ def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts
 
 def _keep_rule(site: Site, asked: ApprovalAsked, given: ApprovalGiven) -> None:
     """A person's "always" goes into the user's rules."""
-    if given.allowed and given.scope == "always" and asked.rule:
+    rule = given.rule or asked.rule
+    if given.allowed and given.scope in ("always", "everywhere") and rule:
         from wolo.config.change import remember_rule
 
-        remember_rule(site.places, site.workspace.root, asked.rule)
+        remember_rule(site.places, site.workspace.root if given.scope == "always" else None, rule)
 
 
 def _sessions_here(site: Site) -> list[SessionInfo]:

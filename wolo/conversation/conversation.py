@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.cut import Cut
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed, Scope
 from wolo.agent.filling import Filling, Preview
 from wolo.agent.loop import Agent
 from wolo.agent.todo_list import latest_todos
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
+from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel
+from wolo.guard.intents import Intent
 from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Job, Jobs
 from wolo.tools.tool import TodoItem
-
-Scope = Literal["once", "session", "always"]
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -63,6 +63,8 @@ class Joints:
     make_agent: Callable[[Emit, AskPerson | None], Agent]
     decided: Callable[[ApprovalAsked, ApprovalGiven], None]
     """Hears every answer of a person."""
+    complaint: Callable[[str, Sequence[Intent]], str]
+    """What is wrong with a rule that a person wrote for a call; empty when it may be kept."""
     close: Callable[[], Awaitable[None]]
     kill: Callable[[], None]
     """Ends all processes at once."""
@@ -116,7 +118,7 @@ class Conversation:
         self._agent = joints.make_agent(self.emit, self.ask_person if attended else None)
         self._recorder = recorder
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._waiting: dict[str, asyncio.Future[ApprovalGiven]] = {}
+        self._waiting: dict[str, tuple[ApprovalAsked, asyncio.Future[ApprovalGiven]]] = {}
         self._turn: asyncio.Task[None] | None = None
         self.between: Callable[[Event], None] | None = None
         """Hears of what happens between turns; without it that waits for the next one."""
@@ -219,11 +221,21 @@ class Conversation:
         """What `steer` was given and the turn ended without; it is taken out."""
         return self._agent.inbox.take()
 
-    def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "") -> None:
-        """A person's word on the `ApprovalAsked` of that id; a second word on the same one is ignored."""
-        asked = self._waiting.get(id)
-        if asked is not None and not asked.done():
-            asked.set_result(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason))
+    def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "", rule: str = "") -> None:
+        """A person's word on the `ApprovalAsked` of that id; a second word on the same one is ignored.
+
+        `rule` stands for the one that was shown. Raises UsageError when it has a `complaint`.
+        """
+        asked, future = self._waiting.get(id, (None, None))
+        if asked is None or future is None or future.done():
+            return
+        if rule and (wrong := self.complaint(asked, rule)):
+            raise UsageError(wrong)
+        future.set_result(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason, rule=rule))
+
+    def complaint(self, asked: ApprovalAsked, rule: str) -> str:
+        """What is wrong with a rule that a person wrote instead of the one shown; empty when it may be kept."""
+        return self._joints.complaint(rule, asked.intents)
 
     def kill(self) -> None:
         """Ends every process this conversation started, at once; for a process that is about to exit."""
@@ -270,7 +282,7 @@ class Conversation:
     async def ask_person(self, asked: ApprovalAsked) -> ApprovalGiven:
         """What the agent awaits when a call needs a person."""
         future: asyncio.Future[ApprovalGiven] = asyncio.get_running_loop().create_future()
-        self._waiting[asked.id] = future
+        self._waiting[asked.id] = (asked, future)
         await self.emit(asked)
         try:
             given = await future

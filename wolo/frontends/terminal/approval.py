@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
@@ -10,7 +12,6 @@ from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.render.tool import preview
 from wolo.frontends.terminal.screen import Screen
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.messages.terminal_text import clean, spelled_out
 
 _WISHES = {
     ReadIntent: "read a file",
@@ -21,14 +22,35 @@ _WISHES = {
 }
 
 
-async def ask(asked: ApprovalAsked, screen: Screen, keyboard: Keyboard) -> ApprovalGiven:
+Complaint = Callable[[ApprovalAsked, str], str]
+"""What is wrong with a rule that a person wrote for this call; empty when it may be kept."""
+
+
+async def ask(asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complaint: Complaint) -> ApprovalGiven:
     """Only one of the offered letters is a yes; any other text is a no with that reason. Raises Dismissed for Ctrl-C."""
     _show(asked, screen)
-    try:
-        typed = await ask_line(_choices(asked), screen, keyboard)
-    except EOFError:
-        typed = ""
-    return _read_answer(asked, typed)
+    rule = asked.rule
+    while True:
+        if rule:
+            screen.say(f"  always: writes the rule {rule}", "dim")
+        try:
+            typed = await ask_line(_choices(rule), screen, keyboard)
+            if typed.strip().lower() not in ("e", "edit"):
+                return _read_answer(asked, typed, rule)
+            rule = await _edit(asked, rule, screen, keyboard, complaint)
+        except EOFError:
+            return ApprovalGiven(id=asked.id, allowed=False)
+
+
+async def _edit(asked: ApprovalAsked, rule: str, screen: Screen, keyboard: Keyboard, complaint: Complaint) -> str:
+    """The rule as the person wants it; the one there was when nothing is typed or what is typed cannot be kept."""
+    typed = (await ask_line("  rule › ", screen, keyboard, draft=rule)).strip()
+    if not typed or typed == rule:
+        return rule
+    if wrong := complaint(asked, typed):
+        screen.say(f"  {wrong}", "yellow")
+        return rule
+    return typed
 
 
 def _show(asked: ApprovalAsked, screen: Screen) -> None:
@@ -40,23 +62,24 @@ def _show(asked: ApprovalAsked, screen: Screen) -> None:
         screen.print(preview(asked.part), end="")
     if asked.reason:
         screen.say(f"  {asked.reason}", "dim")
-    if asked.rule:
-        screen.say(f"  always: writes the rule {asked.rule}", "dim")
 
 
-def _choices(asked: ApprovalAsked) -> str:
-    always = "  [a]lways" if asked.rule else ""
-    return f"  [y]es once  [s]ession{always}  [N]o, or type why not › "
+def _choices(rule: str) -> str:
+    always = "  [a]lways here  every[w]here" if rule else ""
+    return f"  [y]es once  [s]ession{always}  [e]dit rule  [N]o, or type why not › "
 
 
-def _read_answer(asked: ApprovalAsked, typed: str) -> ApprovalGiven:
+def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
+    edited = rule if rule != asked.rule else ""
     match typed.lower().strip(" \t"):
         case "y" | "yes":
             return ApprovalGiven(id=asked.id, allowed=True)
         case "s" | "session":
-            return ApprovalGiven(id=asked.id, allowed=True, scope="session")
-        case "a" | "always" if asked.rule:
-            return ApprovalGiven(id=asked.id, allowed=True, scope="always")
+            return ApprovalGiven(id=asked.id, allowed=True, scope="session", rule=edited)
+        case "a" | "always" | "here" if rule:
+            return ApprovalGiven(id=asked.id, allowed=True, scope="always", rule=edited)
+        case "w" | "everywhere" if rule:
+            return ApprovalGiven(id=asked.id, allowed=True, scope="everywhere", rule=edited)
         case "" | "n" | "no":
             return ApprovalGiven(id=asked.id, allowed=False)
         case _:

@@ -22,20 +22,20 @@ class Dismissed(Exception):
     """Ctrl-C instead of an answer. (A KeyboardInterrupt would go through the whole event loop.)"""
 
 
-async def ask_line(question: str, screen: Screen, keyboard: Keyboard) -> str:
-    """What was typed before the question, or right after it, is no answer.
+async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: str = "") -> str:
+    """What was typed before the question, or right after it, is no answer. The `draft` stands there to be changed.
 
     Raises Dismissed for Ctrl-C, EOFError for Ctrl-D and for a terminal that is gone.
     """
     screen.ask_space()
     try:
         await asyncio.sleep(SETTLE_S)
-        return await _read(question, keyboard)
+        return await _read(question, keyboard, draft)
     finally:
         screen.fresh()
 
 
-async def _read(question: str, keyboard: Keyboard) -> str:
+async def _read(question: str, keyboard: Keyboard, draft: str) -> str:
     from prompt_toolkit import PromptSession  # noqa: PLC0415  # 100 ms, only when something is asked
     from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415  # the same
 
@@ -46,7 +46,7 @@ async def _read(question: str, keyboard: Keyboard) -> str:
     )
     clear_typeahead(session.app.input)
     keyboard.forget_typed()
-    return await session.prompt_async(handle_sigint=False, set_exception_handler=False)
+    return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
 
 
 def _interrupt(event: KeyPressEvent) -> None:

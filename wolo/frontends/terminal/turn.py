@@ -77,7 +77,9 @@ class _Turn:
     async def _answer(self, asked: ApprovalAsked) -> None:
         if self._terminal.signals.exit_status:
             return  # the turn is ending, the question with it
-        self._question = asyncio.ensure_future(ask(asked, self._terminal.screen, self._terminal.keyboard))
+        self._question = asyncio.ensure_future(
+            ask(asked, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint)
+        )
         try:
             given = await self._question
         except Dismissed:
@@ -87,6 +89,6 @@ class _Turn:
             if not self._terminal.signals.exit_status:
                 raise
         else:
-            self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason)
+            self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         finally:
             self._question = None
