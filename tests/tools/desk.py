@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from wolo.tools.background import Jobs
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
+from wolo.workspace.checkpoints.watch import Watch
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
@@ -27,6 +29,7 @@ class Desk:
             workspace=Workspace(self.root),
             ledger=FileLedger(self.folder / "locks"),
             keep=lambda name, data: self.folder / name,
+            watch=Watch(self.folder / "data" / "checkpoints", (Path(os.path.realpath(self.root)),), "session"),
             shell=self._shell(),
         )
 

@@ -402,7 +402,7 @@ async def test_files_that_a_command_made_changed_or_removed_are_named(desk: Desk
 
 
 async def test_a_workspace_too_large_to_watch_costs_nothing_but_the_list(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wolo.tools.changes._MAX_ENTRIES", 50)
+    monkeypatch.setattr("wolo.workspace.checkpoints.look.MAX_ENTRIES", 50)
     for number in range(60):
         (desk.root / f"f{number}").touch()
     result = await desk.call("shell", command="echo x > f1")

@@ -106,6 +106,8 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "stats": (),
     "trust": ("status", "forget"),
     "doctor": (),
+    "undo": (),
+    "redo": (),
 }
 """Each subcommand with the words it takes next."""
 
@@ -231,8 +233,14 @@ def _store(option: Option, value: str, values: Values) -> None:
 def _names_subcommand(words: list[str], values: Values) -> bool:
     if not words or words[0] not in SUBCOMMANDS or "print" in values or "interactive" in values:
         return False
-    takes_it = words[0] in TAKES_ONE and len(words) == 2
+    takes_it = (words[0] in TAKES_ONE and len(words) == 2) or (words[0] == "undo" and _names_undone(words[1:]))
     return len(words) == 1 or takes_it or words[1] in SUBCOMMANDS[words[0]]
+
+
+def _names_undone(words: list[str]) -> bool:
+    """How many turns, and paths: `wolo undo 2 src/app.py`, but `wolo undo the last edit` is a prompt."""
+    paths = words[1:] if words and words[0].isdecimal() else words
+    return all("/" in word or "." in word.strip(".") for word in paths)
 
 
 def _named_first(tokens: list[str], names: list[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wolo.cli import doctor, models, permissions, replay, sessions, settings, stats, trust
+from wolo.cli import doctor, models, permissions, replay, sessions, settings, stats, trust, undo
 from wolo.cli.options import OPTIONS, Option
 from wolo.errors import UsageError
 
@@ -61,6 +61,8 @@ def build_app() -> typer.Typer:
     app.command(name="stats", help="What all sessions have used: tokens, cache, money, tools.")(stats.stats)
     app.command(name="replay", help="Run a kept session again, without a model, and compare.")(replay.replay)
     app.command(name="trust", help="Whether this folder is trusted, and what it brings along.")(trust.trust)
+    app.command(name="undo", help="Take back the last turns: what was said, and what was done to files.")(undo.undo)
+    app.command(name="redo", help="Bring back what was undone last.")(undo.redo)
     app.command(name="doctor", help="What works here and what does not.")(doctor.doctor)
     return app
 

@@ -12,6 +12,7 @@ from wolo.commands import (
     leave,
     model,
     new,
+    redo,
     resume,
     rewind,
     sessions,
@@ -19,6 +20,7 @@ from wolo.commands import (
     todo,
     tree,
     uncompact,
+    undo,
 )
 from wolo.commands import help as help_command
 from wolo.commands.command import Command
@@ -33,6 +35,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("tree", "the prompts of this session, with all branches", tree.run),
     Command("rewind", "go back to before a prompt: /rewind N", rewind.run),
     Command("branch", "go to where another branch had come to: /branch N", branch.run),
+    Command("undo", "take back the last turn, files too: /undo [N] [PATH …]", undo.run),
+    Command("redo", "bring back what was undone last", redo.run),
     Command("label", "give a prompt a name of your own: /label [N] NAME", label.run),
     Command("compact", "make room in the model's window: /compact [WHAT MATTERS], --preview shows what it would do", compact.run),
     Command("uncompact", "send again what fits of what was left out", uncompact.run),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.verifying import make_verify
+from wolo.conversation.watching import heard, watch_over
 from wolo.conversation.which_session import find_session, moved
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.judge import Judge
@@ -59,6 +61,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """Of the first conversation of the process; empty: this is it."""
     said: tuple[Message, ...] = ()
     """What was said so far, where no session keeps it."""
+    unkept_id: str = ""
+    """By which that conversation is known."""
     cut: Cut | None = None
     """What of it is not sent."""
     progress: Callable[[int, int], None] | None = None
@@ -142,6 +146,7 @@ def _tie(site: Site) -> Conversation:
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
     context = make_context(config, workspace, cwd, places, kept, judge, secrets)
     put_up(site.enclosure, judge, context, places, kept.outputs)
+    watch_over(context, places, kept)
     in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
     preamble = prepare(config, places, workspace.root, cwd, site.given, calls_in_text=in_text, edit_tool=edit_tool)
     wire_log = text(site.given, "debug_wire")
@@ -155,6 +160,7 @@ def _tie(site: Site) -> Conversation:
     )
     asker = make_asker(reach, site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
+    goes_on = False
 
     async def close() -> None:
         await asker.close()
@@ -162,19 +168,24 @@ def _tie(site: Site) -> Conversation:
         if context.walls is not None:
             context.walls.close()
         recorder.close()
+        if context.watch is not None:
+            await asyncio.to_thread(context.watch.close, forget=not site.kept.is_begun and not goes_on)
         site.kept.close()
 
     async def reopen(change: Change) -> Conversation:
-        goes_on = change.session == "" and not isinstance(site.kept, KeptInStore)
-        said = conversation.history if goes_on else ()
+        nonlocal goes_on
+        goes_unkept = change.session == "" and not isinstance(site.kept, KeptInStore)
+        said = conversation.history if change.said is None else change.said
         following = replace(
             site.opening,
             change=_following(change, site, asker.choice.thinking),
-            said=said,
+            said=said if goes_unkept else (),
+            unkept_id=site.kept.session_id if goes_unkept else "",
             first_provider=site.opening.first_provider or site.choice.provider.name,
-            cut=conversation.cut if goes_on else None,
+            cut=conversation.cut if goes_unkept else None,
         )
         _check_following(site, following)
+        goes_on = goes_unkept
         await conversation.close()
         return await open_conversation(following)
 
@@ -191,6 +202,8 @@ def _tie(site: Site) -> Conversation:
         tree=site.kept.tree,
         unread=site.kept.unread,
         label=partial(_label, site),
+        watch=context.watch,
+        file_locks=context.ledger.locks,
         jobs=context.shell.jobs,
     )
     facts = _facts(site, preamble.toolbox, preamble.notices)
@@ -209,7 +222,7 @@ def _make_agent(
         preamble.toolbox,
         context,
         judge,
-        emit=emit,
+        emit=heard(emit, context),
         ask_person=ask_person,
         system=preamble.system,
         session_id=site.kept.session_id,
@@ -265,9 +278,10 @@ def _new_name(opening: Opening) -> str | None:
 
 def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, opening: Opening) -> Kept:
     if store is None:
-        return KeptNowhere(places.state, time.time(), opening.said)
-    change = opening.change
-    branch = Branch(behind=change.behind, summary=change.summary) if change and change.behind is not None else None
+        return KeptNowhere(places.state, time.time(), opening.said, opening.unkept_id)
+    change, branch = opening.change, None
+    if change is not None and change.behind is not None:
+        branch = Branch(behind=change.behind, summary=change.summary, why=change.why)
     return KeptInStore(store, session, origin, time.time(), branch)
 
 

@@ -26,10 +26,12 @@ from wolo.formats.format import ThinkingLevel
 from wolo.guard.intents import Intent
 from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
+from wolo.sessions.entries import CustomEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Job, Jobs
 from wolo.tools.tool import TodoItem
+from wolo.workspace.checkpoints.watch import Watch
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -77,6 +79,10 @@ class Joints:
     """What of a huge session is only on the disk."""
     label: Callable[[str, str], None]
     """Names a message of this session."""
+    watch: Watch | None = None
+    """Knows what was done to files."""
+    file_locks: Path | None = None
+    """Where the locks of single files lie."""
     jobs: Jobs | None = None
     """The commands in the background."""
 
@@ -92,6 +98,10 @@ class Change(Struct, frozen=True, kw_only=True):
     """Go on behind this entry of the same session, on a new branch; 0: before the first."""
     summary: Message | None = None
     """What the model is told of the branch that is left."""
+    why: CustomEntry | None = None
+    """Kept with it."""
+    said: tuple[Message, ...] | None = None
+    """What counts as said from now on, where no session keeps it; None: all that was."""
 
 
 class Conversation:
@@ -268,6 +278,16 @@ class Conversation:
     def label(self, message_id: str, label: str) -> None:
         """Gives a message a name of the person's own; an empty one takes it away."""
         self._joints.label(message_id, label)
+
+    @property
+    def watch(self) -> Watch | None:
+        """Knows what was done to files."""
+        return self._joints.watch
+
+    @property
+    def file_locks(self) -> Path | None:
+        """Where the locks of single files lie."""
+        return self._joints.file_locks
 
     async def reopen(self, change: Change) -> Conversation:
         """Closes this conversation and opens the one that follows it. Raises WoloError, and then this one goes on."""

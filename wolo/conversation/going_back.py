@@ -59,11 +59,10 @@ def _place(places: Sequence[Place], number: int) -> Place:
 
 def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
     """Files and commands do not go back with the conversation: the model must know. None: nothing was done."""
-    left_places = way_to(nodes, head) - way_to(nodes, behind)
-    left = [node for node in nodes if node.seq in left_places]
-    calls = {part.id: part for node in left for part in _calls(node) if part.outcome in ("ok", "interrupted")}
-    files = dict.fromkeys(str(part.input["path"]) for part in calls.values() if part.tool in EDITING and "path" in part.input)
-    commands = sum(part.tool == COMMANDING for part in calls.values())
+    calls = done_between(nodes, head, behind)
+    edits = [part for part in calls if part.tool in EDITING and part.outcome != "error"]
+    files = dict.fromkeys(str(part.input["path"]) for part in edits if "path" in part.input)
+    commands = sum(part.tool == COMMANDING for part in calls)
     effects = []
     if files:
         more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
@@ -74,6 +73,14 @@ def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
         return None
     text = SUMMARY.format(effects=", and ".join(effects))
     return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)
+
+
+def done_between(nodes: Sequence[Node], head: int, behind: int) -> list[ToolPart]:
+    """The calls that had effects, or may have had some, on the way that is left."""
+    left_places = way_to(nodes, head) - way_to(nodes, behind)
+    left = [node for node in nodes if node.seq in left_places]
+    calls = {part.id: part for node in left for part in _calls(node)}
+    return [part for part in calls.values() if part.outcome in ("ok", "error", "interrupted")]
 
 
 def _calls(node: Node) -> tuple[ToolPart, ...]:

@@ -16,7 +16,7 @@ from wolo.errors import SessionError
 from wolo.messages.message import Message, Usage
 from wolo.sessions import blobs, tree
 from wolo.sessions.catching_up import after_turn
-from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, SettingEntry
+from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
@@ -81,6 +81,8 @@ class Branch(Struct, frozen=True, kw_only=True):
 
     behind: int
     summary: Message | None = None
+    why: CustomEntry | None = None
+    """Kept with it."""
 
 
 class Unread(Struct, frozen=True):
@@ -117,7 +119,8 @@ class KeptInStore:
             self._lock = store.lock(session.id)
             if branch is not None:
                 left = store.head(session.id)
-                store.append(session.id, [BranchEntry(left=left, summary=branch.summary)], behind=branch.behind)
+                entries: list[AnyEntry] = [BranchEntry(left=left, summary=branch.summary), *([branch.why] if branch.why else [])]
+                store.append(session.id, entries, behind=branch.behind)
             loaded = store.load(session.id, most_bytes=ENOUGH_BYTES)
             self.history = tree.messages(loaded.entries)
             self.compaction = tree.compaction(loaded.entries)
@@ -186,8 +189,9 @@ class KeptInStore:
 class KeptNowhere:
     """`--no-session`: large outputs lie in a private directory until the end."""
 
-    def __init__(self, state: Path, now: float, said: tuple[Message, ...] = ()) -> None:
-        self.session_id = new_session_id(now)
+    def __init__(self, state: Path, now: float, said: tuple[Message, ...] = (), id: str = "") -> None:
+        """`id`: of the conversation that goes on."""
+        self.session_id = id or new_session_id(now)
         self.begun_in = ""
         self.history = said
         self.compaction: CompactionEntry | None = None

@@ -17,6 +17,7 @@ from wolo.guard.walls import Enclosed, Walls
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome
 from wolo.tools.background import Jobs
+from wolo.workspace.checkpoints.watch import Watch
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Resolved, Workspace
@@ -157,6 +158,8 @@ class ToolContext:
     """What can hold a command; None: nothing here can."""
     confined: bool = False
     """The running call was allowed inside the walls only."""
+    watch: Watch | None = None
+    """Looks at the workspace around commands; None: what they change is not known."""
     note: Callable[[str, FileChange], None] = lambda call_id, change: None
     """Hears of every change of a file right before it is made (with the call's id); an exception of it stops the change."""
 

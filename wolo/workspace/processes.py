@@ -205,6 +205,10 @@ class Processes:
         self._running.remove(program)
         return program.output.hand_over()
 
+    def is_anything_alive(self) -> bool:
+        """Something that a command has started is still there."""
+        return any(program.tree.is_alive() for program in self._running)
+
     def close_all(self) -> None:
         """Ends every living tree, gently where that is quick. Needs no event loop; may be called again."""
         running, self._running = self._running, []

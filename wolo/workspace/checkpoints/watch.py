@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
@@ -39,14 +39,14 @@ log = logging.getLogger(__name__)
 class Watch:
     """Of one conversation. All methods block and may be called from any thread; they take turns."""
 
-    def __init__(self, folder: Path, roots: Sequence[Path], session: str, *, leave_out: Iterable[Path] = ()) -> None:
+    def __init__(self, folder: Path, roots: Sequence[Path], session: str, *, leave_out: Iterable[str] = ()) -> None:
         """`folder` holds one file for each workspace; the first of the `roots` says which."""
         self.session = session
         self.turn = ""
         """The prompt that is being worked on."""
         self._folder = folder
         self._roots = tuple(roots)
-        self._leave_out = tuple(map(str, leave_out))
+        self._leave_out = tuple(leave_out)
         self._lock = RLock()
         self._store: Store | None = None
         self._is_closed = self._is_broken = False
@@ -99,12 +99,6 @@ class Watch:
                 del self._running[call]
             return found
 
-    def ended(self, call: str) -> None:
-        """What a command had left running has ended by itself. Never raises."""
-        with self._lock:
-            if self._store is not None and call in self._running:
-                self._catch_up(self._store, [self._running.pop(call)])
-
     # What the conversation calls
 
     def begin_turn(self, turn: str) -> None:
@@ -112,11 +106,13 @@ class Watch:
         with self._lock:
             self.turn = turn
 
-    def end_turn(self) -> None:
-        """What jobs have done in the background is known up to here; between turns a person works on the same files."""
+    def end_turn(self, still_runs: Callable[[], bool] = lambda: False) -> None:
+        """What was left running has done is known up to here; between turns a person works on the same files."""
         with self._lock:
             if self._running and self._store is not None:
-                self._catch_up(self._store, [])
+                ended = [] if still_runs() else list(self._running.values())
+                self._catch_up(self._store, ended)
+                self._running = {call: number for call, number in self._running.items() if number not in ended}
             self.turn = ""
 
     def make_up(self) -> None:

@@ -1,0 +1,125 @@
+"""`wolo undo` and `wolo redo`: take back the last turns of a session, conversation and files together, and bring them back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.stored import open_store, require_session
+from wolo.frontends.streams import for_stdout
+
+if TYPE_CHECKING:
+    from wolo.conversation.undoing import Report, Undo, Undoing
+    from wolo.sessions.listing import SessionInfo
+    from wolo.sessions.store import Store
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask when something cannot go back.")]
+Session = Annotated[str, typer.Option("--session", help="Of this session.", metavar="ID", show_default=False)]
+
+
+def undo(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[N] [PATH]...", show_default=False, help="How many turns (1), and of which files (all)."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Only this file or folder.", metavar="PATH", show_default=False)
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+    yes: Yes = False,
+    session: Session = "",
+) -> None:
+    """Take back the last turns: what was said, and what was done to files.
+
+    A file that somebody has changed since is left as it is. Ends with 1 when there was one.
+    """
+    words = list(what or ())
+    count = int(words.pop(0)) if words and words[0].isdecimal() else 1
+    paths = [Path.cwd() / word for word in (*words, *(only or ()))]
+    _run(lambda undoing: undoing.undo(count, paths), session, dry_run=dry_run, as_json=as_json, yes=yes)
+
+
+def redo(dry_run: DryRun = False, as_json: AsJson = False, yes: Yes = False, session: Session = "") -> None:
+    """Bring back what was undone last, if nothing was said since."""
+    _run(lambda undoing: undoing.redo(), session, dry_run=dry_run, as_json=as_json, yes=yes)
+
+
+def _run(plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: bool, yes: bool) -> None:
+    with open_store() as store:
+        info = require_session(store, spec)
+        with store.lock(info.id):
+            undoing = _undoing(store, info)
+            planned = plan(undoing)
+            if dry_run or not (yes or as_json or not planned.report.conflicts or _agreed(planned.report)):
+                report = planned.report
+            else:
+                report = _do(store, info, undoing, planned)
+    if as_json:
+        print_json(_as_row(report))
+    else:
+        _print(report)
+    raise typer.Exit(1 if report.conflicts else 0)
+
+
+def _undoing(store: Store, info: SessionInfo) -> Undoing:
+    from wolo.conversation.undoing import Undoing
+    from wolo.conversation.watching import make_watch
+    from wolo.places import find_places
+    from wolo.workspace.root import Workspace, find_root
+
+    places, cwd = find_places(), Path(info.cwd)
+    root = find_root(cwd) if cwd.is_dir() else cwd
+    watch = make_watch(places, Workspace(root, (), cwd), info.id)
+    watch.make_up()
+    return Undoing(watch, places.state / "file-locks", store.nodes(info.id), store.head(info.id), (), Path.cwd())
+
+
+def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: Undo) -> Report:
+    from wolo.sessions.entries import AnyEntry, BranchEntry
+
+    done = undoing.carry_out(planned)
+    change = done.change
+    entries: list[AnyEntry] = [BranchEntry(left=store.head(info.id), summary=change.summary), *([change.why] if change.why else [])]
+    store.append(info.id, entries, behind=change.behind)
+    undoing.finish(done)
+    return done.report
+
+
+def _agreed(report: Report) -> bool:
+    """Asked for only where a person sits: files that stay as they are may not fit those that go back."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    _print(report)
+    print("Go on with the rest? [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _as_row(report: Report) -> dict[str, object]:
+    return {
+        "kind": report.kind,
+        "session": report.session,
+        "done": not report.is_preview,
+        "turns": list(report.turns),
+        "restored": list(report.restored),
+        "removed": list(report.removed),
+        "conflicts": [each.path for each in report.conflicts],
+        "reasons": {each.path: each.reason for each in report.conflicts},
+        "not_covered": list(report.not_covered),
+        "conversation": report.moves_conversation,
+    }
+
+
+def _print(report: Report) -> None:
+    from wolo.conversation.undoing import lines
+
+    for line in lines(report):
+        print(for_stdout(line))
+    if report.is_preview:
+        print("Nothing was changed.")
