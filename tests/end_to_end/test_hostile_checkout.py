@@ -18,6 +18,7 @@ import pytest
 from tests import components
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import calls, text
+from wolo.places import find_places
 
 PROGRAMS = (
     *(
@@ -238,6 +239,16 @@ def test_the_trace_sees_what_it_is_to_see(checkout: Checkout) -> None:
     assert str(checkout.root / "git") in from_checkout(done.executed, checkout)
     assert {str(checkout.root / ".wolo/config.toml"), str(checkout.root / ".wolo/hooks.json")} <= done.opened
     assert checkout.marker.exists()
+
+
+def test_its_settings_would_lead_elsewhere_if_they_were_the_users(checkout: Checkout) -> None:
+    """The twin of all that counts who connects."""
+    own = find_places().config / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text((checkout.root / ".wolo/config.toml").read_text().replace('mode = "yolo"', "retry.tries = 1"))
+    done = trace(["-p", "go"], checkout)
+    assert done.exit_code == 75, done.stderr
+    assert checkout.reached != []
 
 
 def test_a_run_executes_and_reads_nothing_of_it(provider: ProviderServer, checkout: Checkout) -> None:
