@@ -136,10 +136,6 @@ class Judge:
         """Whether a redirect may lead there unasked."""
         return self._judge_fetch(FetchIntent(url), None).decision == "allow"
 
-    def may_fetch(self, url: str) -> bool:
-        """Whether a redirect may lead there unasked."""
-        return self._judge_fetch(FetchIntent(url), None).decision == "allow"
-
     def _as_answered(self, call: str, verdict: Verdict) -> Verdict:
         refusal = self.grants.refusal(call)
         if refusal is not None:

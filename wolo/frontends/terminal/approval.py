@@ -12,6 +12,7 @@ from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.render.tool import preview
 from wolo.frontends.terminal.screen import Screen
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.messages.terminal_text import clean, spelled_out
 
 _WISHES = {
     ReadIntent: "read a file",
