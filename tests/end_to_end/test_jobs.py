@@ -1,0 +1,155 @@
+"""Commands in the background, seen from outside: what is printed, what the model is told, what is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.waiting import wait_for
+from tests.fakes.command import run_wolo, start_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from tests.fakes.screen import pty_wolo
+from tests.workspace.living import alive, gone
+
+BOTH = pytest.mark.parametrize("mode", ["--yolo", "--mode=auto"])
+
+
+def unique() -> str:
+    return f"7{time.monotonic_ns() % 10**9}"
+
+
+def background(command: str) -> object:
+    return call("shell", {"command": command, "background": True})
+
+
+@BOTH
+def test_a_job_is_told_of_in_every_way_and_ends_with_the_run(provider: ProviderServer, mode: str) -> None:
+    n = unique()
+    provider.script(
+        background("sleep 1.5; echo built"),
+        background(f"echo serving; sleep {n}"),
+        call("jobs", {"action": "output", "id": 1, "wait_s": 20}),
+        call("jobs", {}),
+        text("Done."),
+    )
+    done = run_wolo("-p", "--output-format", "stream-json", mode, *provider.flags, "go")
+    assert done.exit_code == 0
+    system = [line for line in map(json.loads, done.stdout.splitlines()) if line["type"] == "system"]
+    jobs = [(line["subtype"], line["id"]) for line in system if line["subtype"].startswith("job_")]
+    assert jobs == [("job_started", 1), ("job_started", 2), ("job_ended", 1)]
+    begun, serving, output, listed = (provider.requests[at].results[-1] for at in (1, 2, 3, 4))
+    assert begun.startswith("(nothing new was printed)\n[job 1 (sleep 1.5; echo built): runs, 1 s, pid ")
+    assert serving.startswith(f"serving\n[job 2 (echo serving; sleep {n}): runs, ")
+    assert output == "built\n[job 1 (sleep 1.5; echo built): ended: exit 0 after 2 s]\n" or output.startswith("built\n")
+    assert "job 1 (sleep 1.5; echo built): ended: exit 0" in listed
+    assert gone(n)
+
+
+def test_the_model_hears_of_an_end_before_it_is_asked_again(provider: ProviderServer) -> None:
+    provider.script(background("sleep 1.2; exit 3"), call("shell", {"command": "sleep 1"}), text("I see."))
+    run_wolo("-p", "--yolo", *provider.flags, "go")
+    last = provider.requests[2].messages[-1]
+    assert last["role"] == "user"
+    assert last["content"] == "[job 1 (sleep 1.2; exit 3) has ended: exit 3 after 1 s]"
+
+
+def test_asking_for_news_again_and_again_is_no_circle(provider: ProviderServer) -> None:
+    polls = [call("jobs", {"action": "output", "id": 1, "wait_s": 0})] * 8
+    provider.script(background("sleep 60"), *polls, text("Enough."))
+    assert run_wolo("-p", "--yolo", *provider.flags, "go").exit_code == 0
+
+
+def test_a_job_needs_the_same_leave_as_any_command(provider: ProviderServer) -> None:
+    provider.script(background("touch marker"), text("ok"))
+    done = run_wolo("--json", "--mode=ask", *provider.flags, "go")
+    assert done.exit_code == 4
+    assert done.json["permission_denials"][0]["input"] == {"command": "touch marker", "background": True}
+    assert not Path("marker").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_jobs_that_hide_and_ignore_it(provider: ProviderServer, number: signal.Signals) -> None:
+    n = unique()
+    hidden = f"trap '' TERM HUP INT; (env -i setsid sleep {n} &); echo up > up; while :; do sleep {n}; done"
+    provider.script(background(hidden), call("shell", {"command": "sleep 60"}))
+    with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
+        provider.wait_for_requests(2)
+        wait_for(lambda: len(alive(n)) == 2)
+        started = time.monotonic()
+        process.send_signal(number)
+        process.wait(10)
+        assert time.monotonic() - started < 3
+    assert gone(n)
+
+
+def test_jobs_of_a_killed_run_end_at_the_next_start(provider: ProviderServer) -> None:
+    n = unique()
+    provider.script(background(f"(env -i setsid sleep {n} &); sleep {n}"), call("shell", {"command": "sleep 60"}))
+    with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
+        provider.wait_for_requests(2)
+        wait_for(lambda: len(alive(n)) == 2)
+        process.kill()
+        process.wait()
+    assert alive(n)
+    provider.script(text("hello"))
+    assert run_wolo("-p", *provider.flags, "go").exit_code == 0
+    assert gone(n)
+
+
+def test_a_command_that_ignores_term_is_gone_within_a_second_of_ctrl_c(provider: ProviderServer) -> None:
+    n = unique()
+    provider.script(call("shell", {"command": f"trap '' TERM INT; touch up; sleep {n}; sleep {n}"}))
+    with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
+        wait_for(Path("up").exists)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert time.monotonic() - started < 1
+    assert gone(n)
+
+
+def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(provider: ProviderServer) -> None:
+    n = unique()
+    provider.script(
+        background("while [ ! -e go ]; do sleep 0.05; done; echo built; exit 2"),
+        background(f"echo serving; while [ ! -e on ]; do sleep 0.05; done; echo later; sleep {n}"),
+        text("Both run."),
+        text("Fine."),
+    )
+    with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
+        terminal.wait_for("›")
+        terminal.enter("start them")
+        terminal.wait_for("Both run.")
+        terminal.wait_for("2 jobs · /jobs")
+        Path("go").touch()
+        terminal.wait_for("Job 1 (while [ ! -e go ]; do sleep 0.05; done; echo built; exit 2) has ended: exit 2 after")
+        terminal.wait_for("1 job · /jobs")
+        terminal.enter("/jobs output 1")
+        terminal.wait_for("\nbuilt\n")
+        terminal.enter("/jobs output 9")
+        terminal.wait_for("There is no job 9; there are 1, 2.")
+        terminal.enter("/jobs dance")
+        terminal.wait_for("/jobs does not know dance.")
+        terminal.enter("/jobs detach 2")
+        terminal.wait_for("goes on when wolo ends")
+        terminal.enter("and now?")
+        terminal.wait_for("Fine.")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0
+        assert "Goes on: job 2 (echo serving" in terminal.text
+    assert provider.requests[3].messages[-1]["content"].startswith("[job 1 (while")
+    folder = Path(os.environ["WOLO_HOME"]) / "state" / "jobs"
+    (file,) = folder.iterdir()
+    provider.script(text("hello"))
+    assert run_wolo("-p", *provider.flags, "go").exit_code == 0
+    Path("on").touch()
+    wait_for(lambda: file.read_text() == "serving\nlater\n")
+    assert len(alive(n)) == 1
+    os.kill(alive(n)[0], signal.SIGKILL)
+    assert gone(n)
