@@ -13,7 +13,7 @@ import pytest
 from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text
+from tests.fakes.replies import Reply, call, text
 from tests.fakes.screen import pty_wolo
 from tests.workspace.living import alive, gone
 
@@ -24,7 +24,7 @@ def unique() -> str:
     return f"7{time.monotonic_ns() % 10**9}"
 
 
-def background(command: str) -> object:
+def background(command: str) -> Reply:
     return call("shell", {"command": command, "background": True})
 
 
