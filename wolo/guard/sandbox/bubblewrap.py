@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.names import names_in
-from wolo.guard.sandbox.placeholders import Placeholders
+from wolo.guard.sandbox.placeholders import Janitor, Placeholders
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.sandbox.sockets import host_sockets
@@ -59,6 +59,7 @@ class Bubblewrap:
         self._profile = profile
         self._scratch = Scratch(profile.state)
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
+        self._janitor = Janitor([each.record for each in self._placeholders.values()])
         self._filter = seccomp.program(sockets=True)
 
     def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
@@ -69,15 +70,21 @@ class Bubblewrap:
             _Tidying((), held)()
             if isinstance(error, ToolError):
                 raise
-            raise ToolError(f"The sandbox cannot be put up here: {error.strerror} ({error.filename}).") from error
+            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
         fds = [in_memory(b"".join(os.fsencode(word) + b"\0" for word in words))]
         line = [self._binary, "--args", str(fds[0])]
+        passed = [*fds]
+        if self._janitor.fd >= 0:
+            passed.append(self._janitor.fd)
+            line += ["--sync-fd", str(self._janitor.fd)]
         if self._filter:
             fds.append(in_memory(self._filter))
-            line += ["--seccomp", str(fds[1])]
-        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), tuple(fds), _Tidying(fds, held))
+            passed.append(fds[-1])
+            line += ["--seccomp", str(fds[-1])]
+        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), tuple(passed), _Tidying(fds, held))
 
     def close(self) -> None:
+        self._janitor.close()
         self._scratch.close()
 
     def _mounts(self, held: list[Placeholders]) -> list[str]:
@@ -97,6 +104,7 @@ class Bubblewrap:
         return tree.options()
 
     def _protect(self, root: str, tree: Tree, held: list[Placeholders]) -> None:
+        self._janitor.begin()
         placeholders = self._placeholders[root]
         placeholders.hold()
         held.append(placeholders)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.bare import bare_python, text_of
 from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.walls import Enclosed
 from wolo.workspace import landlock
 
-_LAUNCHER = Path(__file__).with_name("launcher.py")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 _MOST_ENTRIES = 20_000
 
 
 def is_possible() -> bool:
     """The filter is needed too: Landlock alone lets sockets through."""
-    return landlock.version() > 0 and bool(seccomp.program(sockets=False)) and bool(sys.executable)
+    return landlock.version() > 0 and bool(seccomp.program(sockets=False)) and bool(bare_python())
 
 
 class Landlock:
@@ -35,7 +34,7 @@ class Landlock:
         self._profile = profile
         self._scratch = Scratch(profile.state)
         self._filter = seccomp.program(sockets=False)
-        self._launcher = _LAUNCHER.read_text()
+        self._launcher = text_of("launcher")
         self._ruleset = -1
 
     @property
@@ -49,9 +48,9 @@ class Landlock:
                 self._ruleset = landlock.make_ruleset(self._handled(), self._rules(tmp), apart=True)
             filter_fd = in_memory(self._filter)
         except OSError as error:
-            raise ToolError(f"The sandbox cannot be put up here: {error.strerror} ({error.filename}).") from error
+            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
         told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
-        python = (os.path.realpath(sys.executable), "-I", "-S", "-c", self._launcher)
+        python = (bare_python(), "-I", "-S", "-c", self._launcher)
         return Enclosed(
             (*python, str(self._ruleset), str(filter_fd), *told, "--", *argv), (self._ruleset, filter_fd), _Closing(filter_fd)
         )

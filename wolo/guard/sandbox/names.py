@@ -56,8 +56,8 @@ def _at_the_top(root: str) -> list[str]:
                 continue
             if entry.is_symlink():
                 raise ToolError(
-                    f"{entry.path} is a link, and the sandbox cannot keep a protected name that is a link from being changed. "
-                    "So nothing runs inside it here."
+                    f"sandbox denied: {entry.path} is a link, and the sandbox cannot keep a protected name that is a link "
+                    "from being changed. So the command was not run."
                 )
             found.append(entry.path)
     return found

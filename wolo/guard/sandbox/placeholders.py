@@ -2,32 +2,36 @@
 
 Each is an empty directory or file of wolo's own making, there only while commands run. What was made is written down first,
 under a lock that all wolos at the same directories share, so that the last one to leave, or the next one to come after a
-crash, takes it away again.
+crash, takes it away again. Should wolo be killed, a janitor does it: a small program that outlives it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+
+from wolo.guard.sandbox.bare import bare_python, text_of
+from wolo.guard.sandbox.janitor import sweep
 
 
 class Placeholders:
     """Of one writable directory. `hold` and `take_away` may be called by several commands at once, from one thread."""
 
     def __init__(self, state: Path, root: str) -> None:
-        self._record = state / "placeholders" / sha256(os.fsencode(root)).hexdigest()[:24]
+        self.record = state / "placeholders" / sha256(os.fsencode(root)).hexdigest()[:24]
         self._fd = -1
         self._users = 0
 
     def hold(self) -> None:
         """From now on nobody takes away what stands here. Raises OSError."""
         if self._fd < 0:
-            self._record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._fd = os.open(self._record, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._fd = os.open(self.record, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_SH)
         self._users += 1
 
@@ -43,7 +47,7 @@ class Placeholders:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
 
     def take_away(self) -> None:
-        """Call it once for every `hold`. Must not raise."""
+        """Call it once for every `hold`. Where another wolo has commands, that one will do it. Must not raise."""
         self._users -= 1
         if self._users > 0 or self._fd < 0:
             return
@@ -56,22 +60,39 @@ class Placeholders:
         os.write(self._fd, os.fsencode(path) + b"\0")
 
 
-def sweep(record: int) -> None:
-    """Removes what the record names and is still empty, unless another wolo has commands there: then that one will.
+class Janitor:
+    """Sweeps when wolo has gone, and with it whatever was given its `fd`: it waits for the end of a pipe."""
 
-    Raises OSError then.
-    """
-    fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    for path in os.pread(record, os.fstat(record).st_size, 0).split(b"\0")[:-1]:
-        with suppress(OSError):
-            if not os.path.isdir(path) or os.path.islink(path):  # noqa: PTH112, PTH114  # names are bytes here
-                _remove_empty_file(path)
-            else:
-                os.rmdir(path)  # noqa: PTH106
-    os.ftruncate(record, 0)
+    def __init__(self, records: Sequence[Path]) -> None:
+        self._records = list(map(str, records))
+        self._text = text_of("janitor")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.fd = -1
 
+    def begin(self) -> None:
+        """Does nothing when it has begun. Raises OSError."""
+        python = bare_python()
+        if self._process is not None or not python:
+            return
+        reading, self.fd = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [python, "-I", "-S", "-c", self._text, *self._records],
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            os.close(reading)
 
-def _remove_empty_file(path: bytes) -> None:
-    status = os.lstat(path)
-    if status.st_size == 0 and status.st_mode & 0o170000 == 0o100000:
-        os.unlink(path)  # noqa: PTH108
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        os.close(self.fd)
+        self.fd = -1
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=2)
