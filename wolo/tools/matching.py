@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -87,14 +88,20 @@ class _Places:
     def __init__(self, text: str) -> None:
         self._text = text
         self._next = _ENDING.search(text)
-        self._last = "\n"
 
     def passage(self, start: int, end: int, new: str) -> Passage:
-        while self._next and self._next.start() < end:
-            self._last = self._next[0]
-            self._next = _ENDING.search(self._text, self._next.end())
+        if self._next and self._next.start() < end:
+            self._next = _ENDING.search(self._text, end)
         default = self._next[0] if self._next else self._last
         return Passage(start, end, with_line_endings_of(self._text[start:end], new, default))
+
+    @cached_property
+    def _last(self) -> str:
+        """How the last line ends that has an end."""
+        feed, carriage = self._text.rfind("\n"), self._text.rfind("\r")
+        if feed == carriage:
+            return "\n"  # there is neither
+        return "\r" if carriage > feed else "\r\n" if carriage == feed - 1 >= 0 else "\n"
 
 
 def _positions(text: str, wanted: str) -> Iterator[int]:
@@ -129,6 +136,8 @@ def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[Passage]:
 
 def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[Passage]:
     """Where the trimmed lines of `old` stand in the trimmed lines of the text; both may begin and end within a line."""
+    if not all(trim(line) in text for line in _ENDING.split(old)):
+        return []
     lines = _ENDING.split(text)
     starts = [0, *(ending.end() for ending in _ENDING.finditer(text))]
     trimmed = [trim(line) for line in lines]
@@ -156,6 +165,8 @@ def _shifted(text: str, old: str, new: str) -> list[Passage]:
     wanted = _ENDING.split(old)
     closed = len(wanted) > 1 and not wanted[-1].strip()
     wanted = wanted[:-1] if closed else wanted
+    if not all(line.strip() in text for line in wanted):
+        return []
     lines = split_lines(text)
     bare = [line.strip() for line in lines]
     counts = Counter(bare)

@@ -18,7 +18,8 @@ from wolo.workspace.opening import explain
 from wolo.workspace.root import Resolved
 from wolo.workspace.walk import Bounds, Stopped, walk
 
-MAX_S = 10.0
+MAX_S = 9.0
+"""Of a search; with all around it an answer comes within ten seconds."""
 MAX_TEXT_BYTES = 25_000
 
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f]"

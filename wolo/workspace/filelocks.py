@@ -112,7 +112,9 @@ def _is_on_disk(handle: int, lock: Path) -> bool:
 
 
 def _remove_noted(journal: int) -> None:
-    noted = Path(os.fsdecode(os.pread(journal, 1 << 16, 0)))
+    if not (said := os.pread(journal, 1 << 16, 0)):
+        return
+    noted = Path(os.fsdecode(said))
     if _TEMPORARY.fullmatch(noted.name):
         with suppress(OSError):
             noted.unlink()
