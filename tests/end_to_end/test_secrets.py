@@ -34,7 +34,9 @@ def assert_hidden(provider: ProviderServer, secret: str = K) -> None:
 
 
 def kept(isolated: Path) -> bytes:
-    return b"\n".join(path.read_bytes() for path in (isolated / "wolo").rglob("*") if path.is_file())
+    """All that lies on the disk, but for what `undo` needs: the user's own files as they were."""
+    files = (path for path in (isolated / "wolo").rglob("*") if path.is_file() and path.parent.name != "checkpoints")
+    return b"\n".join(path.read_bytes() for path in files)
 
 
 def yolo(provider: ProviderServer, *more: str, env: dict[str, str] | None = None) -> Completed:
@@ -51,7 +53,9 @@ def test_whatever_a_tool_reads_the_value_stays_here(provider: ProviderServer, is
     Path(".env").write_text(f"# mine\nDB_PASSWORD='{K}'\nDEBUG=true\n")
     Path("notes.md").write_text(f"The password is {K}, as every one knows.\n")
     Path("data.json").write_text(json.dumps({"url": f"https://x.test/?k={quote(K, safe='')}", "k": K}))
-    reading = "import base64,sys; s=open('.env').read(); print(s, base64.b64encode(s.encode()).decode(), repr(s), s.encode().hex())"
+    reading = (
+        "import base64,sys; s=open('.env').read(); print(s, base64.b64encode(s.encode()).decode(), repr(s), s.encode().hex())"
+    )
     provider.script(
         calls(
             ("read", {"path": ".env"}),
@@ -180,7 +184,9 @@ def test_a_secret_file_that_is_no_file_is_left_alone(provider: ProviderServer, i
 @pytest.mark.parametrize("mode", ["ask", "edit", "auto"])
 def test_nobody_there_means_no_secret_file_is_read(provider: ProviderServer, mode: str) -> None:
     Path(".env").write_text(f"TOKEN={K}\n")
-    subprocess.run("git init -q . && git add -f .env && git -c user.name=a -c user.email=a@b commit -qm x", shell=True, check=True)
+    subprocess.run(
+        "git init -q . && git add -f .env && git -c user.name=a -c user.email=a@b commit -qm x", shell=True, check=True
+    )
     named = ["cat .env", 'rg "" .env', "git show HEAD:.env", "cat .e*", "head -1 ./.env"]
     provider.script(
         calls(

@@ -51,7 +51,7 @@ class HidingAsker:
         if question.system != self._system[0]:
             self._system = (question.system, self._secrets.hide(question.system))
         if question.tools is not self._tools[0]:
-            self._tools = (question.tools, tuple(map(self._tool, question.tools)))
+            self._tools = (question.tools, _hide_tools(question.tools, self._secrets))
         messages = tuple(map(self._message, question.messages))
         self._sent |= {before.id: (before, after) for before, after in zip(question.messages, messages, strict=True)}
         return replace(question, messages=messages, system=self._system[1], tools=self._tools[1])
@@ -62,10 +62,19 @@ class HidingAsker:
             return after
         return self._secrets.hide_message(message)
 
-    def _tool(self, spec: ToolSpec) -> ToolSpec:
-        told, parameters = self._secrets.hide(spec.description), self._secrets.hide_value(spec.parameters)
-        same = told is spec.description and parameters is spec.parameters
-        return spec if same else replace(spec, description=told, parameters=parameters)
+
+def hide_question(question: Question, secrets: Secrets) -> Question:
+    """How one goes out that follows no other."""
+    messages = tuple(map(secrets.hide_message, question.messages))
+    tools = _hide_tools(question.tools, secrets)
+    return replace(question, messages=messages, system=secrets.hide(question.system), tools=tools)
+
+
+def _hide_tools(tools: tuple[ToolSpec, ...], secrets: Secrets) -> tuple[ToolSpec, ...]:
+    return tuple(
+        replace(spec, description=secrets.hide(spec.description), parameters=secrets.hide_value(spec.parameters))
+        for spec in tools
+    )
 
 
 class _Ear:

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from wolo.agent.compaction import Compactor
 from wolo.agent.cut import cut_of
+from wolo.agent.hiding import hide_question
 from wolo.agent.window import Fixed
 from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.choosing import follow_card
 from wolo.conversation.preamble import prepare
+from wolo.conversation.secrecy import make_secrets
 from wolo.errors import ConfigError, UsageError
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import Message
@@ -67,6 +69,7 @@ class Outlook:
         places, cwd = find_places(), Path.cwd()
         self._config = layers.load(places, os.environ, {}, (), cwd)
         self._environ = keys.with_kept_keys(os.environ, places, [], self._config.settings.providers)
+        self._secrets = make_secrets(places, self._config.settings, (find_root(cwd),))
         self._session = session
         self._said = said
         self._cut = cut_of(compaction)
@@ -94,6 +97,7 @@ class Outlook:
         is_compacted = not compactor.cut.is_empty
         tools = toolbox.specs(compacted=is_compacted)
         question = Question(messages=shown, system=system, tools=tools, session_id=self._session.id)
+        question = hide_question(question, self._secrets)
         request = request_for(choice, producer_of(choice, choice.format), question)
         return NextRequest(
             choice=choice,

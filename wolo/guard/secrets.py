@@ -100,6 +100,12 @@ class Secrets:
     def hide(self, text: str) -> str:
         return self._exact.text(text)
 
+    def hide_cut(self, text: str) -> str:
+        """Of a text that goes on: what may be the first half of a secret is left out too."""
+        text = self._exact.text(text)
+        held = self._exact.held(text)
+        return text if held < SHORTEST // 2 else text[:-held]
+
     def hide_data(self, data: bytes) -> bytes:
         return self._exact.data(data)
 

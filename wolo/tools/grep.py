@@ -139,6 +139,7 @@ class _Lines:
         self._has_neighbours = bool(args.context or args.before or args.after)
         self._args = args
         self._workspace = context.workspace
+        self._hide = context.secrets.hide
         self._start = start
         self._room_bytes = MAX_TEXT_BYTES
         self._last: Hit | None = None
@@ -169,7 +170,7 @@ class _Lines:
         if hit.line:
             mark = ":" if hit.column else "-"
             number = f"{hit.line}{mark}" if self._args.line_numbers else ""
-            return f"{name}{mark}{number}{_around(hit.text, hit.column)}"
+            return f"{name}{mark}{number}{_around(self._hide(hit.text), hit.column)}"
         return f"{name}:{hit.count}" if hit.count else name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
@@ -83,7 +83,7 @@ def _read(args: ReadArgs, context: ToolContext) -> Result:
         os.close(handle)
     if page.hash is not None:
         context.ledger.record(resolved.path, page.hash)
-    return Result(_render(page, args.offset or 1, size, shown))
+    return Result(_render(page, args.offset or 1, size, shown, context.secrets.hide_cut))
 
 
 def _folder(resolved: Resolved, shown: str, context: ToolContext) -> ToolError:
@@ -105,7 +105,7 @@ def _image(handle: int, media_type: str, shown: str) -> Result:
     return Result(f"[{shown}: {media_type}, {len(data):,} bytes]", media=(ImagePart(media_type=media_type, data=data),))
 
 
-def _render(page: Page, offset: int, size: int, shown: str) -> str:
+def _render(page: Page, offset: int, size: int, shown: str, hide_cut: Callable[[str], str]) -> str:
     if not page.lines:
         if page.total:
             raise ToolError(f"`{shown}` has {page.total} lines; line {offset} is past its end.")
@@ -113,7 +113,8 @@ def _render(page: Page, offset: int, size: int, shown: str) -> str:
             raise ToolError(f"`{shown}` has no line {offset}.")
         return "[The file is empty.]"
     lines = [
-        f"{line.number}→{line.text}" + (f" … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else "")
+        f"{line.number}→"
+        + (f"{hide_cut(line.text)} … [cut: the line has {line.full_bytes:,} bytes]" if line.full_bytes else line.text)
         for line in page.lines
     ]
     return "\n".join((*lines, f"[{' '.join(_notes(page, size))}]"))

@@ -167,7 +167,7 @@ class _Run:
 
     def _told(self, notes: list[str], code: int | None, changes: Changes) -> Result:
         body = clip_and_keep(
-            self._output(),
+            self._context.secrets.hide_data(self._output()),
             name=f"shell-{self._context.call_id or 'output'}.txt",
             keep=self._context.keep,
             is_whole=not self._printed.omitted_bytes,
