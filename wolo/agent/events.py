@@ -5,7 +5,8 @@ Order within a turn:
     TurnStarted
       ([CompactionStarted …], [Compacted], RequestStarted, ThinkingStreamed | TextStreamed | CallStreamed …,
        [AttemptFailed | ModelReplaced | [CompactionStarted …] Compacted, RequestStarted, …] AnswerEnded,
-       ([ApprovalAsked, ApprovalGiven], CallStarted, CallProgressed …, [CallDenied], CallEnded) …, [MessageAdded]) …
+       ([ApprovalAsked, ApprovalGiven], CallStarted, CallProgressed …, [QuestionsAsked, QuestionsAnswered], [CallDenied],
+        CallEnded) …, [MessageAdded]) …
     TurnEnded
 
 `AttemptFailed`, `ModelReplaced` and `Compacted` take back everything streamed since the `RequestStarted` before them. An
@@ -24,6 +25,7 @@ from wolo.guard.intents import Intent
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
 from wolo.tools.background import Ending, Job
+from wolo.tools.questions import Question, Reply
 from wolo.tools.tool import View
 
 
@@ -211,6 +213,22 @@ class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
     @classmethod
     def of(cls, job: Job, ending: Ending) -> JobEnded:
         return cls(id=job.id, command=job.command, cause=ending.cause, exit_code=ending.shell_code, duration_s=ending.seconds)
+
+
+class QuestionsAsked(Event, frozen=True, kw_only=True, tag="questions_asked"):
+    """The model asks the person: `Conversation.answer_questions(id, …)`."""
+
+    id: str
+    call_id: str
+    questions: tuple[Question, ...]
+
+
+class QuestionsAnswered(Event, frozen=True, kw_only=True, tag="questions_answered"):
+    """Does not come when the turn was stopped instead."""
+
+    id: str
+    replies: tuple[Reply, ...] | None
+    """One to each question; None: the person answers none of them."""
 
 
 class CallDenied(Event, frozen=True, kw_only=True, tag="call_denied"):

@@ -43,6 +43,7 @@ from wolo.places import Places, find_places
 from wolo.sessions.entries import LabelEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
+from wolo.tools.questions import AskQuestions
 from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.root import Workspace, find_root
@@ -148,7 +149,12 @@ def _tie(site: Site) -> Conversation:
     put_up(site.enclosure, judge, context, places, kept.outputs)
     watch_over(context, places, kept)
     in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
-    preamble = prepare(config, places, workspace.root, cwd, site.given, calls_in_text=in_text, edit_tool=edit_tool)
+    preamble = prepare(
+        *(config, places, workspace.root, cwd, site.given),
+        calls_in_text=in_text,
+        edit_tool=edit_tool,
+        attended=site.opening.attended,
+    )
     wire_log = text(site.given, "debug_wire")
     reach = Reach(
         settings=config.settings,
@@ -214,7 +220,14 @@ def _tie(site: Site) -> Conversation:
 
 
 def _make_agent(
-    site: Site, asker: Asker, preamble: Preamble, context: ToolContext, judge: Judge, emit: Emit, ask_person: AskPerson | None
+    site: Site,
+    asker: Asker,
+    preamble: Preamble,
+    context: ToolContext,
+    judge: Judge,
+    emit: Emit,
+    ask_person: AskPerson | None,
+    ask_questions: AskQuestions | None,
 ) -> Agent:
     settings = site.config.settings
     agent = Agent(
@@ -231,6 +244,7 @@ def _make_agent(
         verify=make_verify(settings.verify, context, judge.confine),
         reread=partial(read_again, preamble.system, site.places, site.workspace.root, site.cwd, site.given),
     )
+    context.ask = ask_questions
     context.recall = lambda: (*site.kept.unread().messages, *agent.recall())
     return agent
 

@@ -19,6 +19,7 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, Jo
 from wolo.agent.filling import Filling, Preview
 from wolo.agent.loop import Agent
 from wolo.agent.todo_list import latest_todos
+from wolo.conversation.asking import OpenQuestions
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
 from wolo.errors import UsageError
@@ -30,6 +31,7 @@ from wolo.sessions.entries import CustomEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Job, Jobs
+from wolo.tools.questions import AskQuestions, Replies
 from wolo.tools.tool import TodoItem
 from wolo.workspace.checkpoints.watch import Watch
 
@@ -62,7 +64,7 @@ class Joints:
     """Takes out of a prompt what must not leave."""
     attaching: Callable[[Path], None]
     """Hears of every file that is about to be attached."""
-    make_agent: Callable[[Emit, AskPerson | None], Agent]
+    make_agent: Callable[[Emit, AskPerson | None, AskQuestions | None], Agent]
     decided: Callable[[ApprovalAsked, ApprovalGiven], None]
     """Hears every answer of a person."""
     complaint: Callable[[str, Sequence[Intent]], str]
@@ -125,7 +127,10 @@ class Conversation:
         self._joints = joints
         self._opened: dict[str, Any] = {"mode": facts.mode, "cwd": str(facts.cwd), "attended": attended}
         """Kept with the first prompt, for whoever wants to see the same happen again."""
-        self._agent = joints.make_agent(self.emit, self.ask_person if attended else None)
+        self._questions = OpenQuestions(self.emit)
+        self._agent = joints.make_agent(
+            self.emit, self.ask_person if attended else None, self._questions.ask if attended else None
+        )
         self._recorder = recorder
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._waiting: dict[str, tuple[ApprovalAsked, asyncio.Future[ApprovalGiven]]] = {}
@@ -246,6 +251,13 @@ class Conversation:
     def complaint(self, asked: ApprovalAsked, rule: str) -> str:
         """What is wrong with a rule that a person wrote instead of the one shown; empty when it may be kept."""
         return self._joints.complaint(rule, asked.intents)
+
+    def answer_questions(self, id: str, replies: Replies | None) -> None:
+        """A person's words on the `QuestionsAsked` of that id, one reply to each question; None: no answer to any of them.
+
+        A second word on the same ones is ignored.
+        """
+        self._questions.answer(id, replies)
 
     def kill(self) -> None:
         """Ends every process this conversation started, at once; for a process that is about to exit."""

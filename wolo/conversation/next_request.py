@@ -21,7 +21,7 @@ from wolo.conversation.preamble import prepare
 from wolo.conversation.secrecy import make_secrets
 from wolo.errors import ConfigError, UsageError
 from wolo.formats.format import Request, ThinkingLevel
-from wolo.messages.message import Message
+from wolo.messages.message import OPENED, Message
 from wolo.models import catalog
 from wolo.models.ask import Question, producer_of, request_for
 from wolo.models.provider import Choice
@@ -90,7 +90,8 @@ class Outlook:
         if format and format not in FORMATS:
             raise unknown_format(format)
         choice = self._choice(format)
-        preamble = self._prepare(calls_in_text=choice.format == "xml", edit_tool=choice.edit_tool)
+        in_text, attended = choice.format == "xml", _was_attended(self._said)
+        preamble = self._prepare(calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended)
         context, system, toolbox = self._config.settings.context, preamble.system, preamble.toolbox
         compactor = Compactor(context, self._config.settings.compaction, self._cut)
         shown, _ = compactor.view(self._said, Fixed(system, toolbox.specs(), choice.model.context))
@@ -143,3 +144,9 @@ def readable(config: Config, environ: Mapping[str, str], spec: str, format: str 
     thinking: ThinkingLevel | None = level or config.settings.thinking
     choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=thinking)
     return follow_card(config, choice, keeps_format=bool(format))
+
+
+def _was_attended(said: tuple[Message, ...]) -> bool:
+    """Whether a person was there when the session was gone on with last."""
+    opened = next((found for message in reversed(said) if isinstance(found := message.metadata.get(OPENED), dict)), {})
+    return bool(opened.get("attended"))

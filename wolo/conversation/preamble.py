@@ -14,7 +14,7 @@ from wolo.errors import UsageError
 from wolo.extensions.instructions import read_instructions
 from wolo.models.provider import EditTool
 from wolo.places import Places
-from wolo.tools.toolbox import BUILTIN, IN_TEXT, Toolbox
+from wolo.tools.toolbox import BUILTIN, IN_TEXT, WITH_A_PERSON, Toolbox
 
 
 class Preamble(Struct, frozen=True):
@@ -33,14 +33,16 @@ def prepare(
     *,
     calls_in_text: bool = False,
     edit_tool: EditTool = "edit",
+    attended: bool = False,
 ) -> Preamble:
-    """`root` is the workspace's, `edit_tool` what the model was trained on.
+    """`root` is the workspace's, `edit_tool` what the model was trained on; `attended`: a person is there.
 
     Raises UsageError for a tool that is not there, or a prompt file that cannot be read.
     """
     system, notices = _system(places, root, cwd, given)
     toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool)
-    offered = toolbox.offer(config.settings.tools.offer, config.settings.tools.hide)
+    hide = (*config.settings.tools.hide, *(() if attended else WITH_A_PERSON))
+    offered = toolbox.offer(config.settings.tools.offer, hide)
     return Preamble(system, offered, notices)
 
 

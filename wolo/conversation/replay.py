@@ -32,7 +32,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.recorded import Diverged, Divergence, Kind, RecordedModel
 from wolo.places import find_places
-from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
@@ -84,6 +84,8 @@ class _Replay:
         self._rerun = rerun
         self._tape, self._stage = rerun.tape, rerun.stage
         self._calls = rerun.tape.calls
+        self._running: dict[str, ToolPart] = {}
+        """What became of a call that runs, by the id its tool knows."""
         self._places = find_places()
         self._config: Config = layers.load(self._places, os.environ, rerun.given, (), self._stage.settings_from)
         self._choice = model_of(self._tape, rerun.model, self._config)
@@ -148,9 +150,15 @@ class _Replay:
             secrets=secrets,
             shell_timeout_s=self._config.settings.shell.timeout_s,
             readable=judge.readable,
+            recorded=self._recorded,
         )
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
-        preamble = prepare(self._config, places, stage.root, workspace.start, {}, calls_in_text=in_text, edit_tool=edit_tool)
+        preamble = prepare(
+            *(self._config, places, stage.root, workspace.start, {}),
+            calls_in_text=in_text,
+            edit_tool=edit_tool,
+            attended=turn.is_attended,
+        )
         return _Rooms(judge, context, preamble.toolbox, stage.there(preamble.system))
 
     def _make_agent(self, turn: RecordedTurn, rooms: _Rooms) -> Agent:
@@ -194,8 +202,12 @@ class _Replay:
             at = self._turn.script.answers.index(upcoming)
             self._compactor.cut = self._turn.cuts[at]
 
+    def _recorded(self, call_id: str) -> Result | None:
+        recorded = self._running[call_id]
+        return Result(recorded.output, is_error=recorded.is_error, outcome=recorded.outcome)
+
     def _begins(self, part: ToolPart) -> None:
-        recorded = self._calls[part.id]
+        recorded = self._running[part.wire_id] = self._calls[part.id]
         if recorded.outcome in ("denied_by_rule", "denied_by_person"):
             raise self._differs("call", recorded, self._outcome(recorded), "It would run now.")
         if outside := self._writes_outside(part):

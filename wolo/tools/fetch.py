@@ -81,6 +81,8 @@ class Fetch:
         from wolo.tools.web.page import Elsewhere, Web  # noqa: PLC0415  # as above
 
         address = read_address(args.url)
+        if recorded := context.recorded(context.call_id):
+            return recorded
         try:
             async with asyncio.timeout(TOTAL_S):
                 page = await Web(self._reachable(), self._environ).get(address, context.may_fetch, _is_read)

@@ -17,6 +17,7 @@ from wolo.guard.walls import Enclosed, Walls
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome
 from wolo.tools.background import Jobs
+from wolo.tools.questions import AskQuestions
 from wolo.workspace.checkpoints.watch import Watch
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
@@ -147,6 +148,10 @@ class ToolContext:
     """Whether an address that a server names may be fetched unasked."""
     readable: Callable[[Path], bool] = lambda path: True
     """False for files whose names and contents searches must leave out (a resolved, absolute path is handed in)."""
+    ask: AskQuestions | None = None
+    """Puts questions to the person; None: nobody is there."""
+    recorded: Callable[[str], Result | None] = lambda call_id: None
+    """Where a session is played again: what the network or the person said then. Tools that ask them ask here first."""
     recall: Callable[[], Sequence[Message]] = tuple
     """The whole conversation so far, also what is no longer sent."""
     call_id: str = ""

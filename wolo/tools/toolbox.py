@@ -14,6 +14,7 @@ from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
 from wolo.models.provider import EDIT_TOOLS, EditTool
 from wolo.tools.apply_patch import ApplyPatch
+from wolo.tools.ask import Ask
 from wolo.tools.edit import Edit
 from wolo.tools.expand_message import ExpandMessage
 from wolo.tools.fetch import Fetch
@@ -29,7 +30,7 @@ from wolo.tools.write import Write
 
 BUILTIN: tuple[Tool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
-    *(Fetch(), Todo(), ExpandMessage()),
+    *(Fetch(), Todo(), Ask(), ExpandMessage()),
 )
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
@@ -37,6 +38,9 @@ IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
 
 ONCE_COMPACTED = frozenset({ExpandMessage.name})
 """Offered when something was left out, because requests begin anew then anyway."""
+
+WITH_A_PERSON = frozenset({Ask.name})
+"""Offered where somebody is there."""
 
 SHIPPED = Path(__file__).with_name("schemas.json")
 """Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` writes them anew from the code."""

@@ -22,28 +22,33 @@ class Dismissed(Exception):
     """Ctrl-C instead of an answer. (A KeyboardInterrupt would go through the whole event loop.)"""
 
 
-async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: str = "") -> str:
+class PassedOver(Exception):
+    """Esc instead of an answer, where that is one."""
+
+
+async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: str = "", may_pass: bool = False) -> str:
     """What was typed before the question, or right after it, is no answer. The `draft` stands there to be changed.
 
-    Raises Dismissed for Ctrl-C, EOFError for Ctrl-D and for a terminal that is gone.
+    Raises Dismissed for Ctrl-C, PassedOver for Esc if one `may_pass`, EOFError for Ctrl-D and for a terminal that is gone.
     """
     screen.ask_space()
     try:
         await asyncio.sleep(SETTLE_S)
-        return await _read(question, keyboard, draft)
+        return await _read(question, keyboard, draft, may_pass)
     finally:
         screen.fresh()
 
 
-async def _read(question: str, keyboard: Keyboard, draft: str) -> str:
+async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -> str:
     from prompt_toolkit import PromptSession  # noqa: PLC0415  # 100 ms, only when something is asked
     from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415  # the same
 
     from wolo.frontends.terminal.keys import line_keys  # noqa: PLC0415  # the same
 
-    session: PromptSession[str] = PromptSession(
-        question, key_bindings=line_keys(_interrupt, new_lines=False), output=make_output()
-    )
+    keys = line_keys(_interrupt, new_lines=False)
+    if may_pass:
+        keys.add("escape", eager=True)(_pass_over)
+    session: PromptSession[str] = PromptSession(question, key_bindings=keys, output=make_output())
     clear_typeahead(session.app.input)
     keyboard.forget_typed()
     return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
@@ -51,6 +56,10 @@ async def _read(question: str, keyboard: Keyboard, draft: str) -> str:
 
 def _interrupt(event: KeyPressEvent) -> None:
     event.app.exit(exception=Dismissed(), style="class:aborting")
+
+
+def _pass_over(event: KeyPressEvent) -> None:
+    event.app.exit(exception=PassedOver(), style="class:aborting")
 
 
 def make_output() -> Output | None:

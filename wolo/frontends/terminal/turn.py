@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, Event, Noticed, TurnEnded
+from wolo.agent.events import ApprovalAsked, CallDenied, Event, Noticed, QuestionsAsked, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.approval import ask
+from wolo.frontends.terminal.coming import Coming
 from wolo.frontends.terminal.question import Dismissed
+from wolo.frontends.terminal.questions import ask_questions
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.messages.message import Message
 
@@ -51,7 +54,7 @@ class _Turn:
     def __init__(self, conversation: Conversation, terminal: Terminal) -> None:
         self._conversation = conversation
         self._terminal = terminal
-        self._question: asyncio.Task[ApprovalGiven] | None = None
+        self._question: asyncio.Task[Any] | None = None
 
     def stop(self) -> None:
         self._conversation.interrupt()
@@ -62,33 +65,46 @@ class _Turn:
     async def play(self, message: Message) -> TurnEnded:
         ended: TurnEnded | None = None
         is_denied = False
-        async for event in self._conversation.prompt(message):
-            self._terminal.screen.show(event)
-            if isinstance(event, ApprovalAsked):
-                await self._answer(event)
-            elif isinstance(event, CallDenied):
-                is_denied = is_denied or event.part.outcome == "denied_by_rule"
-            elif isinstance(event, TurnEnded):
-                ended = event
+        coming = Coming(self._conversation.prompt(message))
+        try:
+            async for event in coming:
+                self._terminal.screen.show(event)
+                if isinstance(event, ApprovalAsked | QuestionsAsked):
+                    await self._answer(event, coming)
+                elif isinstance(event, CallDenied):
+                    is_denied = is_denied or event.part.outcome == "denied_by_rule"
+                elif isinstance(event, TurnEnded):
+                    ended = event
+        finally:
+            await coming.close()
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
         exit_code = self._terminal.signals.exit_status or ended.exit_code or (4 if is_denied else 0)
         return replace(ended, exit_code=exit_code)
 
-    async def _answer(self, asked: ApprovalAsked) -> None:
+    async def _answer(self, asked: ApprovalAsked | QuestionsAsked, coming: Coming) -> None:
         if self._terminal.signals.exit_status:
             return  # the turn is ending, the question with it
-        self._question = asyncio.ensure_future(
-            ask(asked, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint)
-        )
         try:
-            given = await self._question
+            if isinstance(asked, ApprovalAsked):
+                await self._approve(asked, coming)
+            else:
+                await self._reply(asked, coming)
         except Dismissed:
             self._question = None
             self._terminal.signals.hear()
         except asyncio.CancelledError:
             if not self._terminal.signals.exit_status:
                 raise
-        else:
-            self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         finally:
             self._question = None
+
+    async def _approve(self, asked: ApprovalAsked, coming: Coming) -> None:
+        self._question = asking = asyncio.ensure_future(
+            ask(asked, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint)
+        )
+        if given := await coming.while_asking(asking):
+            self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
+
+    async def _reply(self, asked: QuestionsAsked, coming: Coming) -> None:
+        self._question = asking = asyncio.ensure_future(ask_questions(asked, self._terminal.screen, self._terminal.keyboard))
+        self._conversation.answer_questions(asked.id, await coming.while_asking(asking))

@@ -1,0 +1,120 @@
+"""Questions to the person: what is asked, and what the model reads of the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.desk import Desk
+from wolo.errors import ToolError
+from wolo.tools.ask import DISMISSED, NOBODY, STOPPED
+from wolo.tools.questions import Option, Question, Replies, Reply
+from wolo.tools.tool import Interrupted, Result
+
+DATABASE = {
+    "question": "Which database?",
+    "options": [{"label": "Postgres", "description": "on the server"}, {"label": "SQLite"}],
+}
+
+
+class Person:
+    """Answers as it is told, and remembers what it was asked."""
+
+    def __init__(self, desk: Desk, replies: Replies | None) -> None:
+        self.asked: list[Question] = []
+        self._replies = replies
+        desk.context = replace(desk.context, ask=self.answer, call_id="call_1")
+
+    async def answer(self, call_id: str, questions: Sequence[Question]) -> Replies | None:
+        assert call_id == "call_1"
+        self.asked += questions
+        return self._replies
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+async def test_the_model_reads_each_question_with_its_answer(desk: Desk) -> None:
+    person = Person(desk, (Reply(chosen=("Postgres",)), Reply(chosen=("a", "b"), text="and c"), Reply()))
+    more = {"question": "Which parts?", "options": ["a", "b"], "multi_select": True}
+    result = await desk.call("ask", questions=[DATABASE, more, {"question": "Why?"}])
+    assert result == Result("Which database?\n→ Postgres\nWhich parts?\n→ a, b, and c\nWhy?\n→ (no answer)")
+    assert person.asked == [
+        Question(text="Which database?", options=(Option("Postgres", "on the server"), Option("SQLite"))),
+        Question(text="Which parts?", options=(Option("a"), Option("b")), several=True),
+        Question(text="Why?"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"question": "Which?", "header": "DB", "options": [{"label": "a"}, {"label": "b"}], "multiSelect": True},
+        {"question": "Which?", "header": "DB", "options": [{"label": "a"}, {"label": "b"}], "multiple": True, "type": "choice"},
+        {"text": "Which?", "title": "DB", "choices": ["a", "b"], "multi_select": True, "id": "db"},
+    ],
+)
+async def test_other_agents_spellings_are_understood(desk: Desk, given: dict[str, Any]) -> None:
+    person = Person(desk, None)
+    await desk.call("ask", questions=[given])
+    assert person.asked == [Question(text="Which?", header="DB", options=(Option("a"), Option("b")), several=True)]
+
+
+@pytest.mark.parametrize("replies", [None, (Reply(),)])
+async def test_no_answer_is_a_result_and_no_failure(desk: Desk, replies: Replies | None) -> None:
+    Person(desk, replies)
+    assert await desk.call("ask", questions=[DATABASE]) == Result(DISMISSED)
+
+
+async def test_a_turn_that_is_stopped_says_that_nobody_answered(desk: Desk) -> None:
+    async def think(call_id: str, questions: Sequence[Question]) -> Replies | None:
+        await asyncio.sleep(60)
+        return None
+
+    desk.context = replace(desk.context, ask=think)
+    task = asyncio.ensure_future(desk.call("ask", questions=[DATABASE]))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(Interrupted) as stopped:
+        await task
+    assert stopped.value.result.text == STOPPED
+
+
+async def test_where_nobody_is_there_the_model_is_told_to_go_on(desk: Desk) -> None:
+    with pytest.raises(ToolError, match=NOBODY):
+        await desk.call("ask", questions=[DATABASE])
+
+
+@pytest.mark.parametrize(
+    ("questions", "said"),
+    [
+        ([], "0 questions; there must be 1 to 4"),
+        ([DATABASE] * 5, "5 questions"),
+        ([{"question": " "}], "question 1 is empty"),
+        ([DATABASE, {"question": "?", "options": ["a", "a"]}], "question 2 has options without a label, or two with the same"),
+        ([{"question": "?", "options": ["a", " \n"]}], "without a label"),
+        ([{"question": "?", "options": [str(n) for n in range(10)]}], "10 options; 9 is the most"),
+        ([{"options": []}], r"questions\[0\].question` is missing"),
+        ("what?", "questions"),
+    ],
+)
+async def test_what_nobody_could_answer_is_said_in_a_sentence(desk: Desk, questions: Any, said: str) -> None:
+    Person(desk, None)
+    with pytest.raises(ToolError, match=said):
+        await desk.call("ask", questions=questions)
+
+
+async def test_labels_are_one_line_and_nothing_is_endless(desk: Desk) -> None:
+    person = Person(desk, None)
+    await desk.call("ask", questions=[{"question": "x" * 10_000, "options": ["a\n  b", "y" * 10_000]}])
+    assert len(person.asked[0].text) == 1000
+    assert person.asked[0].options[0].label == "a b"
+    assert len(person.asked[0].options[1].label) == 200

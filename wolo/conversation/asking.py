@@ -1,0 +1,38 @@
+"""The questions of a conversation that wait for a person."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from wolo.agent.calls import Emit
+from wolo.agent.events import QuestionsAnswered, QuestionsAsked
+from wolo.messages.parts import new_id
+from wolo.tools.questions import Question, Replies
+
+
+class OpenQuestions:
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._waiting: dict[str, asyncio.Future[Replies | None]] = {}
+
+    async def ask(self, call_id: str, questions: Sequence[Question]) -> Replies | None:
+        """What the tool awaits. None: the person answers none of them."""
+        asked = QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions))
+        future: asyncio.Future[Replies | None] = asyncio.get_running_loop().create_future()
+        self._waiting[asked.id] = future
+        await self._emit(asked)
+        try:
+            replies = await future
+        finally:
+            del self._waiting[asked.id]
+        if replies is not None and len(replies) != len(asked.questions):
+            raise ValueError(f"{len(replies)} replies to {len(asked.questions)} questions")
+        await self._emit(QuestionsAnswered(id=asked.id, replies=replies))
+        return replies
+
+    def answer(self, id: str, replies: Replies | None) -> None:
+        """A second word on the same questions is ignored."""
+        future = self._waiting.get(id)
+        if future is not None and not future.done():
+            future.set_result(replies)

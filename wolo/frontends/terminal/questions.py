@@ -1,0 +1,60 @@
+"""Questions of the model to the person, one by one: a number picks an option, anything else is the person's own words."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+from wolo.agent.events import QuestionsAsked
+from wolo.frontends.terminal.keyboard import Keyboard
+from wolo.frontends.terminal.question import PassedOver, ask_line
+from wolo.frontends.terminal.screen import Screen
+from wolo.messages.terminal_text import clean, clean_line
+from wolo.tools.questions import Question, Replies, Reply
+
+_HOW = "The model asks. A number picks, your own words do too; Enter passes a question over, Esc all of them."
+_NUMBERS = re.compile(r"\s*\d+(?:[\s,;+&]+\d+)*\s*\Z")
+
+
+async def ask_questions(asked: QuestionsAsked, screen: Screen, keyboard: Keyboard) -> Replies | None:
+    """None: the person answers none of them (Esc, Ctrl-D). Raises Dismissed for Ctrl-C."""
+    replies: list[Reply] = []
+    screen.say(_HOW, "dim")
+    for number, question in enumerate(asked.questions, start=1):
+        _show(question, screen, f" ({number} of {len(asked.questions)})" if len(asked.questions) > 1 else "")
+        try:
+            typed = await ask_line(_hint(question), screen, keyboard, may_pass=True)
+        except (PassedOver, EOFError):
+            return None
+        replies.append(read_reply(question, typed))
+    return tuple(replies)
+
+
+def _show(question: Question, screen: Screen, place: str) -> None:
+    header = f"{clean_line(question.header)}: " if question.header else ""
+    first, *rest = clean(question.text).split("\n")
+    screen.print(Text.assemble(("? ", "bold yellow"), (f"{header}{first}", "bold"), (place, "dim")))
+    for line in rest:
+        screen.print(Text.assemble(("  ", ""), (line, "bold")))
+    for number, option in enumerate(question.options, start=1):
+        about = f" · {clean_line(option.description)}" if option.description else ""
+        screen.print(Text.assemble((f"  {number} ", "cyan"), clean_line(option.label), (about, "dim")))
+
+
+def _hint(question: Question) -> str:
+    last = len(question.options)
+    numbers = f" 1-{last}" if last > 1 else " 1" if last else ""
+    return f"  answer{numbers}{', several as 1,2' if question.several else ''} › "
+
+
+def read_reply(question: Question, typed: str) -> Reply:
+    """A number beyond the options is a word of its own: "how many?" is answered so."""
+    text = typed.strip()
+    if _NUMBERS.match(text):
+        numbers = [int(number) for number in re.findall(r"\d{1,4}", text)]
+        fits = all(1 <= number <= len(question.options) for number in numbers)
+        if fits and (question.several or len(numbers) == 1):
+            return Reply(chosen=tuple(question.options[number - 1].label for number in dict.fromkeys(numbers)))
+    label = next((option.label for option in question.options if option.label.casefold() == text.casefold()), "")
+    return Reply(chosen=(label,)) if label else Reply(text=text)

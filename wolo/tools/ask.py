@@ -1,0 +1,113 @@
+"""The tool that asks the person something; offered only where somebody is there to answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent
+from wolo.tools.questions import Option, Question, Replies, Reply
+from wolo.tools.tool import Interrupted, Result, ToolContext
+
+MOST_QUESTIONS = 4
+MOST_OPTIONS = 9
+"""One key chooses one."""
+LONGEST_TEXT = 1_000
+LONGEST_LABEL = 200
+DISMISSED = "The user did not answer. Do not ask the same again: go on with what is most likely meant, and say so."
+STOPPED = "The user did not answer: the turn was stopped."
+NOBODY = "Nobody is there to answer. Go on with what is most likely meant, and say so."
+
+
+class GivenOption(Struct, frozen=True):
+    label: str
+    description: str = ""
+
+
+class GivenQuestion(Struct, frozen=True):
+    question: str
+    options: Annotated[tuple[GivenOption | str, ...], Meta(description="2 to 4; the user may always answer in other words")] = ()
+    multi_select: bool = False
+    header: Annotated[str, Meta(description="one or two words")] = ""
+
+
+class AskArgs(Struct, frozen=True):
+    questions: Annotated[tuple[GivenQuestion, ...], Meta(description=f"1 to {MOST_QUESTIONS}")]
+
+
+class Ask:
+    """Ask the user, when a wrong guess would cost them real work and no file can tell. Put the option you would take first."""
+
+    name: ClassVar[str] = "ask"
+    Args: ClassVar[type[Struct]] = AskArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("text", "prompt", "message"), "question"),
+        **dict.fromkeys(("choices", "answers"), "options"),
+        **dict.fromkeys(("multiSelect", "multiple", "multiselect", "allow_multiple"), "multi_select"),
+        "title": "header",
+    }
+    reads_only: ClassVar[bool] = False
+
+    def intents(self, args: AskArgs, context: ToolContext) -> Sequence[Intent]:
+        return ()
+
+    async def run(self, args: AskArgs, context: ToolContext) -> Result:
+        questions = read_questions(args)
+        if recorded := context.recorded(context.call_id):
+            return recorded
+        if context.ask is None:
+            raise ToolError(NOBODY)
+        try:
+            replies = await context.ask(context.call_id, questions)
+        except asyncio.CancelledError:
+            raise Interrupted(Result(STOPPED)) from None
+        return Result(DISMISSED if replies is None else as_text(questions, replies))
+
+
+def read_questions(args: AskArgs) -> tuple[Question, ...]:
+    """Raises ToolError for what a person could not answer."""
+    if not 1 <= len(args.questions) <= MOST_QUESTIONS:
+        raise ToolError(f"ask: {len(args.questions)} questions; there must be 1 to {MOST_QUESTIONS}.")
+    return tuple(_read_question(given, number) for number, given in enumerate(args.questions, start=1))
+
+
+def _read_question(given: GivenQuestion, number: int) -> Question:
+    if not given.question.strip():
+        raise ToolError(f"ask: question {number} is empty.")
+    options = tuple(map(_read_option, given.options))
+    labels = [option.label for option in options]
+    if "" in labels or len(set(labels)) < len(labels):
+        raise ToolError(f"ask: question {number} has options without a label, or two with the same.")
+    if len(options) > MOST_OPTIONS:
+        raise ToolError(f"ask: question {number} has {len(options)} options; {MOST_OPTIONS} is the most.")
+    return Question(
+        text=given.question.strip()[:LONGEST_TEXT],
+        header=_line(given.header),
+        options=options,
+        several=given.multi_select and len(options) > 1,
+    )
+
+
+def _read_option(given: GivenOption | str) -> Option:
+    if isinstance(given, str):
+        return Option(_line(given))
+    return Option(_line(given.label), _line(given.description))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:LONGEST_LABEL]
+
+
+def as_text(questions: Sequence[Question], replies: Replies) -> str:
+    """What the model reads."""
+    if not any(reply.chosen or reply.text for reply in replies):
+        return DISMISSED
+    return "\n".join(f"{question.text}\n→ {in_words(reply)}" for question, reply in zip(questions, replies, strict=True))
+
+
+def in_words(reply: Reply) -> str:
+    return ", ".join((*reply.chosen, *filter(None, (reply.text,)))) or "(no answer)"
