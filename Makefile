@@ -29,6 +29,7 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/sessions.py
+	$(BIN)/python benchmarks/hands.py
 
 docs: .venv/.test
 	$(BIN)/python docs/generate.py

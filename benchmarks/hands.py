@@ -1,0 +1,236 @@
+"""`make bench`: what care costs: verdicts, the sandbox, edits, looks at the workspace, searches, floods; the bare thing beside each.
+
+Nothing here passes or fails; the budgets stand beside the figures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from wolo.guard.intents import RunIntent
+from wolo.guard.judge import Judge
+from wolo.guard.modes import find_mode
+from wolo.guard.rules import parse_rule
+from wolo.guard.sandbox.ladder import find
+from wolo.guard.sandbox.profile import profile_for
+from wolo.tools.background import Jobs
+from wolo.tools.grep import Grep, GrepArgs
+from wolo.tools.ripgrep import stand_in
+from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.toolbox import Toolbox
+from wolo.workspace.checkpoints.watch import Watch
+from wolo.workspace.files import FileLedger
+from wolo.workspace.processes import Processes
+from wolo.workspace.root import Workspace
+
+RULES = ("shell:pytest *", "shell:git push *", "shell:npm run build")
+COMMAND = "pytest -q tests/unit -k parser --maxfail 3"
+MANY_FILES = 20_000
+MOST_FILES = 100_000
+FLOOD = "yes | head -c 2G"
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="wolo-bench-")).resolve()
+    try:
+        print("\nhands: what care costs, beside the bare thing\n")
+        verdicts(folder)
+        sandbox(folder)
+        edits(folder)
+        looks(folder)
+        searches(folder)
+        flood(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def verdicts(folder: Path) -> None:
+    judge = Judge(find_mode("ask"), [parse_rule(rule, "allow") for rule in RULES], folder)
+    for what, command in (("a plain command, three rules", COMMAND), ("a safe command", "cat src/main.py | head -20")):
+        intent = [RunIntent(command, folder)]
+        judge.judge("shell", intent)
+        spent = [timed(lambda: judge.judge("shell", intent)) for _ in range(2000)]
+        row(f"verdict: {what}", f"{statistics.median(spent) * 1e6:.0f} µs", "budget 50 µs")
+
+
+def sandbox(folder: Path) -> None:
+    work = folder / "sandbox"
+    (work / ".git").mkdir(parents=True)
+    plain = median(30, lambda: subprocess.run(["bash", "-c", "true"], check=True))
+    found = find((work,), folder / "state", None)
+    if found.make is None:
+        row("sandbox", "none here", "")
+        return
+    walls = found.make(profile_for((work,), (), folder / "state"))
+
+    def confined() -> None:
+        enclosed = walls.enclose(["bash", "-c", "true"], work)
+        subprocess.run(enclosed.argv, check=True, pass_fds=enclosed.pass_fds)
+        enclosed.tidy()
+
+    row(f"sandbox ({found.backend}): bash -c true", ms(median(30, confined)), f"bare {ms(plain)}, budget 25 ms")
+
+
+def edits(folder: Path) -> None:
+    work = folder / "edits"
+    work.mkdir()
+    context = new_context(work, folder)
+    toolbox = Toolbox()
+    lines = "".join(f"line {n} of a file that is edited\n" for n in range(600))
+    (work / "file.txt").write_text(lines)
+
+    async def edit() -> float:
+        spent = []
+        for n in range(100):
+            tool, args = toolbox.decode("edit", {"path": "file.txt", "old": f"line {n} of", "new": f"line {n} in"})
+            begun = time.perf_counter()
+            await tool.run(args, context)
+            spent.append(time.perf_counter() - begun)
+        return statistics.median(spent)
+
+    bare = median(100, lambda: bare_write(work / "bare.txt", lines))
+    row("edit of a 20 kB file, with undo", ms(asyncio.run(edit())), f"bare write and fsync {ms(bare)}, budget 2 ms")
+    large = work / "large.txt"
+    large.write_bytes(b"a line of a large file\n" * (100 * 1024 * 1024 // 23))
+
+    async def refused() -> str:
+        tool, args = toolbox.decode("edit", {"path": "large.txt", "old": "nothing like it", "new": "x"})
+        try:
+            return (await tool.run(args, context)).text
+        except Exception as error:
+            return str(error)
+
+    begun = time.perf_counter()
+    said = asyncio.run(refused())
+    row("edit of a 100 MB file", ms(time.perf_counter() - begun), f"budget 5 s; {said[:60]}")
+    large.unlink()
+
+
+def looks(folder: Path) -> None:
+    work = folder / "many"
+    make_files(work, MANY_FILES)
+    watch = Watch(folder / "data" / "looks", (work,), "session")
+    first = timed(lambda: watch.before("first"))
+    watch.after("first")
+    bare = median(5, lambda: sum(1 for _ in stats(work)))
+
+    def incremental() -> None:
+        (work / "dir1" / "file1.txt").write_text(str(time.perf_counter()))
+        watch.before("call")
+
+    spent = []
+    for _ in range(7):
+        spent.append(timed(incremental))
+        watch.after("call")
+    watch.close()
+    told = f"stat of all {ms(bare)}, budget 150 ms; the first time {first:.2f} s"
+    row(f"look at {MANY_FILES:,} files, one changed", ms(statistics.median(spent)), told)
+
+
+def searches(folder: Path) -> None:
+    work = folder / "most"
+    make_files(work, MOST_FILES)
+    context = new_context(work, folder)
+    for what, program in (("ripgrep", None), ("the fallback", stand_in())):
+        if program is None and shutil.which("rg") is None:
+            continue
+
+        async def search(program: Any = program) -> str:
+            return (await Grep(program).run(GrepArgs("nowhere to be found"), context)).text
+
+        begun = time.perf_counter()
+        said = asyncio.run(search()).splitlines()[-1]
+        row(f"grep over {MOST_FILES:,} files, {what}", f"{time.perf_counter() - begun:.1f} s", f"budget 10 s; {said[:60]}")
+
+
+def flood(folder: Path) -> None:
+    work = folder / "flood"
+    work.mkdir()
+    context = new_context(work, folder)
+
+    async def shell() -> str:
+        tool, args = Toolbox().decode("shell", {"command": FLOOD})
+        return (await tool.run(args, context)).text
+
+    bare = timed(lambda: subprocess.run(["bash", "-c", f"{FLOOD} > /dev/null"], check=True))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begun = time.perf_counter()
+    asyncio.run(shell())
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    row(FLOOD, f"{time.perf_counter() - begun:.1f} s, +{grown:.0f} MB", f"bare {bare:.1f} s, budget 30 s and 50 MB")
+
+
+# What they work with
+
+
+def new_context(work: Path, folder: Path) -> ToolContext:
+    processes = Processes(folder / "commands")
+    outputs = folder / "outputs"
+    outputs.mkdir(exist_ok=True)
+
+    def keep(name: str, data: bytes) -> Path:
+        path = outputs / name
+        path.write_bytes(data)
+        return path
+
+    return ToolContext(
+        workspace=Workspace(work),
+        ledger=FileLedger(folder / "locks"),
+        keep=keep,
+        shell=ShellState(work, processes, Jobs(processes, folder / "jobs")),
+        watch=Watch(folder / "data" / work.name, (work,), "session"),
+    )
+
+
+def make_files(work: Path, count: int) -> None:
+    for n in range(count):
+        place = work / f"dir{n // 100}"
+        if n % 100 == 0:
+            place.mkdir(parents=True)
+        (place / f"file{n % 100}.txt").write_text(f"file {n}\n" * 20)
+
+
+def stats(work: Path) -> Iterator[os.stat_result]:
+    for folder, _, names in os.walk(work):
+        for name in names:
+            yield os.lstat(f"{folder}/{name}")
+
+
+def bare_write(path: Path, text: str) -> None:
+    with path.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def timed(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def median(times: int, work: Callable[[], object]) -> float:
+    return statistics.median(timed(work) for _ in range(times))
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def row(what: str, value: str, beside: str) -> None:
+    print(f"{what:<44} {value:>14}   {beside}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
