@@ -1,4 +1,4 @@
-"""`make bench`: what care costs: verdicts, the sandbox, edits, looks at the workspace, searches, floods; the bare thing beside each.
+"""`make bench`: what care costs: verdicts, walls, edits, looks at the workspace, searches, floods; the bare thing beside each.
 
 Nothing here passes or fails; the budgets stand beside the figures.
 """
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,9 @@ def main() -> None:
 def verdicts(folder: Path) -> None:
     judge = Judge(find_mode("ask"), [parse_rule(rule, "allow") for rule in RULES], folder)
     for what, command in (("a plain command, three rules", COMMAND), ("a safe command", "cat src/main.py | head -20")):
-        intent = [RunIntent(command, folder)]
-        judge.judge("shell", intent)
-        spent = [timed(lambda: judge.judge("shell", intent)) for _ in range(2000)]
-        row(f"verdict: {what}", f"{statistics.median(spent) * 1e6:.0f} µs", "budget 50 µs")
+        verdict = partial(judge.judge, "shell", [RunIntent(command, folder)])
+        verdict()
+        row(f"verdict: {what}", f"{median(2000, verdict) * 1e6:.0f} µs", "budget 50 µs")
 
 
 def sandbox(folder: Path) -> None:
