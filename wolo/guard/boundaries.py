@@ -15,21 +15,23 @@ class Boundaries:
     def __init__(self, roots: Iterable[Path], own_places: Iterable[Path], free_reads: Iterable[Path], home: Path) -> None:
         """`own_places` hold wolo's settings, rules and sessions; `free_reads` what it spilled there for the model to page."""
         self.roots = [os.path.realpath(path) for path in roots]
+        self._inside = _Below(self.roots)
         self.home = str(home)
-        self._own = [os.path.realpath(path) for path in own_places]
+        self._own = _Below([os.path.realpath(path) for path in own_places])
         self._own_spelled = spelled(own_places, self.home)
-        self._free_reads = [os.path.realpath(path) for path in free_reads]
-        self._free_spelled = files_of(self._free_reads)
+        free = [os.path.realpath(path) for path in free_reads]
+        self._free_reads = _Below(free)
+        self._free_spelled = files_of(free)
 
     def is_inside(self, path: str) -> bool:
-        return is_below(path, self.roots)
+        return self._inside.holds(path)
 
     def is_own(self, path: str) -> bool:
-        return is_below(path, self._own)
+        return self._own.holds(path)
 
     def is_free(self, path: str) -> bool:
         """A file that was spilled for the model, who was told its name; not the folder, which lists what others were told."""
-        return path not in self._free_reads and is_below(path, self._free_reads)
+        return path not in self._free_reads.folders and self._free_reads.holds(path)
 
     def names_own(self, command: str, named: Iterable[str]) -> bool:
         """Whether a command touches wolo's own files, by its text or by the paths it names."""
@@ -39,5 +41,12 @@ class Boundaries:
         return any(self.is_own(path) and not self.is_free(path) for path in named)
 
 
-def is_below(path: str, folders: Sequence[str]) -> bool:
-    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
+class _Below:
+    """Folders and what lies in them; by whole names, and fast, since every word of a command is asked for."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = frozenset(folders)
+        self._beginnings = tuple(folder.rstrip("/") + "/" for folder in folders)
+
+    def holds(self, path: str) -> bool:
+        return path.startswith(self._beginnings) or path in self.folders

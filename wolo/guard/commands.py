@@ -42,10 +42,12 @@ class CommandJudge:
 
     def judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
+        if verdict := self._as_safe(line, confine, extra):
+            return verdict
         named = _named(line)
         if self._boundaries.names_own(line.text, named.paths):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
-        verdicts = self._weighed(line, extra)
+        verdicts = self._weighed(line, self._safe_ones(line.commands or ()), extra)
         verdict = strictest(verdicts)
         if verdict.decision == "deny":
             return verdict
@@ -61,19 +63,32 @@ class CommandJudge:
         """Rules for those parts that ask; an empty one where none can be offered."""
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
         commands = line.commands or ()
-        asking = [each for each, verdict in zip(commands, self._weighed(line, None), strict=False) if verdict.decision == "ask"]
+        asking = [
+            each
+            for each, verdict in zip(commands, self._weighed(line, self._safe_ones(commands), None), strict=False)
+            if verdict.decision == "ask"
+        ]
         if not asking and len(commands) == 1:
             asking = [*commands]  # it is what the command names or destroys that asks
         return {suggest_command(command.words) for command in asking} or {""}
 
+    def _as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
+        """The short way for what happens most: the list has looked at all that such a command names."""
+        book = self._scales.book
+        if line.commands is None or book.has("deny", "read") or book.has("deny", "write"):
+            return None
+        if not all(safe := [self._safe.has(command) for command in line.commands]):
+            return None
+        verdict = strictest(verdicts := self._weighed(line, safe, extra))
+        return replace(verdict, confined=self._is_confined(verdicts, confine))
+
     # The parts
 
-    def _weighed(self, line: Line, extra: Rulebook | None) -> list[Verdict]:
+    def _weighed(self, line: Line, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
         default = self._scales.mode.shell
         if line.commands is None:
             self._tell("The line is not plain: no allow rule and no list can match it.")
             return [self._scales.weigh(Matter("shell", line, "This command", default), extra)]
-        safe = self._safe_ones(line.commands)
         verdicts: list[Verdict] = []
         for command, is_safe in zip(line.commands, safe, strict=True):
             self._tell(f"{_shown(command.text)}, in {_listed(command.places)}")
@@ -139,10 +154,11 @@ class CommandJudge:
     def _where(self, line: Line) -> str:
         if any(place is None for place in _places(line)):
             return "The command goes to a directory that cannot be told before it runs."
-        if not self._boundaries.is_inside(os.path.realpath(line.cwd)):
+        start = line.commands[0].places[0] if line.commands else os.path.realpath(line.cwd)
+        if start is None or not self._boundaries.is_inside(start):
             return "The command would run outside the workspace."
         goals = (goal for command in line.commands or () for goal in command.leads_to)
-        if not all(goal is not None and self._boundaries.is_inside(os.path.realpath(goal)) for goal in goals):
+        if not all(goal is not None and self._boundaries.is_inside(goal) for goal in goals):
             return "The command would leave the workspace."
         return ""
 
@@ -153,12 +169,12 @@ class CommandJudge:
 
 def _named(line: Line) -> _Named:
     if line.commands is None:
-        return _Named(named_in_text(line.text, str(line.cwd)))
+        return _Named(named_in_text(line.text, os.path.realpath(line.cwd)))
     paths: list[str] = []
     try:
         for command in line.commands:
             for place in command.places:
-                paths += named_paths(command.words, place or str(line.cwd))
+                paths += named_paths(command.words, place or os.path.realpath(line.cwd))
     except TooManyFiles:
         return _Named(paths, "The command's wildcards may name any file.")
     return _Named(paths)
@@ -169,7 +185,7 @@ def _places(line: Line) -> Iterable[Place]:
 
 
 def _real_places(line: Line) -> Iterable[str]:
-    return {os.path.realpath(place) for place in (str(line.cwd), *_places(line)) if place is not None}
+    return {place for place in _places(line) if place is not None} or {os.path.realpath(line.cwd)}
 
 
 def _only_looks(line: Line) -> bool:

@@ -22,6 +22,10 @@ MAX_COMMANDS = 64
 _OPERATORS = re.compile(r"[;|&\n]+")
 _PART_NODES = frozenset({"command", "list", "pipeline", "program"})
 _WORD_NODES = frozenset({"command_name", "word", "string", "string_content", "raw_string", "number", "concatenation", '"'})
+_SINGLE = re.compile(
+    r"\(program \(command name: \(command_name \(word\)\)"
+    r"((?: argument: \((?:word|number|raw_string|string(?: \(string_content\))?)\))*)\)\)"
+)
 _CHANGES_NOTHING = TAKES_WORDS_AS_THEY_ARE | {"[", "kill", "printf", "test", "type"}
 """Builtins after which the commands that follow mean what they would have meant."""
 _STOPS_EARLY = re.compile(r"set(?: -[eux]+| -[eux]*o pipefail)+")
@@ -31,15 +35,16 @@ _MOVES = frozenset({"cd", "pushd", "popd"})
 
 Place = str | None
 """A directory; None: nobody can tell which."""
+Places = tuple[Place, ...]
 
 
 class Command(NamedTuple):
     """One plain command of a line."""
 
     words: tuple[Word, ...]
-    places: tuple[Place, ...]
-    """Where it may run: after `cd x; ls` in `x` or, if there is no `x`, where it began."""
-    leads_to: tuple[Place, ...] = ()
+    places: Places
+    """Where it may run, as real paths: after `cd x; ls` in `x` or, if there is no `x`, where it began."""
+    leads_to: Places = ()
     """Of a `cd`: where the shell may stand after it."""
 
     @property
@@ -69,9 +74,9 @@ def read_line(text: str, cwd: Path, home: str = "/") -> Line:
     joined, is_readable = _read(text)
     if joined is None:
         return Line(text, cwd, None, is_readable)
-    commands: list[Command] = []
-    _place(joined, (str(cwd),), home, commands)
-    return Line(text, cwd, tuple(commands), is_readable)
+    walk = _Walk(home)
+    walk.through(joined, (str(cwd),))
+    return Line(text, cwd, tuple(walk.commands), is_readable)
 
 
 @cache
@@ -89,10 +94,20 @@ def _read(text: str) -> tuple[_Joined | None, bool]:
     if not is_readable:
         return None, False
     source = text.encode()
-    joined = _joined(parser().parse(source).root_node, source)
+    root = parser().parse(source).root_node
+    joined = _single(str(root), text) or _joined(root, source)
     if joined is None or not joined.parts or _changes_what_follows(joined):
         return None, True
     return joined, True
+
+
+def _single(tree: str, text: str) -> _Joined | None:
+    """The short way for what is asked most: one command, seen at a glance."""
+    shape = _SINGLE.fullmatch(tree)
+    words = plain_words(text) if shape else None
+    if shape is None or words is None or len(words) != shape[1].count(":") + 1:
+        return None
+    return _Joined(";", (_Joined("command", words=words),))
 
 
 def _joined(node: Node, source: bytes) -> _Joined | None:
@@ -176,40 +191,53 @@ def _changes_the_shell(words: tuple[Word, ...]) -> bool:
 # Where each command runs
 
 
-def _place(
-    joined: _Joined, start: tuple[Place, ...], home: str, found: list[Command]
-) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
-    """Adds the commands to `found`; where the shell stands after success, and after failure."""
-    if joined.operator == "command":
-        goals = tuple(dict.fromkeys(_goal(joined.words, place, home) for place in start))
-        found.append(Command(joined.words, start, goals if goals != start else ()))
+class _Walk:
+    """Goes through a line as bash would, and notes where each command may run."""
+
+    def __init__(self, home: str) -> None:
+        self.commands: list[Command] = []
+        self._home = home
+        self._real: dict[Place, Place] = {None: None}
+
+    def through(self, joined: _Joined, start: Places) -> tuple[Places, Places]:
+        """Where the shell may stand after success, and after failure: by name, as bash remembers it."""
+        if joined.operator == "command":
+            return self._one(joined.words, start)
+        if joined.operator == "|":  # each part runs in a shell of its own
+            for part in joined.parts:
+                self.through(part, start)
+            return start, start
+        succeeded, failed = self.through(joined.parts[0], start)
+        for part in joined.parts[1:]:
+            if joined.operator == "&&":
+                succeeded, failed_now = self.through(part, succeeded)
+                failed = _either(failed, failed_now)
+            elif joined.operator == "||":
+                succeeded_now, failed = self.through(part, failed)
+                succeeded = _either(succeeded, succeeded_now)
+            else:
+                succeeded, failed = self.through(part, _either(succeeded, failed))
+        return succeeded, failed
+
+    def _one(self, words: tuple[Word, ...], start: Places) -> tuple[Places, Places]:
+        goals = start
+        if words[0].text in _MOVES:
+            goals = tuple(dict.fromkeys(_goal(words, place, self._home) for place in start))
+        self.commands.append(Command(words, self._as_real(start), self._as_real(goals) if goals != start else ()))
         return goals, start
-    if joined.operator == "|":  # each part runs in a shell of its own
-        for part in joined.parts:
-            _place(part, start, home, found)
-        return start, start
-    succeeded, failed = start, start
-    for number, part in enumerate(joined.parts):
-        if number == 0:
-            succeeded, failed = _place(part, start, home, found)
-        elif joined.operator == "&&":
-            succeeded, failed_now = _place(part, succeeded, home, found)
-            failed = _either(failed, failed_now)
-        elif joined.operator == "||":
-            succeeded_now, failed = _place(part, failed, home, found)
-            succeeded = _either(succeeded, succeeded_now)
-        else:
-            succeeded, failed = _place(part, _either(succeeded, failed), home, found)
-    return succeeded, failed
+
+    def _as_real(self, places: Places) -> Places:
+        for place in places:
+            if place not in self._real and place is not None:
+                self._real[place] = os.path.realpath(place)
+        return tuple(self._real[place] for place in places)
 
 
-def _either(one: tuple[Place, ...], other: tuple[Place, ...]) -> tuple[Place, ...]:
+def _either(one: Places, other: Places) -> Places:
     return tuple(dict.fromkeys((*one, *other)))
 
 
 def _goal(words: tuple[Word, ...], place: Place, home: str) -> Place:
-    if words[0].text not in _MOVES:
-        return place
     if words[0].text != "cd":
         return None
     operands = [word for word in words[1:] if not re.fullmatch(r"-[LPe@]+|--", word.text)]

@@ -27,12 +27,21 @@ def named_paths(words: Iterable[Word], cwd: str) -> list[str]:
     named: list[str] = []
     for word in words:
         for piece in _pieces(word.text):
-            path = piece if piece[:1] == "/" else f"{cwd}/{piece}"
-            if piece and ("/" in piece or piece[0] == "." or os.path.lexists(path)):
-                named.append(os.path.realpath(path))
+            if piece and ("/" in piece or piece[0] == "." or os.path.lexists(f"{cwd}/{piece}")):
+                named.append(real_path(cwd, piece))
         if word.has_glob:
             named += map(os.path.realpath, expand(word, cwd))
     return named
+
+
+def real_path(cwd: str, given: str) -> str:
+    """What `os.path.realpath` says, in a fraction of the time where there is no link; `cwd` is real."""
+    path = cwd
+    for part in given.split("/"):
+        path = f"{path}/{part}"
+        if part in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  # text all along
+            return os.path.realpath(os.path.join(cwd, given))  # noqa: PTH118  # the same
+    return path
 
 
 def named_in_text(text: str, cwd: str) -> list[str]:

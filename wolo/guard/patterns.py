@@ -93,10 +93,16 @@ class ShellPattern:
         """
         if isinstance(command, Line):
             return not self._program or self._is_named_in(command.text)
+        if not self._may_be_in(command):
+            return False
         texts = [text for word in command.words for text in self._handed_on(word, command)]
         if self._is_among(texts):
             return True
         return any(self._is_among(_PIECES.findall(unquoted(text))) for text in texts if not _BARE.fullmatch(text))
+
+    def _may_be_in(self, command: Command) -> bool:
+        """A first look, since most rules are about another program."""
+        return self._program in unquoted(command.text).casefold() or any(word.has_glob for word in command.words)
 
     def _handed_on(self, word: Word, command: Command) -> list[str]:
         """What bash makes of a word: `env /bin/r[m] x` runs rm."""

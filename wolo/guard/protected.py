@@ -24,6 +24,8 @@ RUNS_CODE_BELOW = (
     "/library/launchagents/",
 )
 
+_RUNS_CODE_BELOW = re.compile("|".join(map(re.escape, RUNS_CODE_BELOW)))
+
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud", ".password-store"})
 SECRET_BELOW = (
     "/.docker/config.json",
@@ -34,6 +36,7 @@ SECRET_BELOW = (
     "/.config/op/",
     "/library/keychains/",
 )
+_SECRET_BELOW = re.compile("|".join(map(re.escape, SECRET_BELOW)))
 _SECRET_NAMES = """
 .netrc _netrc .npmrc .yarnrc.yml .pypirc .pgpass .my.cnf .git-credentials .htpasswd .vault-token .vault_pass .terraformrc
 .boto .s3cfg .dockercfg kubeconfig credentials
@@ -63,10 +66,15 @@ def fold(path: str) -> str:
 
 def runs_code(path: str) -> bool:
     """Whether something obeys what is written at `path` (absolute and real)."""
+    return is_obeyed_by_name(path) or _is_in_git_folder(path)
+
+
+def is_obeyed_by_name(path: str) -> bool:
+    """The same without a look at the disk."""
     folded = fold(path)
     if not RUNS_CODE.isdisjoint(folded.split("/")) or folded.endswith(".code-workspace"):
         return True
-    return any(place in folded for place in RUNS_CODE_BELOW) or _is_in_git_folder(path)
+    return _RUNS_CODE_BELOW.search(folded) is not None
 
 
 def is_secret(path: str) -> bool:
@@ -80,7 +88,7 @@ def is_secret(path: str) -> bool:
         return True
     if name.startswith("id_") and _PRIVATE_KEY.fullmatch(name) and not name.endswith(".pub"):
         return True
-    if not SECRET_FOLDERS.isdisjoint(parts) or any(place in folded for place in SECRET_BELOW):
+    if not SECRET_FOLDERS.isdisjoint(parts) or _SECRET_BELOW.search(folded):
         return True
     return folded.startswith("/proc/") and _PROCESS_MEMORY.fullmatch(folded) is not None
 

@@ -13,6 +13,7 @@ from functools import cache
 from wolo.guard import protected
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.lines import Command
+from wolo.guard.naming import real_path
 from wolo.guard.shell import BUILTINS, Word
 
 _ANY = r"--?[\w-]+"
@@ -77,13 +78,12 @@ class SafeList:
             return False
         if program in _READ_NOTHING:
             return True
-        if not self._boundaries.is_inside(os.path.realpath(place)):
-            return False
-        return all(self._is_open(place, name) for name in _file_words(words))
+        return self._is_open(place) and all(self._is_open(real_path(place, name)) for name in _file_words(words))
 
-    def _is_open(self, place: str, name: str) -> bool:
-        path = os.path.realpath(os.path.join(place, name))  # noqa: PTH118  # a tenth of the time of a Path
-        return self._boundaries.is_inside(path) and not protected.is_secret(path)
+    def _is_open(self, path: str) -> bool:
+        if not self._boundaries.is_inside(path) or self._boundaries.is_own(path):
+            return False
+        return not protected.is_secret(path) and not protected.is_obeyed_by_name(path)
 
     def _is_shadowed(self, program: str, place: str) -> bool:
         """A program of that name in the workspace would run instead: an active environment puts itself first."""

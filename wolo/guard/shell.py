@@ -15,6 +15,8 @@ _PIECE = re.compile(
     r"""|"(?P<double>[^"$`\\]*)\""""
     r"""|(?P<bare>[^\s'"$`\\{}~!<>&;|()]+)"""
 )
+_SIMPLE = re.compile(r"[\w./:=@%+,-]+(?=[ \t]|\Z)")
+"""A word that is what it looks like."""
 _BLANKS = re.compile(r"[ \t]+")
 _GLOB = re.compile(r"[*?\[]")
 _BLANK_LOOKING = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
@@ -82,6 +84,8 @@ def _skip_blanks(text: str, position: int) -> int:
 
 
 def _word(text: str, start: int) -> tuple[int, Word | None]:
+    if simple := _SIMPLE.match(text, start):
+        return simple.end(), Word(simple[0])
     if text[start] == "#":
         return start, None
     position = start
