@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import unprivileged
 from wolo.errors import ToolError, UsageError
-from wolo.workspace.root import Workspace, find_root
+from wolo.workspace.root import Workspace, find_root, may_be_project
 
 
 @pytest.fixture
@@ -155,6 +156,28 @@ def test_a_git_file_or_link_does_not_make_a_root(tmp_path: Path) -> None:
     sub.mkdir()
     (sub / ".git").symlink_to(tmp_path / ".git")
     assert find_root(sub) == tmp_path
+
+
+def test_a_repository_that_another_user_put_around_it_is_not_the_root() -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    with unprivileged.folder() as shared:
+        (shared / ".git").mkdir()
+        own = shared / "a" / "own"
+        own.mkdir(parents=True)
+        os.chown(own, unprivileged.NOBODY, unprivileged.NOBODY)
+        for owner, root in ((12345, own), (0, shared), (unprivileged.NOBODY, shared)):
+            os.chown(shared / ".git", owner, owner)
+            assert unprivileged.call(find_root, own) == root
+        for each in (shared / ".git", own):
+            os.chown(each, 12345, 12345)
+        assert unprivileged.call(find_root, own) == shared, "whose directory it is, theirs is the repository"
+
+
+def test_home_is_known_also_where_no_variable_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    assert not may_be_project(Path.home().resolve())
+    assert may_be_project(tmp_path)
 
 
 def test_home_is_never_the_root_by_its_git(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,16 +78,27 @@ def find_root(cwd: Path | None = None) -> Path:
     for folder in (start, *start.parents):
         if not may_be_project(folder):
             break
-        git = folder / ".git"
-        # A `.git` file or link points elsewhere: a hostile checkout could widen the workspace with it.
-        if git.is_dir() and not git.is_symlink():
+        if _is_repository(folder, start):
             return folder
     return start
 
 
+def _is_repository(folder: Path, start: Path) -> bool:
+    """A `.git` file or link points elsewhere, and another user's `.git` may stand in a directory for all, such as `/tmp`.
+
+    Each could widen the workspace. Whose directory wolo was started in, theirs may be the repository around it.
+    """
+    try:
+        git = (folder / ".git").lstat()
+        return stat.S_ISDIR(git.st_mode) and git.st_uid in (os.geteuid(), 0, start.stat().st_uid)
+    except OSError:
+        return False
+
+
 def may_be_project(folder: Path) -> bool:
     """What lies in the home directory itself is the user's own, and in `/` the system's. `folder` must be real."""
-    return folder not in (_real(Path(os.environ.get("HOME") or "/")), Path(folder.anchor))
+    home = os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises for a user without one
+    return folder not in (_real(Path(home)), Path(folder.anchor))
 
 
 def current_directory() -> Path:
