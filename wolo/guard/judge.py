@@ -129,8 +129,8 @@ class Judge:
 
     def readable(self, path: Path) -> bool:
         """Whether a search may show this file's content unasked; of the path only the last part may be a link."""
-        real = os.path.realpath(path) if path.is_symlink() else str(path)
-        return self._judge_read(ReadIntent(Path(real), str(path)), None).decision == "allow"
+        intent = ReadIntent(Path(os.path.realpath(path)), str(path)) if path.is_symlink() else ReadIntent(path)
+        return self._judge_read(intent, None).decision == "allow"
 
     def may_fetch(self, url: str) -> bool:
         """Whether a redirect may lead there unasked."""
