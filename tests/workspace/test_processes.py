@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -123,9 +124,10 @@ async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_end
 async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_environment(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wolo.workspace.processes.put_mark", lambda pid, number: None)
+    monkeypatch.setattr("wolo.workspace.processes.fix_mark", lambda pid, number: None)
+    monkeypatch.setattr("wolo.workspace.processes.restrained", lambda number: nullcontext())
     n = f"7{time.monotonic_ns() % 10**9}"
-    await run(processes, BACKGROUND["wiped environment"].format(n=n))
+    await run(processes, f"{BACKGROUND['wiped environment'].format(n=n)}\nsleep 1")
     processes.close_all()
     await until(lambda: alive(n))
     os.kill(alive(n)[0], signal.SIGKILL)
@@ -258,6 +260,18 @@ async def test_a_command_meets_limits_that_leave_room_for_everyone_else(processe
     assert core == 0
     assert 64 << 20 < file_blocks < 1 << 40
     assert cpu_s >= 24 * 3600
+
+
+async def test_a_crowd_is_ended_while_it_grows(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit on processes does not bind root."""
+    monkeypatch.setattr("wolo.workspace.processes.MOST_PROCESSES", 40)
+    n = f"7{time.monotonic_ns() % 10**9}"
+    started = time.monotonic()
+    finished, output = await run(processes, f"echo before; while :; do sleep {n} & sleep 0.01; done")
+    assert finished.cause == "crowded"
+    assert output == b"before\n"
+    assert time.monotonic() - started < 10
+    assert gone(n)
 
 
 OWNER = """

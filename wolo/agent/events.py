@@ -205,7 +205,8 @@ class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
 
     id: int
     command: str
-    cause: Literal["exited", "stopped", "timed_out"]
+    cause: Literal["exited", "timed_out", "crowded", "stopped"]
+    """`crowded`: it had started far too many processes and was ended."""
     exit_code: int
     """As a shell tells it: 128 and the signal's number when a signal ended it."""
     duration_s: float

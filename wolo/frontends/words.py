@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wolo.agent.events import Compacted, CompactionStarted, JobEnded, ModelReplaced, Verified
+from wolo.tools.background import CROWDED
 
 
 def sentence(text: str) -> str:
@@ -35,7 +36,9 @@ def compaction(event: Compacted) -> str:
 
 def job_ended(event: JobEnded) -> str:
     """`Job 1 (npm test) has ended: exit 1 after 12 s.`"""
-    how = {"exited": f"exit {event.exit_code}", "stopped": "stopped", "timed_out": "its time was up"}[event.cause]
+    how = {"exited": f"exit {event.exit_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}[
+        event.cause
+    ]
     return f"Job {event.id} ({event.command}) has ended: {how} after {event.duration_s:.0f} s."
 
 

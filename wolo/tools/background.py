@@ -17,9 +17,10 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.tools.spool import Spool
 from wolo.workspace.process_tree import Member
-from wolo.workspace.processes import Processes, Program, Start
+from wolo.workspace.processes import MOST_PROCESSES, Cause, Processes, Program, Start
 
 MOST_RUNNING = 20
+CROWDED = f"ended, it had started more than {MOST_PROCESSES} processes"
 _KEPT_S = 30 * 24 * 3600
 """How long the output of a job that was detached, or of a killed wolo, lies there."""
 _SHOWN_CHARS = 60
@@ -35,7 +36,7 @@ _READER = (
 
 
 class Ending(Struct, frozen=True):
-    cause: Literal["exited", "stopped", "timed_out"]
+    cause: Cause | Literal["stopped"]
     exit_code: int
     """Minus the signal's number when a signal ended it."""
     seconds: float
@@ -49,7 +50,9 @@ class Ending(Struct, frozen=True):
 
     def __str__(self) -> str:
         """`exit 1 after 12 s`"""
-        how = {"exited": f"exit {self.shell_code}", "stopped": "stopped", "timed_out": "its time was up"}[self.cause]
+        how = {"exited": f"exit {self.shell_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}[
+            self.cause
+        ]
         left = f"; left running until this conversation ends: {'; '.join(map(str, self.leftovers))}" if self.leftovers else ""
         return f"{how} after {self.seconds:.0f} s{left}"
 
@@ -196,13 +199,13 @@ class Jobs:
         return Spool(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide)
 
     async def _watch(self, job: Job, timeout_s: float | None) -> None:
-        timed_out = await job.program.wait(timeout_s)
+        cause = await job.program.wait(timeout_s)
         if job.is_stopping:
             return
         leftovers, _ = await self._processes.settle(job.program)
-        self._end(job, "timed_out" if timed_out else "exited", leftovers)
+        self._end(job, cause, leftovers)
 
-    def _end(self, job: Job, cause: Literal["exited", "stopped", "timed_out"], leftovers: tuple[Member, ...] = ()) -> None:
+    def _end(self, job: Job, cause: Cause | Literal["stopped"], leftovers: tuple[Member, ...] = ()) -> None:
         if job.ending is None:
             job.ending = Ending(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
             job.spool.close()

@@ -24,8 +24,7 @@ from wolo.tools.tool import Interrupted, Output, Result, ToolContext
 from wolo.workspace.checkpoints.states import Changes
 from wolo.workspace.environment import command_environment
 from wolo.workspace.printed import Printed
-from wolo.workspace.process_table import MARK_NAME
-from wolo.workspace.processes import Finished, Start
+from wolo.workspace.processes import MOST_PROCESSES, Finished, Start
 from wolo.workspace.programs import find_program
 from wolo.workspace.root import Workspace
 
@@ -36,7 +35,7 @@ _MAX_COMMAND_BYTES = 120_000
 """The system takes 128 KiB in one argument."""
 _LOWEST_FD = 200
 """Where the shell reports its directory: beyond the numbers that scripts use for themselves."""
-_REPORT = " trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT;"
+_REPORT = "trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT; "
 """At the very end of a command: a word on where it led."""
 FIRST_LOOK_S = 1.0
 """At a job that has just been started."""
@@ -145,8 +144,8 @@ class _Run:
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
     def _start(self, at_the_end: str = "", *fds: int) -> Start:
-        shell, mark = _shell_and_mark(self._context.workspace)
-        argv = [*shell, f'{mark};{at_the_end} __wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
+        shell = _shell(self._context.workspace)
+        argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
         enclosed = self._context.enclosed(argv, self._place.cwd)
         return Start(
             argv=enclosed.argv,
@@ -159,7 +158,7 @@ class _Run:
     def result(self, finished: Finished, changes: Changes) -> Result:
         notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._directory()]
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
-        return self._told(notes, None if finished.timed_out else code, changes)
+        return self._told(notes, code if finished.cause == "exited" else None, changes)
 
     def interrupted(self, changes: Changes) -> Result:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
@@ -227,11 +226,9 @@ def _refuse_unusable(args: ShellArgs) -> None:
         raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
 
 
-def _shell_and_mark(workspace: Workspace) -> tuple[list[str], str]:
-    """The shell, and how it puts on the mark itself, too: not even its first child is quicker than that."""
+def _shell(workspace: Workspace) -> list[str]:
     bash = find_program("bash", workspace)
-    mark = f"ulimit -{'x' if bash else 'w'} ${{{MARK_NAME}##*/}} 2>/dev/null"
-    return ([bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]), mark
+    return [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
 
 
 def _unstartable(error: OSError) -> ToolError:
@@ -268,6 +265,8 @@ def _directory_report() -> Iterator[_Report]:
 
 
 def _ending(finished: Finished, timeout_s: float) -> list[str]:
+    if finished.cause == "crowded":
+        return [f"it had started more than {MOST_PROCESSES} processes: all of them were ended"]
     if finished.timed_out:
         return [f"timed out after {timeout_s:g} s: the command and everything it started were ended"]
     if finished.exit_code < 0:

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 MARK_NAME = "WOLO_OWNER"
-_LIMIT = 10
+MARK_LIMIT = 10
 """RLIMIT_LOCKS, which `resource` does not name. Nothing has counted file locks since Linux 2.4.25."""
 _SIGN = 0x5A6F << 48
 """Tells our numbers from a limit that somebody else has set."""
@@ -89,18 +89,16 @@ def status_of(pid: int) -> Status | None:
     return Status(pid, int(fields[0]), int(fields[1]), int(fields[2]), int(fields[18]) / os.sysconf("SC_CLK_TCK"))
 
 
-def put_mark(pid: int, number: int) -> None:
-    """What it starts from now on inherits it. Does nothing where the system knows no such limit, or another wolo set it."""
+def fix_mark(pid: int, number: int) -> None:
+    """From now on it cannot be raised again. Does nothing where the system knows no such limit, or another wolo set it."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        resource.prlimit(pid, _LIMIT, (number, number))
+        resource.prlimit(pid, MARK_LIMIT, (number, number))
 
 
 def numbers_of(pid: int) -> Iterator[int]:
-    """What a process carries, where it is ours to see: two numbers, when a wolo was started by a command of another."""
+    """What a process carries, where it is ours to see: several numbers, when a wolo was started by a command of another."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        limit = resource.prlimit(pid, _LIMIT)[1]
-        if limit >> 48 == _SIGN >> 48:
-            yield limit
+        yield from {limit for limit in resource.prlimit(pid, MARK_LIMIT) if limit >> 48 == _SIGN >> 48}
     _, _, number = mark_text(pid).partition("/")
     if number.isdecimal():
         yield int(number)

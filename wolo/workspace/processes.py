@@ -11,13 +11,14 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
 from wolo.workspace.printed import Output, Printed
-from wolo.workspace.process_table import MARK_NAME, Mark, is_apart, new_family, new_mark, put_mark
+from wolo.workspace.process_table import MARK_NAME, Mark, fix_mark, is_apart, new_family, new_mark
 from wolo.workspace.process_tree import Member, ProcessTree
-from wolo.workspace.restraints import restrain
+from wolo.workspace.restraints import count_tasks, restrained
 from wolo.workspace.traces import detached, end_family, end_orphans, end_what_was_left, forget_ended, leave_trace, let_go
 
 GRACE_S = 1.5
@@ -29,6 +30,9 @@ _FADING_S = 0.5
 _DRAIN_S = 0.3
 """How long output is waited for after the program itself has ended, when something else still holds its pipe."""
 _CLOSING_GRACE_S = 0.5
+MOST_PROCESSES = 1500
+"""Of one command at one time."""
+_LOOK_EVERY_S = 0.25
 _MAX_LEFTOVERS = 24
 """A command that leaves more processes than this behind does not mean a server: all of them are ended."""
 
@@ -44,15 +48,23 @@ class Start(Struct, frozen=True, kw_only=True):
     """Called once when everything the program started has ended. Must not raise."""
 
 
+Cause = Literal["exited", "timed_out", "crowded"]
+"""It came to its end; it was ended because its time was up, or because it had started far too many processes."""
+
+
 class Finished(Struct, frozen=True):
     exit_code: int
     """As the program gave it; minus the signal's number when a signal ended it."""
     seconds: float
-    timed_out: bool = False
+    cause: Cause = "exited"
     leftovers: tuple[Member, ...] = ()
     """What the program started and left running; it ends when wolo does."""
     overrun: bool = False
     """It left more behind than is allowed, and all of that was ended."""
+
+    @property
+    def timed_out(self) -> bool:
+        return self.cause == "timed_out"
 
 
 class Program:
@@ -64,6 +76,7 @@ class Program:
         self.started = time.monotonic()
         self._process = process
         self._tidy = tidy
+        self._tasks = count_tasks()
 
     @property
     def pid(self) -> int:
@@ -75,16 +88,24 @@ class Program:
         code = self._process.returncode
         return -signal.SIGKILL if code is None else code
 
-    async def wait(self, timeout_s: float | None) -> bool:
-        """True when the time was up and the tree had to be ended."""
+    async def wait(self, timeout_s: float | None) -> Cause:
+        """Until it has ended, or has had to be ended with everything it started."""
+        ending = asyncio.ensure_future(_exit_of(self._process))
         try:
             async with asyncio.timeout(timeout_s):
-                await _exit_of(self._process)
+                while not ending.done():
+                    await asyncio.wait({ending}, timeout=_LOOK_EVERY_S)
+                    if not ending.done() and self._is_crowd():
+                        self.tree.kill()
+                        self.reap()
+                        return "crowded"
         except TimeoutError:
             await self.tree.end(GRACE_S)
             self.reap()
-            return True
-        return False
+            return "timed_out"
+        finally:
+            ending.cancel()
+        return "exited"
 
     def reap(self) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -93,6 +114,10 @@ class Program:
     def forget(self) -> None:
         """It outlives us: nobody waits for it any more."""
         self._process.returncode = 0
+
+    def _is_crowd(self) -> bool:
+        """The limit on processes does not bind root, and who reaches it keeps the machine busy."""
+        return count_tasks() - self._tasks > MOST_PROCESSES and len(self.tree.members()) > MOST_PROCESSES
 
     def is_gone(self) -> None:
         """All of it."""
@@ -137,36 +162,36 @@ class Processes:
 
         program = self.start(Start(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, tidy=tidy), take)
         try:
-            timed_out = await program.wait(timeout_s)
+            cause = await program.wait(timeout_s)
             leftovers, overrun = await self.settle(program)
         except BaseException:
             await self.end(program, INTERRUPT_GRACE_S)
             raise
-        return Finished(program.exit_code, time.monotonic() - program.started, timed_out, leftovers, overrun)
+        return Finished(program.exit_code, time.monotonic() - program.started, cause, leftovers, overrun)
 
     def start(self, start: Start, take: Callable[[bytes], None], *, in_background: bool = False) -> Program:
         """Everything it prints is handed to `take`, which must not raise. Raises OSError."""
         mark = self._next_mark()
         reading, writing = os.pipe()
         try:
-            process = subprocess.Popen(
-                start.argv,
-                stdin=subprocess.DEVNULL,
-                stdout=writing,
-                stderr=writing,
-                cwd=start.cwd,
-                env={**start.env, MARK_NAME: str(mark)},
-                start_new_session=True,
-                pass_fds=start.pass_fds,
-            )
+            with restrained(mark.number):
+                process = subprocess.Popen(
+                    start.argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=writing,
+                    stderr=writing,
+                    cwd=start.cwd,
+                    env={**start.env, MARK_NAME: str(mark)},
+                    start_new_session=True,
+                    pass_fds=start.pass_fds,
+                )
         except BaseException:
             os.close(reading)
             start.tidy()
             raise
         finally:
             os.close(writing)
-        put_mark(process.pid, mark.number)
-        restrain(process.pid)
+        fix_mark(process.pid, mark.number)
         output = Output(reading, take, in_background=in_background)
         program = Program(process, ProcessTree(process.pid, mark), output, start.tidy)
         self._running.append(program)
