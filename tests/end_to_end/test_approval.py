@@ -20,7 +20,7 @@ READY = "or type why not ›"
 def asked(provider: ProviderServer, command: str, *args: str) -> Iterator[Terminal]:
     """A person in front of the question whether a command may run."""
     provider.script(call("shell", {"command": command}), text("I see."))
-    with pty_wolo(*provider.flags, *args, "go on") as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, *args, "go on") as terminal:
         terminal.wait_for(READY)
         yield terminal
 
@@ -61,7 +61,7 @@ def test_ctrl_d_is_a_no_and_the_turn_goes_on(provider: ProviderServer) -> None:
 
 def test_ctrl_c_is_a_no_and_ends_the_turn(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}))
-    with pty_wolo(*provider.flags, "go on") as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for(READY)
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 130
@@ -70,7 +70,7 @@ def test_ctrl_c_is_a_no_and_ends_the_turn(provider: ProviderServer) -> None:
 
 def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}, content="Thinking about it.\n").slow(0.05), text("I see."))
-    with pty_wolo(*provider.flags, "go on") as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for("Thinking about it.")
         terminal.enter("y")
         terminal.wait_for("$ touch made")
@@ -88,7 +88,7 @@ def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer
 
 def test_a_yes_is_taken_only_once_the_question_could_be_read(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}))
-    with pty_wolo(*provider.flags, "go on") as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for("$ touch made")
         asked_at = time.monotonic()
         terminal.wait_for(READY)
@@ -111,7 +111,7 @@ def test_a_paste_of_several_lines_is_no_yes(provider: ProviderServer, is_marked:
 
 def test_session_covers_the_same_call_until_the_end(provider: ProviderServer) -> None:
     provider.script(*(call("shell", {"command": "echo x >> log"}) for _ in range(2)), text("I see."))
-    with pty_wolo(*provider.flags, "go on") as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for(READY)
         terminal.enter("s")
         assert terminal.wait_for_exit() == 0
@@ -125,7 +125,7 @@ def test_always_writes_the_rule_that_was_shown(provider: ProviderServer, isolate
         assert terminal.wait_for_exit() == 0
     assert "shell:touch made" in (isolated / "wolo/config/permissions.toml").read_text()
     provider.script(call("shell", {"command": "touch made"}), text("Again."))
-    with pty_wolo(*provider.flags, "once more") as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, "once more") as terminal:
         assert terminal.wait_for_exit() == 0
 
 
@@ -149,7 +149,7 @@ def test_the_whole_command_is_shown_and_nothing_in_it_is_hidden(provider: Provid
 
 def test_each_call_of_an_answer_is_asked_for_on_its_own(provider: ProviderServer) -> None:
     provider.script(calls(("shell", {"command": "touch one"}), ("shell", {"command": "touch two"})), text("I see."))
-    with pty_wolo(*provider.flags, "go on") as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for(READY)
         terminal.enter("y")
         terminal.wait_until(lambda: terminal.text.count(READY) == 2)
@@ -172,7 +172,7 @@ def test_a_write_shows_what_would_be_written(provider: ProviderServer) -> None:
 
 def test_a_dumb_terminal_is_asked_too(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}), text("I see."))
-    with pty_wolo(*provider.flags, "go on", env={"TERM": "dumb"}) as terminal:
+    with pty_wolo("--mode", "edit", *provider.flags, "go on", env={"TERM": "dumb"}) as terminal:
         terminal.wait_for(READY)
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0

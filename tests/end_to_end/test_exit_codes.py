@@ -44,7 +44,7 @@ CASES: list[tuple[str, list[Reply], int, str]] = [
 @pytest.mark.parametrize("format", ["text", "json", "stream-json"])
 def test_exit_code_and_output(provider: ProviderServer, replies: list[Reply], exit_code: int, subtype: str, format: str) -> None:
     provider.script(*replies)
-    done = run_wolo("-p", "--output-format", format, *QUICK, *provider.flags, "go")
+    done = run_wolo("-p", "--mode", "edit", "--output-format", format, *QUICK, *provider.flags, "go")
     assert done.exit_code == exit_code, done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     if format != "text":

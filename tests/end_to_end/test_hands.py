@@ -52,7 +52,7 @@ def test_nothing_around_an_allowed_command_runs_and_nobody_answers_for_the_perso
     Path("allowed").chmod(0o755)
     wanted = [*AROUND.strip().split("\n"), *KINDS_OF_BREAK]
     provider.script(calls(*(("shell", {"command": command}) for command in (*wanted, "./allowed  'go'"))), text("ok"))
-    done = run_wolo("--json", "--allow", "shell:./allowed go", *provider.flags, "go", stdin="y\n" * 1000)
+    done = run_wolo("--json", "--mode", "edit", "--allow", "shell:./allowed go", *provider.flags, "go", stdin="y\n" * 1000)
     *refused, ran = provider.requests[1].results
     assert [command for command, result in zip(wanted, refused, strict=True) if not result.startswith("Denied")] == []
     assert ran == "allowed ran\n[exit 0]\n"

@@ -85,7 +85,7 @@ def test_notices_are_said_once(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     Path(".wolo").mkdir()
     Path(".wolo/config.toml").write_text('model = "x/y"\n')
-    with repl(provider) as terminal:
+    with repl(provider, "--sandbox", "off") as terminal:
         terminal.enter("first")
         terminal.wait_for("One.")
         wait_for_prompt(terminal)

@@ -23,7 +23,7 @@ def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderSe
         call("write", {"path": "calculator.py", "content": "def add(a, b):\n    return a + b\n"}, content="I **write** it."),
         text("## Done\n\n- `calculator.py` adds"),
     )
-    with pty_wolo(*provider.flags, "create a calculator") as terminal:
+    with pty_wolo("--sandbox", "off", *provider.flags, "create a calculator") as terminal:
         assert terminal.wait_for_exit() == 0
     lines = [line for line in terminal.lines if line]
     session = next(line for line in lines if line.startswith("wolo --resume session_"))
