@@ -92,7 +92,16 @@ class Headless:
         if self._format == "stream-json":
             talk = self._conversation
             head = {"type": "system", "subtype": "init", "session_id": talk.session_id, "model": talk.model}
-            print_json({**head, "cwd": str(talk.cwd), "mode": talk.mode, "tools": list(talk.tool_names), "mcp_servers": []})
+            print_json(
+                {
+                    **head,
+                    "cwd": str(talk.cwd),
+                    "mode": talk.mode,
+                    "sandbox": talk.facts.sandbox,
+                    "tools": list(talk.tool_names),
+                    "mcp_servers": [],
+                }
+            )
 
     def _show(self, event: Event) -> None:
         if isinstance(event, CallDenied):
