@@ -60,7 +60,9 @@ class Repl:
         facts = self.conversation.facts
         branch = clean_line(current_branch(facts.cwd))
         place = f"{where(facts.cwd)} ({branch})" if branch else where(facts.cwd)
-        self._screen.print(Text.assemble(("wolo", "bold"), (f" · {facts.model} · {facts.mode} · {place}", "dim")))
+        self._screen.print(
+            Text.assemble(("wolo", "bold"), (f" · {facts.model} · {how_held(facts.mode, facts.sandbox)} · {place}", "dim"))
+        )
 
     async def _read(self) -> str:
         self._screen.space()
@@ -155,6 +157,11 @@ def last_exchange(history: tuple[Message, ...]) -> tuple[str, str]:
         elif message.role == "assistant" and message.text:
             answered = message.text
     return asked, answered
+
+
+def how_held(mode: str, sandbox: str) -> str:
+    """The mode, and what holds commands in it."""
+    return f"{mode} in {sandbox}" if sandbox else mode
 
 
 def where(path: Path) -> str:
