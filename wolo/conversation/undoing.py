@@ -114,7 +114,7 @@ class Undoing:
             behind = self._before(turns[0])
             said = self._said_before(turns[0])
             commands = self._commands(behind, turns[0])
-        touches_commands = commands or any(each.source == "command" for _, each in noted)
+        touches_commands = commands or any(each.source == "command" for each in noted)
         report = Report(
             kind="undo",
             session=self._watch.session,

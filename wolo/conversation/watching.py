@@ -15,15 +15,15 @@ from wolo.workspace.checkpoints.watch import Watch
 from wolo.workspace.root import Workspace
 
 
-def make_watch(places: Places, workspace: Workspace, session_id: str) -> Watch:
+def make_watch(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
     own = (places.config, places.data, places.state, places.cache)
     roots = (workspace.root, *workspace.extra)
-    return Watch(places.data / "checkpoints", roots, session_id, leave_out=map(os.path.realpath, own))
+    return Watch(places.data / "checkpoints", roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
 
 
 def watch_over(context: ToolContext, places: Places, kept: Kept) -> None:
     """From now on what calls do to files is kept. What a killed wolo's last command did is worked out first."""
-    watch = make_watch(places, context.workspace, kept.session_id)
+    watch = make_watch(places, context.workspace, kept.session_id, marks_kill=True)
     if kept.is_begun:
         watch.make_up()
     context.watch, context.note = watch, watch.note

@@ -83,6 +83,17 @@ def test_several_turns_go_back_to_before_the_first(bench: Bench) -> None:
     assert (bench.root / "A").read_text() == "1"
 
 
+def test_turns_go_back_one_by_one_too(bench: Bench) -> None:
+    for number in range(3):
+        bench.turn()
+        bench.write("A", str(number))
+    bench.undo(bench.turns[2:])
+    bench.undo(bench.turns[1:2])
+    assert (bench.root / "A").read_text() == "0"
+    bench.undo(bench.turns[:1])
+    assert bench.picture() == {}
+
+
 def test_a_command_is_undone_whatever_it_did(bench: Bench) -> None:
     for name in ("gone", "changed", "moved", "mode", "typed"):
         bench.put(f"folder/{name}", f"{name}\n", 0o640)

@@ -41,7 +41,7 @@ def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Seque
         unfinished = store.unfinished_step(session, turns)
         number = store.begin_step(session, turns)
         if unfinished:
-            _take_over(store, unfinished, number, {step.path for step in steps})
+            store.take_over(unfinished, number, {step.path for step in steps})
         store.add(Noted(step, session, "", "", "undo", number) for step in steps)
     work = _Restoring(store, locks)
     failed = work.run(steps)
@@ -70,13 +70,6 @@ def _kept(store: Store, steps: Sequence[Change]) -> tuple[list[Change], list[Con
             store.keep(data)
         kept.append(step)
     return kept, lost
-
-
-def _take_over(store: Store, unfinished: int, number: int, planned: set[str]) -> None:
-    """What an undo that was killed had done belongs to this one."""
-    done = [each for each, noted in store.of_step(unfinished) if noted.change.path not in planned]
-    store.take_over(done, number)
-    store.drop_step(unfinished)
 
 
 class _Restoring:

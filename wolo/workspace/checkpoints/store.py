@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -34,7 +34,7 @@ CREATE INDEX changes_by_turn ON changes (turn);
 CREATE INDEX changes_by_path ON changes (path);
 CREATE TABLE running (
     id INTEGER PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL, call TEXT NOT NULL, owner TEXT NOT NULL,
-    changes INTEGER NOT NULL, runs_on INTEGER NOT NULL
+    changes INTEGER NOT NULL, runs_on INTEGER NOT NULL, breath TEXT NOT NULL
 );
 CREATE TABLE steps (id INTEGER PRIMARY KEY, session TEXT NOT NULL, turns TEXT NOT NULL, done INTEGER NOT NULL, at REAL NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -57,6 +57,8 @@ class Running(NamedTuple):
     """The last change that was known when it began."""
     runs_on: int
     """It has left something running, and nobody waits for it."""
+    breath: str
+    """The name of the file that tells when its wolo was killed; empty: nobody watches."""
 
 
 class Store:
@@ -138,19 +140,19 @@ class Store:
         with self._lock:
             return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM changes").fetchone()[0])
 
-    def of_turns(self, turns: Sequence[str]) -> list[tuple[int, Noted]]:
-        """In their order, with their numbers."""
-        return self._changes(f"turn IN ({', '.join('?' * len(turns))})", turns)
+    def of_turns(self, turns: Sequence[str]) -> list[Noted]:
+        """In their order."""
+        return [noted for _, noted in self._changes(f"turn IN ({', '.join('?' * len(turns))})", turns)]
 
-    def of_step(self, step: int) -> list[tuple[int, Noted]]:
-        return self._changes("step = ?", (step,))
+    def of_step(self, step: int) -> list[Noted]:
+        return [noted for _, noted in self._changes("step = ?", (step,))]
 
-    def of_path(self, path: str, after: int, *, undone_only: bool) -> list[tuple[int, Noted]]:
-        """Changes of one path behind that number."""
-        only = "AND step > 0" if undone_only else ""
-        return self._changes(f"path = ? AND id > ? {only}", (os.fsencode(path), after))
+    def of_path(self, path: str, after: int) -> list[Noted]:
+        """Behind that change."""
+        return [noted for _, noted in self._changes("path = ? AND id > ?", (os.fsencode(path), after))]
 
     def _changes(self, where: str, values: Sequence[str | int | bytes]) -> list[tuple[int, Noted]]:
+        """With their numbers."""
         with self._lock:
             found = self._connection.execute(
                 f"SELECT {_COLUMNS} FROM changes WHERE {where} ORDER BY id", tuple(values)
@@ -184,22 +186,20 @@ class Store:
             query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
             return int(self._connection.execute(query, (session, "\n".join(turns))).fetchone()[0])
 
-    def take_over(self, changes: Sequence[int], step: int) -> None:
-        """These changes belong to that step from now on."""
+    def take_over(self, unfinished: int, step: int, planned: Container[str]) -> None:
+        """What an undo that was killed had done belongs to this one, which does the rest."""
         with self._lock:
-            self._connection.executemany("UPDATE changes SET step = ? WHERE id = ?", [(step, each) for each in changes])
-
-    def drop_step(self, step: int) -> None:
-        with self._lock:
-            self._connection.execute("DELETE FROM changes WHERE step = ?", (step,))
-            self._connection.execute("DELETE FROM steps WHERE id = ?", (step,))
+            done = [number for number, noted in self._changes("step = ?", (unfinished,)) if noted.change.path not in planned]
+            self._connection.executemany("UPDATE changes SET step = ? WHERE id = ?", [(step, number) for number in done])
+            self._connection.execute("DELETE FROM changes WHERE step = ?", (unfinished,))
+            self._connection.execute("DELETE FROM steps WHERE id = ?", (unfinished,))
 
     # Commands
 
-    def begin_running(self, session: str, turn: str, call: str, owner: str) -> int:
+    def begin_running(self, session: str, turn: str, call: str, owner: str, breath: str) -> int:
         with self._lock:
-            row = (session, turn, call, owner, self.last_change())
-            query = "INSERT INTO running (session, turn, call, owner, changes, runs_on) VALUES (?, ?, ?, ?, ?, 0)"
+            row = (session, turn, call, owner, self.last_change(), breath)
+            query = "INSERT INTO running (session, turn, call, owner, changes, runs_on, breath) VALUES (?, ?, ?, ?, ?, 0, ?)"
             return int(self._connection.execute(query, row).lastrowid or 0)
 
     def running(self) -> list[Running]:

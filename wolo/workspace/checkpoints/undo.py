@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     """What stays as it is although it was changed."""
 
 
-def plan(store: Store, changes: Sequence[tuple[int, Noted]], only: Iterable[Path] = ()) -> Plan:
+def plan(store: Store, changes: Sequence[Noted], only: Iterable[Path] = ()) -> Plan:
     """What undoes these changes. `only`: nothing but these paths and what lies below them."""
     wanted = tuple(only)
     steps: list[Change] = []
@@ -40,12 +40,11 @@ def plan(store: Store, changes: Sequence[tuple[int, Noted]], only: Iterable[Path
     for path, noted in _by_path(changes).items():
         if wanted and not any(place == Path(path) or place in Path(path).parents for place in wanted):
             continue
-        sure = [(number, each) for number, each in noted if each.source != "unclear"]
+        sure = [each for each in noted if each.source != "unclear"]
         if not sure:
             conflicts.append(Conflict(path, UNCLEAR))
             continue
-        undone = store.of_path(path, sure[0][0], undone_only=True)
-        found = _undo_one(store, path, [each for _, each in sorted({*sure, *undone})])
+        found = _undo_one(store, path, sure)
         if isinstance(found, Conflict):
             conflicts.append(found)
         elif found is not None:
@@ -53,10 +52,10 @@ def plan(store: Store, changes: Sequence[tuple[int, Noted]], only: Iterable[Path
     return Plan(tuple(steps), tuple(conflicts))
 
 
-def _by_path(changes: Iterable[tuple[int, Noted]]) -> dict[str, list[tuple[int, Noted]]]:
-    found: dict[str, list[tuple[int, Noted]]] = {}
-    for number, noted in changes:
-        found.setdefault(noted.change.path, []).append((number, noted))
+def _by_path(changes: Iterable[Noted]) -> dict[str, list[Noted]]:
+    found: dict[str, list[Noted]] = {}
+    for noted in changes:
+        found.setdefault(noted.change.path, []).append(noted)
     return found
 
 

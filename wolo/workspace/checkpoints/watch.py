@@ -7,6 +7,7 @@ says nothing, so the workspace is looked at before and after. A command whose wo
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ from threading import RLock
 import msgspec
 
 from wolo.errors import ToolError
+from wolo.workspace.checkpoints.last_breath import LastBreath, killed_ns
 from wolo.workspace.checkpoints.look import LeftOut, Listing, Look, decode, hashes
 from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_text
 from wolo.workspace.checkpoints.store import Running, Store, place
@@ -32,6 +34,8 @@ _KEPT_S = 30 * 24 * 3600.0
 MAX_STORE_BYTES = 2 << 30
 _SLOW_S = 2.0
 _MOST_NAMED = 3
+_TICK_NS = 5_000_000
+"""Clocks of file systems stand still for some milliseconds."""
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +43,13 @@ log = logging.getLogger(__name__)
 class Watch:
     """Of one conversation. All methods block and may be called from any thread; they take turns."""
 
-    def __init__(self, folder: Path, roots: Sequence[Path], session: str, *, leave_out: Iterable[str] = ()) -> None:
-        """`folder` holds one file for each workspace; the first of the `roots` says which."""
+    def __init__(
+        self, folder: Path, roots: Sequence[Path], session: str, *, leave_out: Iterable[str] = (), marks_kill: bool = False
+    ) -> None:
+        """`folder` holds one file for each workspace; the first of the `roots` says which.
+
+        `marks_kill`: should this process be killed, the moment is known to the next one. Then `close` must be called.
+        """
         self.session = session
         self.turn = ""
         """The prompt that is being worked on."""
@@ -54,6 +63,8 @@ class Watch:
         self._generation = ""
         self._running: dict[str, int] = {}
         """Calls that have not ended, or have left something running."""
+        self._marks_kill = marks_kill
+        self._breath: LastBreath | None = None
         self._too_much = ""
         self._notices: list[str] = []
         self._said: set[str] = set()
@@ -76,7 +87,8 @@ class Watch:
                 return
             with store.writing():
                 self._look(store)
-                self._running[call] = store.begin_running(self.session, self.turn, call, owner_name())
+                breath = self._breathing(store)
+                self._running[call] = store.begin_running(self.session, self.turn, call, owner_name(), breath)
 
     def after(self, call: str, *, runs_on: bool = False) -> Changes:
         """Called when a command has ended, or left something running: what it did so far. Never raises."""
@@ -147,6 +159,8 @@ class Watch:
         """`forget`: the conversation is not kept, so nothing it did can be undone from now on."""
         with self._lock:
             store, self._is_closed = self._store, True
+            if self._breath is not None:
+                self._breath.close()
             if store is None:
                 return
             try:
@@ -221,8 +235,10 @@ class Watch:
         whose, source = self._whose(store, call) if changes else (None, "unclear")
         if whose is None:
             return
-        told = {path: store.of_path(path, whose.changes, undone_only=False) for path in {change.path for change in changes}}
-        unknown = [change for change in changes if not any(_makes(noted.change, change.after) for _, noted in told[change.path])]
+        told = {path: store.of_path(path, whose.changes) for path in {change.path for change in changes}}
+        unknown = [change for change in changes if not any(_makes(noted.change, change.after) for noted in told[change.path])]
+        if whose.breath and whose.id not in self._running.values() and (end_ns := killed_ns(store.path.with_name(whose.breath))):
+            unknown = [change for change in unknown if _was_by(change, end_ns)]
         store.add(Noted(change, whose.session, whose.turn, whose.call, source) for change in unknown)
 
     def _whose(self, store: Store, call: str) -> tuple[Running | None, Source]:
@@ -244,11 +260,25 @@ class Watch:
         try:
             with store.writing():
                 self._look(store)
+                breaths = [each.breath for each in store.running() if each.id in ended and each.id not in self._running.values()]
                 for each in ended:
                     store.end_running(each)
+            for breath in filter(None, breaths):
+                store.path.with_name(breath).unlink(missing_ok=True)
         except ToolError as error:
             self._known = None
             self._say(f"What a command changed before cannot be undone: {error.message}")
+
+    def _breathing(self, store: Store) -> str:
+        if not self._marks_kill:
+            return ""
+        if self._breath is None:
+            try:
+                self._breath = LastBreath(store.path.parent)
+            except OSError as error:
+                log.info("nobody sees when this process is killed: %s", error)
+                return ""
+        return self._breath.path.name
 
     # The store
 
@@ -289,6 +319,17 @@ class Watch:
         if text not in self._said:
             self._said.add(text)
             self._notices.append(text)
+
+
+def _was_by(change: Change, end_ns: int) -> bool:
+    """It was made before that moment, as far as can be told: to bring something back does no harm."""
+    if not change.after.kind or (change.after.kind == "folder" and not change.before.kind):
+        return True
+    try:
+        changed_ns = os.lstat(change.path).st_ctime_ns
+    except OSError:
+        return False
+    return changed_ns < end_ns + (_TICK_NS if not change.before.kind else -_TICK_NS)
 
 
 def _makes(told: Change, now: State) -> bool:
