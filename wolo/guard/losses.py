@@ -53,7 +53,7 @@ class Scene:
 
     def _is_scratch(self, path: str) -> bool:
         real = os.path.realpath(path)
-        if any(real.startswith(root + "/") for root in self._roots):
+        if any(real == root or real.startswith(root + "/") for root in self._roots):
             return False
         return any(real == place or real.startswith(place + "/") for place in _SCRATCH)
 
