@@ -9,7 +9,8 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from wolo.guard import protected
@@ -18,11 +19,10 @@ from wolo.messages.secret_values import Known
 
 NEAR_LEVELS = 3
 NEAR_ENTRIES = 4_000
-NEAR_S = 0.03
+NEAR_S = 0.05
 FAR_ENTRIES = 100_000
 FAR_S = 1.0
-MAX_FILES = 100
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 128 * 1024
 """Of one file."""
 _SKIPPED = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache"}
@@ -42,22 +42,25 @@ class SecretFiles:
 
     def near(self) -> list[Known]:
         """What lies at the top: costs next to nothing where there is no such file."""
-        found = self._read(f"{root}/{_SETTINGS_OF_GIT}" for root in self._roots)
-        return found + self._read(_find(self._roots, NEAR_LEVELS, NEAR_ENTRIES, NEAR_S))
+        until = time.monotonic() + NEAR_S
+        found = self._read((f"{root}/{_SETTINGS_OF_GIT}" for root in self._roots), until)
+        return found + self._read(_find(self._roots, NEAR_LEVELS, NEAR_ENTRIES, until), until)
 
     def far(self) -> list[Known]:
         """What lies deeper."""
-        return self._read(_find(self._roots, None, FAR_ENTRIES, FAR_S))
+        until = time.monotonic() + FAR_S
+        return self._read(_find(self._roots, None, FAR_ENTRIES, until), until)
 
     def again(self, paths: Iterable[str] = ()) -> list[Known]:
         """What is new in files that were read, and in these if they are of the kind."""
-        return self._read((*self._seen, *filter(None, map(_secret_behind, paths))))
+        return self._read((*filter(None, map(_secret_behind, paths)), *self._seen), time.monotonic() + FAR_S)
 
-    def _read(self, paths: Iterable[str]) -> list[Known]:
+    def _read(self, paths: Iterable[str], until: float) -> list[Known]:
         found: list[Known] = []
         for path in paths:
-            if len(self._seen) < MAX_FILES or path in self._seen:
-                found += self._read_one(path)
+            found += self._read_one(path)
+            if time.monotonic() > until:
+                break
         return found
 
     def _read_one(self, path: str) -> list[Known]:
@@ -88,23 +91,43 @@ def _regular(path: str) -> bytes:
         return file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
 
 
-def _find(roots: Iterable[str], levels: int | None, most_entries: int, most_s: float) -> Iterator[str]:
-    """Level by level, so that what lies at the top is found however much there is below."""
-    until = time.monotonic() + most_s
+def _find(roots: Sequence[str], levels: int | None, most_entries: int, until: float) -> Iterator[str]:
+    """Level by level, small files first: what matters is found however much there is beside and below it."""
     waiting = deque((root, 0) for root in roots)
     entries = 0
-    while waiting:
+    while waiting and entries < most_entries and time.monotonic() < until:
         folder, level = waiting.popleft()
         try:
-            with os.scandir(folder) as found:
-                for entry in found:
-                    entries += 1
-                    if entries > most_entries or (not entries % 200 and time.monotonic() > until):
-                        return
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in _SKIPPED and (levels is None or level + 1 < levels):
-                            waiting.append((entry.path, level + 1))
-                    elif entry.is_file(follow_symlinks=False) and protected.is_secret(entry.path):
-                        yield entry.path
+            with os.scandir(folder) as scanned:
+                here = list(islice(scanned, most_entries - entries))
         except OSError:
             continue
+        entries += len(here)
+        folders = [entry for entry in here if _is_folder(entry)]
+        yield from sorted(filter(None, (_secret_file(entry, roots) for entry in here)), key=_size)
+        if levels is None or level + 1 < levels:
+            waiting += ((entry.path, level + 1) for entry in folders if entry.name not in _SKIPPED)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _secret_file(entry: os.DirEntry[str], roots: Sequence[str]) -> str:
+    """Its real path; empty for what is no such file. A link counts where it leads to a file of the workspace."""
+    if not protected.is_secret(entry.path):
+        return ""
+    if not entry.is_symlink():
+        return entry.path
+    real = os.path.realpath(entry.path)
+    return real if any(real.startswith(f"{root}/") for root in roots) else ""
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0

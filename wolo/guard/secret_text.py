@@ -103,7 +103,7 @@ def _in_addresses(text: str, source: str) -> Iterator[Known]:
             yield Known(f"{source}_PASSWORD", password)
             yield Known(f"{source}_PASSWORD", unquote(password))
             if len(password) < SHORTEST:
-                yield Known(f"{source}_LOGIN", f"{user}:{password}")
+                yield Known(f"{source}_LOGIN", f"{user}:{password}@")
         elif not password and len(user) >= 16 and not is_ordinary("", user):
             yield Known(f"{source}_KEY", user)
     for name, value in re.findall(_QUERY, text):

@@ -1,0 +1,153 @@
+"""Placeholders: stable, silent about what they stand for, and put back exactly."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wolo.guard.intents import CallIntent, FetchIntent, RunIntent
+from wolo.guard.rules import Verdict
+from wolo.guard.secret_files import SecretFiles
+from wolo.guard.secrets import Restored, Secrets, ask_first
+from wolo.messages.message import Message
+from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.secret_values import Known
+
+K = "wk-7f3a9c21bb+/=Z"
+KEY = b"k" * 32
+
+
+def secrets_with(*known: Known) -> Secrets:
+    return Secrets(known, key=lambda: KEY)
+
+
+def test_a_placeholder_stands_for_one_value_on_one_machine() -> None:
+    one = secrets_with(Known("DB_PASSWORD", K)).hide(K)
+    assert one == secrets_with(Known("DB_PASSWORD", K), Known("OTHER_TOKEN", "other-12345")).hide(K)
+    assert one.startswith("SECRET_DB_PASSWORD_")
+    assert one != Secrets([Known("DB_PASSWORD", K)], key=lambda: b"j" * 32).hide(K)
+    assert one != secrets_with(Known("DB_PASSWORD", K + "1")).hide(K + "1")
+
+
+@pytest.mark.parametrize("name", ["client-key-data", "über$name", "", "x" * 200, "../../etc", "a\nb"])
+def test_a_placeholder_is_one_plain_word_everywhere(name: str) -> None:
+    shown = secrets_with(Known(name, K)).hide(K)
+    assert shown.isidentifier()
+    assert shlex.split(f"echo {shown}") == ["echo", shown]
+    assert json.loads(json.dumps(shown)) == shown
+    assert secrets_with(Known(name, K)).restore(shown).value == K
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=8, max_size=60), st.text(max_size=30))
+@settings(deadline=None, max_examples=150)
+def test_what_was_hidden_comes_back_as_it_was(value: str, around: str) -> None:
+    secrets = secrets_with(Known("TOKEN", value))
+    for text in (f"{around} {value} {around}", json.dumps({"key": value})):
+        hidden = secrets.hide(text)
+        assert value not in hidden
+        assert secrets.restore({"command": [hidden]}).value == {"command": [text]}
+
+
+def test_a_placeholder_of_nothing_known_stays_a_word() -> None:
+    secrets = secrets_with(Known("TOKEN", K))
+    shown = secrets.hide(K)
+    for strange in ("SECRET_TOKEN_000000000000", shown[:-1], f"{shown}0", "SECRET_", shown.lower()):
+        assert secrets.restore(strange) == Restored(strange)
+    assert secrets.restore({"a": f"x{shown}y {shown}-z"}) == Restored({"a": f"x{shown}y {K}-z"}, ("TOKEN",))
+
+
+def test_every_part_of_a_message_is_hidden() -> None:
+    secrets = secrets_with(Known("TOKEN", K))
+    message = Message(
+        role="assistant",
+        parts=[
+            TextPart(text=f"it is {K}"),
+            ThinkingPart(text=K, blobs=(Blob("anthropic.signature", "x"),)),
+            ToolPart(
+                tool="shell",
+                input={"command": [K, {K: 1}]},
+                raw_input=json.dumps({"command": K}),
+                output=K,
+                output_parts=(ImagePart(media_type="image/png", data=b"\xff" + K.encode()),),
+            ),
+        ],
+    )
+    hidden = secrets.hide_message(message)
+    assert K not in repr(hidden)
+    assert hidden.parts[1].blobs == ()  # a signature of other words is refused
+    assert secrets.hide_message(hidden) is hidden
+
+
+def test_what_would_leave_the_machine_asks_and_says_so() -> None:
+    carries, nothing = Restored(None, ("TOKEN",), has_metacharacters=True), Restored(None)
+    allow = Verdict("allow", "By a rule.", rule="fetch:x.test")
+    for intent in (FetchIntent("https://x.test/?k=1"), CallIntent("mcp:a/b")):
+        asked = ask_first(allow, [intent], carries, asks_nobody=True)
+        assert asked.decision == "ask"
+        assert "the secret TOKEN" in asked.reason
+        assert ask_first(allow, [intent], nothing, asks_nobody=True) is allow
+    run = [RunIntent("curl", Path("/"))]
+    assert ask_first(allow, run, carries, asks_nobody=False).decision == "ask"
+    assert ask_first(Verdict("allow", "Walls.", confined=True), run, carries, asks_nobody=False).decision == "allow"
+    assert ask_first(allow, run, carries, asks_nobody=True).decision == "allow"
+    assert "more than a word" in ask_first(Verdict("ask", "Hm."), run, carries, asks_nobody=False).reason
+    assert ask_first(Verdict("deny", "No."), run, carries, asks_nobody=False).decision == "deny"
+
+
+def test_files_are_read_when_they_appear_and_when_they_change(tmp_path: Path) -> None:
+    secrets = Secrets(files=SecretFiles([tmp_path]), key=lambda: KEY)
+    env = tmp_path / ".env"
+    env.write_text("TOKEN=first-12345\n")
+    assert secrets.hide("first-12345") == "first-12345"
+    secrets.look_again(paths=[str(env)])
+    assert secrets.hide("first-12345").startswith("SECRET_TOKEN_")
+    env.write_text("TOKEN=second-12345\n")
+    secrets.look_again()
+    assert secrets.hide("first-12345 second-12345").count("SECRET_TOKEN_") == 2
+
+
+async def test_what_lies_deep_is_known_before_the_first_call(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b" / "c" / "d" / "e"
+    deep.mkdir(parents=True)
+    (deep / ".env").write_text("TOKEN=deep-12345\n")
+    secrets = Secrets(files=SecretFiles([tmp_path]), key=lambda: KEY)
+    assert secrets.hide("deep-12345") == "deep-12345"
+    await secrets.settle()
+    assert secrets.hide("deep-12345") != "deep-12345"
+
+
+def test_only_regular_files_of_the_workspace_are_opened(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside.env"
+    root.mkdir()
+    outside.write_text("TOKEN=outside-12345\n")
+    (root / "real.txt").write_text("TOKEN=linked-12345\n")
+    (root / ".env").symlink_to(outside)
+    (root / ".env.local").symlink_to(root / "real.txt")
+    subprocess.run(["mkfifo", str(root / ".env.pipe")], check=True)
+    (root / ".env.folder").mkdir()
+    (root / ".env.device").symlink_to("/dev/zero")
+    (root / ".env.broken").symlink_to("nowhere")
+    (root / "\udcff.env").write_bytes(b"TOKEN=odd-\xff-12345\n")
+    found = {known.value for known in SecretFiles([root]).near()}
+    assert "outside-12345" not in found
+    assert "linked-12345" in found
+
+
+def test_what_is_huge_is_read_as_far_as_the_bounds_go(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"A_TOKEN=first-12345\n" + b"#" * 50_000_000)
+    (tmp_path / "key.pem").write_bytes(os.urandom(100_000))
+    (tmp_path / "zzz.env").write_text("TOKEN=small-12345\n")
+    for number in range(40):
+        (tmp_path / f".env.{number}").write_text("A=1\n" * 60_000)
+    began = time.monotonic()
+    values = {known.value for known in SecretFiles([tmp_path]).near()}
+    assert "small-12345" in values
+    assert time.monotonic() - began < 1

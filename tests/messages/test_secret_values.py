@@ -1,0 +1,94 @@
+"""Exact values are found in every form, whatever a text was cut into, and nothing else is touched."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from itertools import pairwise
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wolo.messages.secret_values import SHORTEST, ExactValues, base64_cores, forms
+
+K = 'pa"ss\\wörd/+&?=1'
+values = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=SHORTEST, max_size=40)
+
+
+def hiding(*secrets: str) -> ExactValues:
+    return ExactValues((form for each in secrets for form in forms(each)), lambda found: "<hidden>")
+
+
+def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
+    data = K.encode()
+    written = [
+        K,
+        json.dumps(K),
+        json.dumps(K, ensure_ascii=False),
+        repr(K),
+        quote(K),
+        quote(K, safe=""),
+        quote(K, safe="").lower(),
+        quote_plus(K),
+        base64.b64encode(data).decode(),
+        base64.urlsafe_b64encode(b"x" + data + b"yz").decode(),
+        data.hex(),
+    ]
+    exact = hiding(K)
+    assert [text for text in written if "<hidden>" not in exact.text(f"before {text} after")] == []
+
+
+@given(values, st.binary(max_size=5), st.binary(max_size=5))
+@settings(deadline=None, max_examples=150)
+def test_base64_of_a_text_tells_nothing_of_the_value_in_it(value: str, before: bytes, after: bytes) -> None:
+    encoded = base64.b64encode(before + value.encode() + after).decode()
+    shown = hiding(value).text(encoded)
+    assert not any(core in shown for core in base64_cores(value.encode()))
+    wrapped = "\n".join(encoded[at : at + 60] for at in range(0, len(encoded), 60))
+    assert len(encoded) <= 60 or "<hidden>" in hiding(value).text(f"{'A' * 60}\n{wrapped}")
+
+
+@given(values, st.text(max_size=20), st.lists(st.integers(0, 80), max_size=6))
+@settings(deadline=None, max_examples=150)
+def test_no_cut_of_a_stream_lets_a_value_through(value: str, around: str, cuts: list[int]) -> None:
+    text = f"{around}{value}{around}{value}"
+    hidden = hiding(value).piecewise()
+    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    shown = "".join(hidden.feed(text[one:other]) for one, other in pairwise(places)) + hidden.close()
+    assert value not in shown
+    if value not in "<hidden>":
+        assert shown == hiding(value).text(text)
+
+
+def test_what_holds_no_secret_is_the_very_same_object() -> None:
+    exact = hiding(K)
+    for value in ("plain text", ["a", {"b": 1}], {"name": "x", "list": [1, None, "y"]}):
+        assert exact.value(value) is value
+    assert exact.value({K: [K, 1]}) == {"<hidden>": ["<hidden>", 1]}
+    assert exact.data(data := b"\xff\x00 binary") is data
+
+
+def test_in_bytes_that_are_no_text_everything_stays_where_it_was() -> None:
+    data = b"\x89PNG\xff" + K.encode() + b"\x00end"
+    masked = hiding(K).data(data)
+    assert K.encode() not in masked
+    assert (len(masked), masked[:5], masked[-4:]) == (len(data), data[:5], data[-4:])
+
+
+def test_the_longest_value_wins() -> None:
+    exact = ExactValues(["abcdefgh", "abcdefghij"], lambda found: f"<{len(found)}>")
+    assert exact.text("abcdefghij abcdefgh") == "<10> <8>"
+
+
+@pytest.mark.parametrize("text", ["wk-7f3a9c2" * 40_000, "w" * 400_000, "w\n" * 200_000, ("A" * 60 + "\n") * 6_000])
+def test_hostile_text_takes_linear_time(text: str) -> None:
+    exact = hiding(*(f"wk-7f3a9c21bb-{number:03}" for number in range(50)))
+    began = time.process_time()
+    exact.text(text)
+    piecewise = exact.piecewise()
+    for at in range(0, len(text), 4000):
+        piecewise.feed(text[at : at + 4000])
+    assert time.process_time() - began < 3
