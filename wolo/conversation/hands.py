@@ -6,12 +6,14 @@ from pathlib import Path
 
 from wolo.config.schema import Config
 from wolo.conversation.keeping import Kept
+from wolo.errors import ConfigError
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode
 from wolo.guard.secrets import Secrets
 from wolo.places import Places
 from wolo.tools.background import Jobs
 from wolo.tools.tool import ShellState, ToolContext
+from wolo.workspace.environment import never_passes
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
@@ -27,6 +29,15 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
         own_places=(places.config, places.data, places.state, places.cache),
         free_reads=(kept.outputs, _jobs(places)),
     )
+
+
+def _passed(config: Config) -> tuple[str, ...]:
+    """Raises ConfigError for a name that would never be: nobody should wait for it."""
+    for name in config.settings.shell.env:
+        if never_passes(name):
+            source = config.sources.get("shell.env", "the settings")
+            raise ConfigError(f"{source}: shell.env: {name} looks like a secret or a hook, which no command is given.")
+    return config.settings.shell.env
 
 
 def _jobs(places: Places) -> Path:
@@ -45,7 +56,7 @@ def make_context(
         shell=ShellState(cwd, processes, Jobs(processes, _jobs(places), secrets.hide_data)),
         secrets=secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
-        shell_env=config.settings.shell.env,
+        shell_env=_passed(config),
         may_fetch=judge.may_fetch,
         readable=judge.readable,
     )

@@ -37,8 +37,13 @@ _UNATTENDED = {
 def command_environment(environ: Mapping[str, str], also: Iterable[str] = ()) -> dict[str, str]:
     """`also`: more names, `*` allowed. A name that looks like a secret or a hook does not pass, asked for or not."""
     wanted = (*_PASSED, *also)
-    passed = {name: value for name, value in environ.items() if _matches(name, wanted) and not _matches(name, _NEVER_PASSED)}
+    passed = {name: value for name, value in environ.items() if _matches(name, wanted) and not never_passes(name)}
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", **passed, **_UNATTENDED}
+
+
+def never_passes(name: str) -> bool:
+    """It looks like a secret or a hook."""
+    return _matches(name, _NEVER_PASSED)
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
