@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,4 +28,19 @@ def find_places(environ: dict[str, str] | None = None) -> Places:
     from platformdirs import PlatformDirs  # noqa: PLC0415  # not needed when WOLO_HOME is set
 
     dirs = PlatformDirs("wolo", appauthor=False)
-    return Places(Path(dirs.user_config_dir), Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir))
+    try:
+        return Places(Path(dirs.user_config_dir), Path(dirs.user_data_dir), Path(dirs.user_cache_dir), Path(dirs.user_state_dir))
+    except RuntimeError:  # nobody knows a home of this user
+        root = find_home()
+        return Places(root / ".config/wolo", root / ".local/share/wolo", root / ".cache/wolo", root / ".local/state/wolo")
+
+
+def find_home() -> Path:
+    """`/` where nobody knows one: so containers have it for a user without a name."""
+    named = os.environ.get("HOME", "")
+    if named.startswith("/"):
+        return Path(named)
+    try:
+        return Path("/", pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return Path("/")

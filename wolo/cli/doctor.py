@@ -97,6 +97,7 @@ def _sandbox() -> dict[str, Any]:
 
 
 def _sqlite(problems: list[str]) -> dict[str, Any]:
+    import os
     import sqlite3
 
     from wolo.errors import SessionError
@@ -106,7 +107,8 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
 
     path = find_places().data / "wolo.db"
     integrity = "not made yet"
-    if path.exists() or salvage.quarantine_path(path).exists():
+    may_look = os.access(path.parent, os.R_OK | os.X_OK)
+    if may_look and (path.exists() or salvage.quarantine_path(path).exists()):
         try:
             with Store.open(path.parent) as store:
                 integrity = store.check()
@@ -122,8 +124,10 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
         "version": sqlite3.sqlite_version,
         "path": str(path),
         "integrity": integrity,
-        "quarantine": [{"path": str(folder), "report": report} for folder, report in salvage.set_aside(path)],
-        "backups": [str(backup) for backup in migrations.backups(path)],
+        "quarantine": [
+            {"path": str(folder), "report": report} for folder, report in (salvage.set_aside(path) if may_look else ())
+        ],
+        "backups": [str(backup) for backup in (migrations.backups(path) if may_look else ())],
     }
 
 

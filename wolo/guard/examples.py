@@ -12,6 +12,7 @@ from wolo.guard.patterns import Ground, read_host
 from wolo.guard.rulebook import Paths, Rulebook, Subject, Target
 from wolo.guard.rules import Exampled, Rule
 from wolo.guard.shell import plain_words
+from wolo.places import find_home
 
 
 class Misfit(NamedTuple):
@@ -21,7 +22,7 @@ class Misfit(NamedTuple):
 
 def find_misfit(written: Exampled, rule: Rule, root: Path) -> Misfit | None:
     """The first example that the rule does not treat as it says."""
-    ground = Ground(os.path.realpath(root), os.path.realpath(Path.home()), fold_case=sys.platform == "darwin")
+    ground = Ground(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
     book = Rulebook([rule], ground)
     for example in (*written.match, *written.no_match):
         matches = book.find(rule.decision, rule.tool, _subject(rule, example, ground)) is not None

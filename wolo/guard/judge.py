@@ -25,6 +25,7 @@ from wolo.guard.rules import Rule, Verdict, parse_rule, strictest
 from wolo.guard.safe import SafeList
 from wolo.guard.suggest import is_too_wide, suggest
 from wolo.guard.weighing import Matter, Scales
+from wolo.places import find_home
 
 LONG_QUERY = 256
 
@@ -49,7 +50,7 @@ class Judge:
         """`own_places` hold wolo's settings, rules and sessions; `free_reads` what it spilled there for the model to page."""
         self.grants = Grants() if grants is None else grants
         self.confine = confine
-        self._boundaries = Boundaries((workspace_root, *extra_roots), own_places, free_reads, home or Path.home())
+        self._boundaries = Boundaries((workspace_root, *extra_roots), own_places, free_reads, home or find_home())
         self._root = self._boundaries.roots[0]
         self._start = os.path.realpath(cwd or workspace_root)
         self._ground = Ground(self._root, os.path.realpath(self._boundaries.home), fold_case=sys.platform == "darwin")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wolo.errors import ToolError, UsageError
+from wolo.places import find_home
 
 _MAX_PATH_BYTES = 4096
 """PATH_MAX: beyond it links could not be judged, and other programs could not reach the file."""
@@ -97,8 +98,7 @@ def _is_repository(folder: Path, start: Path) -> bool:
 
 def may_be_project(folder: Path) -> bool:
     """What lies in the home directory itself is the user's own, and in `/` the system's. `folder` must be real."""
-    home = os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises for a user without one
-    return folder not in (_real(Path(home)), Path(folder.anchor))
+    return folder not in (_real(find_home()), Path(folder.anchor))
 
 
 def current_directory() -> Path:

@@ -17,6 +17,7 @@ from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line
+from wolo.places import find_home
 from wolo.workspace.branch import current_branch
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
@@ -166,5 +167,5 @@ def how_held(mode: str, sandbox: str) -> str:
 
 def where(path: Path) -> str:
     """A directory as people write it."""
-    home = Path.home()
+    home = find_home()
     return clean_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))

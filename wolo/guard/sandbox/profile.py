@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.guard import protected
+from wolo.places import find_home
 
 _BROWSERS_AND_KEYRINGS = """
 .mozilla .librewolf .waterfox .zen .thunderbird .config/google-chrome .config/chromium .config/BraveSoftware
@@ -53,7 +54,7 @@ def profile_for(
 ) -> Profile:
     """`own` are wolo's places; `shown` what the model may read in them."""
     writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
-    at_home = os.path.realpath(home or Path.home())
+    at_home = os.path.realpath(home or find_home())
     secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *OF_THE_SYSTEM]))
     return Profile(
         home=at_home,
