@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -269,3 +270,35 @@ def test_reading_and_writing_are_both_intended(desk: Desk) -> None:
     path = desk.put(".env", "KEY=1\n")
     intents = Edit().intents(EditArgs(path=".env", old="a", new="b"), desk.context)
     assert intents == (ReadIntent(path, ".env"), WriteIntent(path, ".env"))
+
+
+async def test_two_sessions_with_a_hundred_edits_each_lose_none(desk: Desk) -> None:
+    """Each edit is made in what the file holds at that moment, whoever changed it since this session read it."""
+    file = desk.put("a", "".join(f"a{n}=0\nb{n}=0\n" for n in range(100)))
+    size, torn, failed, done = len(file.read_bytes()), list[int](), list[BaseException](), threading.Event()
+
+    def change(who: str) -> None:
+        mine = Desk(desk.folder)
+        try:
+            for n in range(100):
+                asyncio.run(mine.call("edit", path="a", old=f"{who}{n}=0", new=f"{who}{n}=1"))
+        except BaseException as error:
+            failed.append(error)
+
+    def poll() -> None:
+        while not done.is_set():
+            if (length := len(file.read_bytes())) != size:
+                torn.append(length)
+            done.wait(0.001)
+
+    reader = threading.Thread(target=poll)
+    writers = [threading.Thread(target=change, args=(who,)) for who in "ab"]
+    for thread in (reader, *writers):
+        thread.start()
+    for thread in writers:
+        thread.join(60)
+    done.set()
+    reader.join()
+    assert failed == []
+    assert torn == []
+    assert file.read_text() == "".join(f"a{n}=1\nb{n}=1\n" for n in range(100))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
+from tests.components import require
 from wolo.errors import ToolError
 from wolo.workspace.files import FileLedger
 from wolo.workspace.saving import FileChanged, Written, content_hash, write_atomic
@@ -89,6 +91,44 @@ def test_extended_attributes_stay(target: Path, locks: Path) -> None:
         pytest.skip("this file system has no extended attributes")
     write(target, b"new", locks)
     assert os.getxattr(target, "user.colour") == b"blue"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="these programs are Linux's")
+@pytest.mark.parametrize("mode", [0o640, 0o755, 0o2750, 0o4711])
+def test_what_getfacl_and_getfattr_tell_stays(target: Path, locks: Path, mode: int) -> None:
+    """Owner, group, set-id bits, access lists and attributes, as other programs see them."""
+    getfacl, getfattr = require("getfacl"), require("getfattr")
+    target.chmod(mode)
+    if subprocess.run(["setfacl", "-m", "u:1234:rw,g:4321:r", str(target)], capture_output=True, check=False).returncode:
+        pytest.skip("this file system has no access lists")
+    subprocess.run(["setfattr", "-n", "user.note", "-v", "theirs", str(target)], check=True)
+
+    def told() -> tuple[bytes, bytes]:
+        listed = subprocess.run([getfacl, "-pn", str(target)], capture_output=True, check=True).stdout
+        return listed, subprocess.run([getfattr, "-d", "--absolute-names", str(target)], capture_output=True, check=True).stdout
+
+    before = told()
+    assert b"user:1234:rw" in before[0]
+    assert b"theirs" in before[1]
+    write(target, b"new", locks)
+    assert told() == before
+    os.unlink(target)  # noqa: PTH108  # a file without any of it: the comparison can fail
+    target.write_bytes(b"new")
+    assert told() != before
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a file immutable")
+def test_an_immutable_file_stays_and_nothing_is_left_beside_it(target: Path, locks: Path) -> None:
+    chattr = shutil.which("chattr")
+    if not chattr or subprocess.run([chattr, "+i", str(target)], capture_output=True, check=False).returncode:
+        pytest.skip("files cannot be made immutable here")
+    try:
+        with pytest.raises((OSError, ToolError)):
+            write(target, b"new", locks)
+        assert target.read_bytes() == OLD
+        assert names(target.parent) == ["file"]
+    finally:
+        subprocess.run([chattr, "-i", str(target)], check=True)
 
 
 def test_other_names_of_the_file_keep_the_old_content(target: Path, locks: Path) -> None:
@@ -266,7 +306,7 @@ def in_child(function: Callable[..., tuple[int, list[str]]], *args: object) -> t
 
 
 def test_a_reader_sees_only_whole_contents(target: Path, locks: Path) -> None:
-    contents = [bytes([65 + n % 26]) * (20_000 + n) for n in range(120)]
+    contents = [bytes([65 + n % 26]) * (20_000 + n) for n in range(500)]
     whole = {OLD, *contents}
     torn: list[int] = []
     reads, done = 0, threading.Event()
