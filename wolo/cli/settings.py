@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from wolo.cli.as_json import AsJson, print_json
-from wolo.frontends.streams import tell
+from wolo.frontends.streams import say, tell
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -18,7 +18,10 @@ def show(as_json: AsJson = False) -> None:
     from wolo.config import layers
     from wolo.places import find_places
 
-    rows: list[tuple[str, Any, str]] = list(layers.rows(layers.load(find_places())))
+    config = layers.load(find_places())
+    for notice in config.notices:
+        say(notice)
+    rows: list[tuple[str, Any, str]] = list(layers.rows(config))
     if as_json:
         print_json([{"key": key, "value": value, "source": source} for key, value, source in rows])
         return

@@ -167,7 +167,7 @@ def _add_project(found: _Found, places: Places, root: Path, cwd: Path, flags: Gi
     if answer is None:
         found.notices.append(
             f"{project.on_one_line(root)} is not trusted, so what it brings along is not used: {project.named(brought, root)}."
-            " A start in a terminal asks, and --trust trusts it for one run."
+            " The next start in a terminal asks; --trust trusts it for one run."
         )
     if not found.trusts_project:
         return
