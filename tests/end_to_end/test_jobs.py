@@ -153,3 +153,23 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
     assert len(alive(n)) == 1
     os.kill(alive(n)[0], signal.SIGKILL)
     assert gone(n)
+
+
+def test_another_model_takes_over_the_jobs_and_a_new_session_ends_them(provider: ProviderServer) -> None:
+    n = unique()
+    provider.script(background(f"sleep {n}"), text("It runs."), call("jobs", {}), text("Still there."))
+    with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
+        terminal.wait_for("›")
+        terminal.enter("start it")
+        terminal.wait_for("It runs.")
+        terminal.enter("/model custom/other-model")
+        terminal.wait_for("custom/other-model · yolo")
+        terminal.wait_for("1 job · /jobs")
+        terminal.enter("is it there?")
+        terminal.wait_for("Still there.")
+        assert provider.requests[-1].results[-1].startswith(f"job 1 (sleep {n}): runs, ")
+        terminal.enter("/new")
+        terminal.wait_for(f"Ended with the conversation: job 1 (sleep {n}).")
+        assert gone(n)
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0

@@ -38,13 +38,10 @@ class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
     """`required` refuses to start without a sandbox, and this version has none."""
 
 
-EnvName = Annotated[str, Meta(pattern=r"^[A-Za-z_*][A-Za-z0-9_*]*$")]
-
-
 class Shell(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: Annotated[float, Meta(gt=0)] = 120.0
     """How long a command may take when the model names no time of its own."""
-    env: tuple[EnvName, ...] = ()
+    env: tuple[str, ...] = ()
     """Variables that commands see besides the usual few (`GOPATH`, `CARGO_*`). What looks like a secret never passes."""
 
 

@@ -44,7 +44,7 @@ from wolo.sessions.entries import LabelEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.tools.questions import AskQuestions
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.root import Workspace, find_root
 
@@ -64,6 +64,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """What was said so far, where no session keeps it."""
     unkept_id: str = ""
     """By which that conversation is known."""
+    shell: ShellState | None = None
+    """What of its commands runs on."""
     cut: Cut | None = None
     """What of it is not sent."""
     progress: Callable[[int, int], None] | None = None
@@ -145,7 +147,7 @@ def _tie(site: Site) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
     judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, kept)
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
-    context = make_context(config, workspace, cwd, places, kept, judge, secrets)
+    context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
     put_up(site.enclosure, judge, context, places, kept.outputs)
     watch_over(context, places, kept)
     in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
@@ -166,21 +168,23 @@ def _tie(site: Site) -> Conversation:
     )
     asker = make_asker(reach, site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
-    goes_on = False
+    goes_on = runs_on = False
+    if context.walls is not None:
+        context.shell.closing.append(context.walls.close)
 
     async def close() -> None:
         await asker.close()
-        context.shell.close()
-        if context.walls is not None:
-            context.walls.close()
+        if not runs_on:
+            context.shell.close()
         recorder.close()
         if context.watch is not None:
             await asyncio.to_thread(context.watch.close, forget=not site.kept.is_begun and not goes_on)
         site.kept.close()
 
     async def reopen(change: Change) -> Conversation:
-        nonlocal goes_on
+        nonlocal goes_on, runs_on
         goes_unkept = change.session == "" and not isinstance(site.kept, KeptInStore)
+        stays = change.session == "" and context.shell.processes.is_anything_alive()
         said = conversation.history if change.said is None else change.said
         following = replace(
             site.opening,
@@ -189,9 +193,10 @@ def _tie(site: Site) -> Conversation:
             unkept_id=site.kept.session_id if goes_unkept else "",
             first_provider=site.opening.first_provider or site.choice.provider.name,
             cut=conversation.cut if goes_unkept else None,
+            shell=context.shell if stays else None,
         )
         _check_following(site, following)
-        goes_on = goes_unkept
+        goes_on, runs_on = goes_unkept, stays
         await conversation.close()
         return await open_conversation(following)
 

@@ -31,11 +31,18 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
     )
 
 
+def _new_shell(cwd: Path, places: Places, secrets: Secrets) -> ShellState:
+    processes = Processes(places.state / "commands")
+    return ShellState(cwd, processes, Jobs(processes, _jobs(places), secrets.hide_data))
+
+
 def _passed(config: Config) -> tuple[str, ...]:
     """Raises ConfigError for a name that would never be: nobody should wait for it."""
+    source = config.sources.get("shell.env", "the settings")
     for name in config.settings.shell.env:
+        if not name.replace("*", "x").isidentifier():
+            raise ConfigError(f"{source}: shell.env: {name!r} is no name of a variable.")
         if never_passes(name):
-            source = config.sources.get("shell.env", "the settings")
             raise ConfigError(f"{source}: shell.env: {name} looks like a secret or a hook, which no command is given.")
     return config.settings.shell.env
 
@@ -46,14 +53,21 @@ def _jobs(places: Places) -> Path:
 
 
 def make_context(
-    config: Config, workspace: Workspace, cwd: Path, places: Places, kept: Kept, judge: Judge, secrets: Secrets
+    config: Config,
+    workspace: Workspace,
+    cwd: Path,
+    places: Places,
+    kept: Kept,
+    judge: Judge,
+    secrets: Secrets,
+    shell: ShellState | None,
 ) -> ToolContext:
-    processes = Processes(places.state / "commands")
+    """`shell`: of the conversation that this one follows, where something of it runs on."""
     return ToolContext(
         workspace=workspace,
         ledger=FileLedger(places.state / "file-locks"),
         keep=lambda name, data: kept.keep(name, secrets.hide_data(data)),
-        shell=ShellState(cwd, processes, Jobs(processes, _jobs(places), secrets.hide_data)),
+        shell=shell.go_on(cwd) if shell else _new_shell(cwd, places, secrets),
         secrets=secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
         shell_env=_passed(config),

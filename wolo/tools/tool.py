@@ -117,6 +117,12 @@ class ShellState:
     """What the commands started."""
     jobs: Jobs | None = None
     """Those that run in the background; None: nothing may."""
+    closing: list[Callable[[], None]] = field(default_factory=list)
+    """Called in the end: they take down what the programs needed until then."""
+
+    def go_on(self, cwd: Path) -> ShellState:
+        """For the conversation that follows in the same session: what runs runs on."""
+        return ShellState(cwd, self.processes, self.jobs, self.closing)
 
     def news(self) -> Sequence[str]:
         """Of jobs that have ended, once."""
@@ -127,6 +133,8 @@ class ShellState:
         self.processes.close_all()
         if self.jobs is not None:
             self.jobs.close()
+        while self.closing:
+            self.closing.pop()()
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
 from wolo.frontends.terminal.composer import Composer, Leave
 from wolo.frontends.terminal.terminal import Terminal
-from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work
+from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work, tell_jobs
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_home
@@ -87,6 +87,8 @@ class Repl:
         return self._terminal.signals.forgive()
 
     async def _command(self, line: str) -> bool:
+        jobs = self.conversation.jobs
+        running = jobs.running if jobs is not None else ()
         with self._terminal.signals.during(lambda: None):
             outcome = await dispatch(line, Desk(self.conversation, COMMANDS))
         match outcome:
@@ -96,6 +98,8 @@ class Repl:
                 is_other = outcome.conversation.session_id != self.conversation.session_id
                 self.conversation = outcome.conversation
                 self._attend()
+                if jobs is not None and self.conversation.jobs is not jobs:
+                    tell_jobs(jobs, running, self._screen)
                 if outcome.text:
                     self._screen.say(outcome.text, "dim")
                 else:

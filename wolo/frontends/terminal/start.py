@@ -18,7 +18,7 @@ from wolo.errors import ConfigError
 from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal, hold_terminal
 from wolo.frontends.terminal.trust import ask_trust
-from wolo.frontends.terminal.turn import run_turn
+from wolo.frontends.terminal.turn import run_turn, tell_jobs
 from wolo.messages.terminal_text import clean_line
 
 
@@ -77,13 +77,11 @@ async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
 
 async def _close(conversation: Conversation, terminal: Terminal) -> None:
     jobs = conversation.jobs
-    ending = jobs.running if jobs is not None else ()
+    running = jobs.running if jobs is not None else ()
     with terminal.signals.during(lambda: None):
         await conversation.close()
-    for job in ending:
-        terminal.screen.say(f"Ended with wolo: {job.name}.", "dim")
-    for job in jobs.detached if jobs is not None else ():
-        terminal.screen.say(f"Goes on: {job.name}, pid {job.program.pid}; what it prints: {job.spool.path}", "dim")
+    if jobs is not None:
+        tell_jobs(jobs, running, terminal.screen)
     if conversation.facts.keeps_session and conversation.history:
         terminal.screen.say(f"wolo --resume {conversation.session_id}", "dim")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,8 +14,11 @@ from wolo.frontends.terminal.approval import ask
 from wolo.frontends.terminal.coming import Coming
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.questions import ask_questions
+from wolo.frontends.terminal.screen import Screen
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.messages.message import Message
+from wolo.messages.terminal_text import clean_line
+from wolo.tools.background import Job, Jobs
 
 
 async def run_turn(conversation: Conversation, message: Message, terminal: Terminal) -> TurnEnded:
@@ -48,6 +51,14 @@ def jobs_running(conversation: Conversation) -> str:
     """`2 jobs`; empty when there are none."""
     count = len(conversation.jobs.running) if conversation.jobs is not None else 0
     return f"{count} job{'' if count == 1 else 's'}" if count else ""
+
+
+def tell_jobs(jobs: Jobs, running: Iterable[Job], screen: Screen) -> None:
+    """Those that ran have ended because their conversation has, but for those that a person detached."""
+    for job in running:
+        screen.say(f"Ended with the conversation: {clean_line(job.name)}.", "dim")
+    for job in jobs.detached:
+        screen.say(f"Goes on: {clean_line(job.name)}, pid {job.program.pid}; what it prints: {job.spool.path}", "dim")
 
 
 class _Turn:
