@@ -95,7 +95,7 @@ class Bubblewrap:
             tree.write(root)
         for path in (*profile.hidden, *profile.own):
             tree.hide(path)
-        for path in (*profile.shown, *profile.writable):
+        for path in (*profile.shown, *profile.needed, *profile.writable):
             tree.show(path)
         for path in host_sockets():
             tree.hide(path)

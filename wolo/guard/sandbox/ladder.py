@@ -15,10 +15,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.guard.sandbox import landlock
+from wolo.guard.sandbox import landlock, seatbelt
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
 from wolo.guard.sandbox.probe import shortcoming
 from wolo.guard.sandbox.profile import VERSION, Profile
+from wolo.guard.sandbox.seatbelt import Seatbelt
 from wolo.guard.walls import Walls
 from wolo.workspace.landlock import version
 
@@ -47,6 +48,8 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
 
     Without a `cache` nothing is remembered: every backend proves itself now.
     """
+    if sys.platform == "darwin":
+        return _only(Seatbelt, "Seatbelt", Path(seatbelt.BINARY), state, cache)
     tried: list[str] = []
     binary = find_binary([os.path.realpath(path) for path in writable])
     if not binary:
@@ -58,6 +61,13 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
             return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered)
         tried.append(f"bubblewrap: {why}")
     return _second(tried, state, cache)
+
+
+def _only(made: type[Seatbelt], name: str, binary: Path, state: Path, cache: Path | None) -> Found:
+    if not binary.is_file():
+        return Found(tried=(f"{name}: there is no {binary}",))
+    why = _proven(made, f"{name} {_identity(str(binary))}", state, cache)
+    return Found(tried=(f"{name}: {why}",)) if why else Found(made, made.backend, made.covers, made.not_covered)
 
 
 def _second(tried: list[str], state: Path, cache: Path | None) -> Found:

@@ -72,8 +72,7 @@ class Landlock:
         for name in _DEVICES:
             yield f"/dev/{name}", landlock.WRITE_FILE | landlock.TRUNCATE | landlock.IOCTL_DEVICE
         for path in self._profile.shown:
-            if not any(hidden.startswith(f"{path}/") for hidden in self._hidden):
-                yield path, landlock.READ_FILE
+            yield path, landlock.READ_FILE
         for path in _around("/", self._hidden):
             yield path, landlock.READ_FILE
 

@@ -69,9 +69,10 @@ def _try(make: Callable[[Profile], Walls], folder: Path) -> str:
         listeners = {
             "a TCP connection": stack.enter_context(_listening(socket.AF_INET, ("127.0.0.1", 0))),
             "a UDP packet": stack.enter_context(_listening(socket.AF_INET, ("127.0.0.1", 0), socket.SOCK_DGRAM)),
-            "an abstract socket": stack.enter_context(_listening(socket.AF_UNIX, f"\0{name}")),
             "a socket of the host": stack.enter_context(_listening_in(folder / "own")),
         }
+        if sys.platform == "linux":
+            listeners["an abstract socket"] = stack.enter_context(_listening(socket.AF_UNIX, f"\0{name}"))
         tcp, udp, *_ = (listener.getsockname()[1] for listener in list(listeners.values())[:2])
         failure = _run(make, folder, [str(folder), word, str(tcp), str(udp), name])
         within = folder / "work" / "within"
@@ -86,7 +87,7 @@ def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> st
     """What was said where it did not run."""
     work, own, state = (os.path.realpath(folder / name) for name in ("work", "own", "state"))
     programs = tuple(os.path.realpath(place) for place in (sys.base_prefix, sys.prefix))
-    profile = Profile(home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=programs, state=Path(state))
+    profile = Profile(home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=(), needed=programs, state=Path(state))
     walls = make(profile)
     try:
         enclosed = walls.enclose([os.path.realpath(sys.executable), "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
@@ -137,10 +138,11 @@ def _listening(family: int, address: object, kind: int = socket.SOCK_STREAM) -> 
 
 @contextmanager
 def _listening_in(folder: Path) -> Iterator[socket.socket]:
-    """Addresses are short: a long path is named through its directory's descriptor."""
+    """Addresses are short: a long path is named through its directory's descriptor, where there is such a thing."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with _listening(socket.AF_UNIX, f"/proc/self/fd/{fd}/socket") as listener:
+        place = f"/proc/self/fd/{fd}" if sys.platform == "linux" else str(folder)
+        with _listening(socket.AF_UNIX, f"{place}/socket") as listener:
             yield listener
     finally:
         os.close(fd)

@@ -45,6 +45,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Wolo's places: hidden as well, and not to be made by a command where they are missing."""
     shown: tuple[str, ...]
     """Readable although it lies in something hidden."""
+    needed: tuple[str, ...] = ()
+    """Readable although it lies in a folder that is replaced, such as `/tmp`."""
     state: Path
     """Where wolo keeps what it needs for the walls: the private folder of each conversation, traces of placeholders."""
 
@@ -61,7 +63,8 @@ def profile_for(
         writable=writable,
         hidden=tuple(path for path in secrets if path not in writable),
         own=tuple(dict.fromkeys(map(os.path.realpath, own))),
-        shown=tuple(dict.fromkeys([*map(os.path.realpath, shown), *_of_the_machine(at_home)])),
+        shown=tuple(dict.fromkeys(map(os.path.realpath, shown))),
+        needed=tuple(dict.fromkeys(_of_the_machine(at_home))),
         state=Path(os.path.realpath(state)),
     )
 

@@ -1,0 +1,89 @@
+"""macOS Seatbelt: a profile in the language of `sandbox-exec`, where the last rule that fits wins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.guard.protected import RUNS_CODE
+from wolo.guard.sandbox.names import AGENTS_FILE, names_in
+from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.scratch import Scratch
+from wolo.guard.walls import Enclosed
+
+BINARY = "/usr/bin/sandbox-exec"
+COVERS = ("writing outside the workspace", "protected names", "secrets", "network", "host sockets", "signals to other processes")
+NOT_COVERED = (
+    "other processes being seen",
+    "services of macOS",
+    "reading other files of this machine",
+    "what is in the workspace",
+)
+_DEVICES = ("null", "zero", "random", "urandom", "tty", "ptmx")
+_LAUNCHING = (
+    "com.apple.coreservices.launchservicesd",
+    "com.apple.coreservices.appleevents",
+    "com.apple.lsd.open",
+    "com.apple.pasteboard.1",
+    "com.apple.securityd.xpc",
+    "com.apple.SecurityServer",
+)
+"""Services that start programs outside, or hand out what is secret."""
+
+
+class Seatbelt:
+    """The walls of one conversation; `close` removes its private folder."""
+
+    backend = "seatbelt"
+    covers = COVERS
+    not_covered = NOT_COVERED
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._scratch = Scratch(profile.state)
+
+    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+        try:
+            tmp = str(self._scratch.tmp)
+            present = [path for root in self._profile.writable for path in names_in(root, self._profile.home).present]
+        except OSError as error:
+            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
+        told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
+        return Enclosed((BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *told, *argv))
+
+    def close(self) -> None:
+        self._scratch.close()
+
+
+def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
+    """`present` are protected names that are there; at the top of a directory they need not be there to be held."""
+    missing = [f"{root}/{name}" for root in profile.writable for name in (*sorted(RUNS_CODE), AGENTS_FILE)]
+    rules = (
+        "(version 1)",
+        "(allow default)",
+        "(deny network*)",
+        "(deny appleevent-send)",
+        f"(deny mach-lookup {' '.join(f'(global-name {_quoted(name)})' for name in _LAUNCHING)})",
+        "(deny signal)",
+        "(allow signal (target same-sandbox))",
+        "(deny file-write*)",
+        _rule("allow", "file-write*", "subpath", (*profile.writable, os.path.realpath(tmp))),
+        _rule("allow", "file-write*", "literal", (f"/dev/{name}" for name in _DEVICES)),
+        _rule("deny", "file-write*", "subpath", dict.fromkeys((*present, *missing, *profile.own))),
+        _rule("deny", "file-read*", "subpath", (*profile.hidden, *profile.own)),
+        _rule("allow", "file-read*", "subpath", (*profile.shown, os.path.realpath(tmp))),
+        _rule("allow", "file-write*", "subpath", (os.path.realpath(tmp),)),
+    )
+    return "\n".join(filter(None, rules)) + "\n"
+
+
+def _rule(decision: str, what: str, kind: str, paths: Iterable[str]) -> str:
+    named = "".join(f" ({kind} {_quoted(path)})" for path in paths)
+    return f"({decision} {what}{named})" if named else ""
+
+
+def _quoted(text: str) -> str:
+    """Names are data: a quote in one must not end the string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
