@@ -34,6 +34,7 @@ from wolo.models.recorded import Diverged, Divergence, Kind, RecordedModel
 from wolo.places import find_places
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
+from wolo.workspace import landlock
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
@@ -131,7 +132,8 @@ class _Replay:
         stage = self._stage
         workspace = Workspace(stage.root, (), stage.cwd_of(turn.opened))
         then = "" if "mode" in self._rerun.given else str(turn.opened.get("mode") or self._rerun.mode)
-        mode, _ = effective(then or self._config.settings.mode)
+        # All of a replay is held to its copy, commands included, where the kernel can do that.
+        mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
         places = self._places
         judge = Judge(
             mode,
