@@ -1,0 +1,39 @@
+"""What reaches a terminal goes through one door: `streams.tell` and `say`, or the screen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "wolo"
+DRAWS = {"progress.py", "stored.py"}
+"""They write a line over and over, of words and numbers of their own."""
+FILES = [*sorted((ROOT / "cli").glob("*.py")), ROOT / "frontends" / "headless.py", *sorted((ROOT / "commands").glob("*.py"))]
+
+
+def bare_prints(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        is_print = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if is_print and not all(map(is_harmless, node.args)):
+            yield f"{path.name}:{node.lineno}"
+
+
+def is_harmless(value: ast.expr) -> bool:
+    """Cleaned right here, or written in this very line."""
+    if isinstance(value, ast.JoinedStr):
+        return all(is_harmless(each) for each in value.values)
+    if isinstance(value, ast.FormattedValue):
+        return is_harmless(value.value) or (isinstance(value.value, ast.Attribute) and value.value.attr == "seq")
+    if isinstance(value, ast.BoolOp):
+        return all(is_harmless(each) or (isinstance(each, ast.Attribute) and each.attr == "role") for each in value.values)
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in ("for_stdout", "_painted")
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.Name) and value.id == "__version__")
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name not in DRAWS], ids=lambda path: path.name)
+def test_subcommands_print_through_the_door(path: Path) -> None:
+    assert list(bare_prints(path)) == []
