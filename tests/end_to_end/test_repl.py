@@ -60,7 +60,7 @@ def test_the_branch_is_named_beside_the_directory(provider: ProviderServer) -> N
 
 def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
     provider.script(text("Hello yourself."), text("Fine."))
-    with repl(provider) as terminal:
+    with repl(provider, "--mode", "edit") as terminal:
         assert shown(terminal)[0].startswith("wolo · custom/test-model · edit · ")
         assert str(Path.cwd()) in terminal.text.replace("\n", "")
         terminal.enter("hello")
@@ -404,7 +404,7 @@ def test_choosing_can_be_declined_and_may_have_nothing_to_offer(provider: Provid
 
 def test_an_approval_in_the_conversation_returns_to_it(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}), text("Well."))
-    with repl(provider) as terminal:
+    with repl(provider, "--mode", "edit") as terminal:
         terminal.enter("do it")
         terminal.wait_for("or type why not ›")
         terminal.press("ctrl-c")

@@ -96,6 +96,25 @@ def test_what_commands_did_to_files_is_taken_back_as_far_as_it_is_known(provider
     assert_same(provider, 4)
 
 
+def test_what_a_patch_did_to_files_is_taken_back_too(provider: ProviderServer) -> None:
+    for name in ("edited.txt", "gone.txt", "moved.txt"):
+        Path(name).write_text(f"one\ntwo\n{name}\n")
+    lines = (
+        *("*** Begin Patch", "*** Update File: edited.txt", "@@", " one", "-two", "+2", "@@", "-edited.txt", "+end"),
+        *("*** Add File: sub/new.txt", "+new", "*** Delete File: gone.txt"),
+        *("*** Update File: moved.txt", "*** Move to: there.txt", "@@", "-two", "+2", "*** End Patch"),
+    )
+    provider.script(
+        calls(*(("read", {"path": name}) for name in ("gone.txt", "moved.txt"))),
+        call("apply_patch", {"patch": "\n".join(lines)}),
+        call("glob", {"pattern": "**/*.txt"}),
+        text("Done."),
+    )
+    run(provider, "--yolo")
+    assert sorted(path.name for path in Path().rglob("*.txt")) == ["edited.txt", "new.txt", "there.txt"]
+    assert_same(provider, 4)
+
+
 def test_calls_that_failed_fail_again(provider: ProviderServer) -> None:
     provider.script(
         calls(("read", {"path": "nothing"}), ("nosuch", {"x": 1}), ("read", {"paths": 3}), ("shell", {"command": "exit 3"})),
@@ -120,14 +139,14 @@ def test_what_a_rule_denied_is_denied_again_and_rules_of_that_command_line_count
         calls(("shell", {"command": "rm -rf x"}), ("shell", {"command": "make it so"}), ("shell", {"command": "true; echo hi"})),
         text("Done."),
     )
-    run(provider, "--deny", "shell:rm *", "--allow", "shell:true", "--allow", "shell:echo *", exit_code=4)
+    run(provider, "--mode", "edit", "--deny", "shell:rm *", "--allow", "shell:true", "--allow", "shell:echo *", exit_code=4)
     assert_same(provider, 2)
 
 
 def test_a_person_answers_as_then(provider: ProviderServer) -> None:
     for command, answer in (("touch one", "y"), ("touch two", "use the other folder")):
         provider.script(call("shell", {"command": command}), text("I see."))
-        with pty_wolo("-s", "mine", *provider.flags, "go") as terminal:
+        with pty_wolo("--mode", "edit", "-s", "mine", *provider.flags, "go") as terminal:
             terminal.wait_for("or type why not ›")
             terminal.enter(answer)
             assert terminal.wait_for_exit() == 0
@@ -264,7 +283,7 @@ def test_a_stricter_mode_stops_the_command(reading: ProviderServer) -> None:
 
 def test_a_call_that_was_denied_and_would_run_now_does_not_run(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "touch made"}), text("Denied."))
-    run(provider, exit_code=4)
+    run(provider, "--mode", "edit", exit_code=4)
     found = divergence("--mode", "yolo")
     assert (found["step"], found["kind"]) == (1, "call")
     assert "would run now" in found["got"]
