@@ -181,7 +181,11 @@ def test_once_covered_is_covered_even_if_it_is_ignored_now(bench: Bench) -> None
     bench.turn()
     bench.command(lambda: (bench.put("a.log", "two"), shutil.rmtree(bench.root / "logs")))
     bench.undo(bench.turns)
-    assert {name: content for name, (_, _, content) in bench.picture().items()} == {"a.log": b"one", "logs": b"", "logs/b": b"one"}
+    assert {name: content for name, (_, _, content) in bench.picture().items()} == {
+        "a.log": b"one",
+        "logs": b"",
+        "logs/b": b"one",
+    }
 
 
 def test_only_the_named_paths_go_back(bench: Bench) -> None:
@@ -293,7 +297,9 @@ def act(root: Path, acts: list[Act]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     first=st.lists(ACTS, max_size=8),
-    turns=st.lists(st.lists(st.tuples(st.booleans(), st.lists(ACTS, min_size=1, max_size=5)), max_size=3), min_size=1, max_size=3),
+    turns=st.lists(
+        st.lists(st.tuples(st.booleans(), st.lists(ACTS, min_size=1, max_size=5)), max_size=3), min_size=1, max_size=3
+    ),
     back=st.integers(1, 3),
 )
 def test_any_turns_of_tools_and_commands_go_back_and_forth(

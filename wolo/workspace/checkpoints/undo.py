@@ -17,7 +17,7 @@ from wolo.workspace.checkpoints.store import Store
 
 CHANGED_SINCE = "changed since, by somebody else"
 NOT_KEPT = "what it held before is not kept"
-UNCLEAR = "it changed while a job ran in the background, and nobody knows who changed it"
+UNCLEAR = "nobody knows whether a command or somebody else changed it"
 
 
 class Conflict(NamedTuple):

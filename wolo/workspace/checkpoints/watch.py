@@ -237,9 +237,14 @@ class Watch:
             return
         told = {path: store.of_path(path, whose.changes) for path in {change.path for change in changes}}
         unknown = [change for change in changes if not any(_makes(noted.change, change.after) for noted in told[change.path])]
-        if whose.breath and whose.id not in self._running.values() and (end_ns := killed_ns(store.path.with_name(whose.breath))):
-            unknown = [change for change in unknown if _was_by(change, end_ns)]
-        store.add(Noted(change, whose.session, whose.turn, whose.call, source) for change in unknown)
+        is_killed = whose.breath and whose.id not in self._running.values()
+        end_ns = killed_ns(store.path.with_name(whose.breath)) if is_killed else 0
+        sources = [_source_by(change, end_ns) if end_ns else source for change in unknown]
+        store.add(
+            Noted(change, whose.session, whose.turn, whose.call, source)
+            for change, source in zip(unknown, sources, strict=True)
+            if source is not None
+        )
 
     def _whose(self, store: Store, call: str) -> tuple[Running | None, Source]:
         """Between turns a person works on the files, too: what only a job in the background may have done is unclear."""
@@ -321,15 +326,21 @@ class Watch:
             self._notices.append(text)
 
 
-def _was_by(change: Change, end_ns: int) -> bool:
-    """It was made before that moment, as far as can be told: to bring something back does no harm."""
+def _source_by(change: Change, end_ns: int) -> Source | None:
+    """Whose a change is whose wolo was killed at that time. None: it is somebody else's.
+
+    What was made later was not made by a command that died with its wolo, but not all of them do. To bring back what is gone
+    does no harm in any case.
+    """
     if not change.after.kind or (change.after.kind == "folder" and not change.before.kind):
-        return True
+        return "command"
     try:
         changed_ns = os.lstat(change.path).st_ctime_ns
     except OSError:
-        return False
-    return changed_ns < end_ns + (_TICK_NS if not change.before.kind else -_TICK_NS)
+        return "unclear"
+    if change.before.kind:
+        return "command" if changed_ns < end_ns - _TICK_NS else "unclear"
+    return "command" if changed_ns < end_ns + _TICK_NS else None
 
 
 def _makes(told: Change, now: State) -> bool:
