@@ -133,10 +133,10 @@ async def test_packed_pages_are_unpacked(here: Site, context: ToolContext) -> No
 
 
 async def test_a_bomb_is_stopped_early(here: Site, context: ToolContext) -> None:
-    here.pages["/"] = answer(gzip.compress(b"x\n" * 300_000_000, 1), kind="text/plain", content_encoding="gzip")
+    here.pages["/"] = answer(gzip.compress(b"x\n" * 50_000_000, 1), kind="text/plain", content_encoding="gzip")
     began = time.monotonic()
     result = await fetch(here.tool(), context, here.url())
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert "Not all of it" in result.text
     assert isinstance(result.view, Fetched)
     assert result.view.size_bytes == 5 * 1024 * 1024

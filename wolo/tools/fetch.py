@@ -119,7 +119,7 @@ async def _result(page: Page, context: ToolContext, *, raw: bool) -> Result:
         text, more = await _as_markdown(text, page.address.url)
         notes += more
     suffix = _SUFFIXES.get(page.kind, ".html" if is_html and raw else ".md" if is_html else ".txt")
-    shown = clip_and_keep(_cleaned(text).encode(), name=f"{page.address.host}{suffix}", keep=context.keep)
+    shown = clip_and_keep(context.secrets.hide(_cleaned(text)).encode(), name=f"{page.address.host}{suffix}", keep=context.keep)
     facts = _status(page.status), page.kind.split("/")[-1] or "no type named", f"{len(page.data):,} bytes"
     head = "\n".join(f"[{note}]" for note in (f"{page.address.url} · {' · '.join(facts)}", *notes, UNTRUSTED))
     view = Fetched(page.address.url, page.status, len(page.data))

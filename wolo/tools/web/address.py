@@ -75,6 +75,8 @@ def read_address(given: str) -> WebAddress:
         raise ToolError("An address with a user name or password is not fetched.")
     if port == 0:
         raise ToolError("There is no port 0.")
+    if "[" in parts.netloc and ":" not in host:
+        raise ToolError(f"`[{host[:200]}]` is not an address.")
     return _spelled(parts, _read_host(host), port or PORTS[parts.scheme])
 
 

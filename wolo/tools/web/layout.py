@@ -58,12 +58,16 @@ class Layout:
         filled = [row[:MOST_COLUMNS] for row in rows if any(row)]
         width = max(map(len, filled), default=0)
         if width < 2 or any(len(cell) > LONGEST_CELL_CHARS for row in filled for cell in row):
-            for row in filled:
-                for cell in filter(None, row):
-                    self.put(cell)
+            self.put_cells(filled)
             return
         lines = [_row([*row, *[""] * (width - len(row))]) for row in filled]
         self.put("\n".join([lines[0], _row(["---"] * width), *lines[1:]]))
+
+    def put_cells(self, rows: Sequence[Sequence[str]]) -> None:
+        """Of what only looks like a table."""
+        for row in rows:
+            for cell in filter(None, row):
+                self.put(cell)
 
 
 def _row(cells: Sequence[str]) -> str:

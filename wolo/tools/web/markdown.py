@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 from msgspec import Struct
 
 from wolo.tools.web.layout import Layout
+from wolo.tools.web.paragraph import Paragraph
 from wolo.tools.web.tags import Tag, tokens
 
 LONGEST_TARGET_CHARS = 1_000
@@ -60,12 +61,9 @@ _BLOCKS = frozenset(
         *("caption", "td", "th", "tr"),
     )
 )
+_ENDS_WITH_THE_NEXT = frozenset(("dd", "dt", "li", "p", "td", "th", "tr"))
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"))
-_BLANKS = re.compile(r"[ \t\r\n\f\u00a0]+")
-_AROUND_BREAK = re.compile(r" *\n *")
-_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
-"""What no person would see, and a model would read."""
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush)-([\w+#.-]{1,20})")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _LINE_NUMBERS = re.compile(r"[\d\s]*\Z")
@@ -112,17 +110,13 @@ class _Page:
         self._unseen = unseen
         self._is_stopped = is_stopped
         self._layout = Layout()
-        self._line: list[str] = []
-        """The pieces of the paragraph that is being written."""
+        self._paragraph = Paragraph()
         self._skipped = ""
         self._skipped_depth = 0
         self._is_title = False
         self._heading = 0
         self._pre: list[str] | None = None
         self._language = ""
-        self._code_from = -1
-        self._link_from = -1
-        self._target = ""
         self._table: list[list[list[str]]] | None = None
         """Rows of cells of pieces."""
         self._main, self._articles = _Region(), _Region()
@@ -162,19 +156,14 @@ class _Page:
         elif self._pre is not None:
             self._pre.append(text)
         else:
-            self._line.append(_BLANKS.sub(" ", _INVISIBLE.sub("", text)))
+            self._paragraph.say(text)
 
     def _end_block(self) -> None:
-        self._end_code()
-        self._wrap_link()
-        text = _BLANKS.sub(" ", "".join(self._line)) if self._table is not None else "".join(self._line)
-        text = _AROUND_BREAK.sub("\n", re.sub(" +", " ", text)).strip()
-        self._line.clear()
-        self._link_from = 0 if self._target else -1
+        text = self._paragraph.take()
         if not text:
             return
         if self._table is not None:
-            self._fill_cell(text)
+            self._fill_cell(" ".join(text.split()))
         elif self._heading:
             self._layout.put(f"{'#' * self._heading} {' '.join(text.split()).removesuffix('¶').rstrip()}")
         else:
@@ -186,10 +175,15 @@ class _Page:
         name = tag.name
         if name == "title" and self._skipped in ("", "head") and not self.title:
             self._is_title = True
-        elif self._skipped:
+        elif self._skipped and not (name == self._skipped and name in _ENDS_WITH_THE_NEXT):
             self._skipped_depth += name == self._skipped
         elif name in self._unseen or (name not in _VOID and _is_hidden(tag)):
+            if name in _BLOCKS:
+                self._end_block()
             self._skipped, self._skipped_depth = name, 1
+        elif self._skipped:
+            self._skipped = ""
+            self._begin(tag)
         elif name == "pre":
             self._begin_pre(tag)
         elif self._pre is not None:
@@ -211,9 +205,9 @@ class _Page:
             elif name in _BLOCKS and self._pre and not self._pre[-1].endswith("\n"):
                 self._pre.append("\n")
         elif name in ("code", "kbd", "samp", "tt"):
-            self._end_code()
+            self._paragraph.end_code()
         elif name == "a":
-            self._end_link()
+            self._paragraph.end_link()
         elif name == "table":
             self._end_table()
         elif name in _BLOCKS or name in _HEADINGS or name in ("ul", "ol", "li", "blockquote"):
@@ -233,7 +227,7 @@ class _Page:
         elif name == "hr":
             self._layout.put("---")
         elif name == "table":
-            self._end_table()  # one within another: the outer only places things
+            self._end_table(is_layout=True)  # one within another: the outer only places things
             self._table = []
         elif name == "tr" and self._table is not None:
             self._table.append([])
@@ -266,21 +260,26 @@ class _Page:
         attributes = tag.attributes
         match tag.name:
             case "br":
-                self._line.append("\n")
+                self._paragraph.break_line()
             case "code" | "kbd" | "samp" | "tt":
-                self._end_code()
-                self._code_from = len(self._line)
+                self._paragraph.begin_code()
             case "a":
-                self._end_link()
-                if (target := self._absolute(attributes.get("href", ""))) and self._code_from < 0:
-                    self._link_from, self._target = len(self._line), target
+                self._paragraph.begin_link(self._absolute(attributes.get("href", "")))
             case "img":
-                alt = " ".join(attributes.get("alt", "").split())
-                source = self._absolute(attributes.get("src", ""))
-                if alt:
-                    self._line.append(f"![{alt}]({source})" if source else alt)
+                self._paragraph.show_image(attributes.get("alt", ""), self._absolute(attributes.get("src", "")))
             case "base":
                 self._base = self._absolute(attributes.get("href", "")) or self._base
+
+    def _absolute(self, target: str) -> str:
+        """Empty for what leads nowhere else: a place on this page, a script, data."""
+        target = "".join(target.split())
+        if not target or target.startswith("#"):
+            return ""
+        try:
+            url = urljoin(self._base, target)
+        except ValueError:
+            return ""
+        return url if url.startswith(("http:", "https:", "mailto:", "ftp:")) and len(url) <= LONGEST_TARGET_CHARS else ""
 
     # Code
 
@@ -306,42 +305,6 @@ class _Page:
         if code.strip() and not (self._table is not None and _LINE_NUMBERS.match(code)):
             self._layout.put_code(code, self._language)
 
-    def _end_code(self) -> None:
-        begin, self._code_from = self._code_from, -1
-        if begin < 0:
-            return
-        code = "".join(self._line[begin:])
-        if code.strip():
-            ticks = "``" if "`" in code else "`"
-            self._line[begin:] = [f"{ticks}{code.strip()}{ticks}"]
-
-    # Links
-
-    def _absolute(self, target: str) -> str:
-        """Empty for what leads nowhere else: a place on this page, a script, data."""
-        target = "".join(target.split())
-        if not target or target.startswith("#"):
-            return ""
-        try:
-            url = urljoin(self._base, target)
-        except ValueError:
-            return ""
-        return url if url.startswith(("http:", "https:", "mailto:", "ftp:")) and len(url) <= LONGEST_TARGET_CHARS else ""
-
-    def _end_link(self) -> None:
-        self._wrap_link()
-        self._link_from, self._target = -1, ""
-
-    def _wrap_link(self) -> None:
-        """What was written since the link began; it may go on in the next paragraph."""
-        if self._link_from < 0:
-            return
-        written = "".join(self._line[self._link_from :])
-        label = " ".join(written.split())
-        if label:
-            before, after = written[: written[:1] == " "], " " if written.endswith(" ") else ""
-            self._line[self._link_from :] = [f"{before}[{label}]({self._target}){after}"]
-
     # Tables
 
     def _fill_cell(self, text: str) -> None:
@@ -352,11 +315,13 @@ class _Page:
         self._table[-1][-1].append(f"{self._layout.marker}{text}")
         self._layout.marker = ""
 
-    def _end_table(self) -> None:
+    def _end_table(self, *, is_layout: bool = False) -> None:
         self._end_block()
-        rows, self._table = self._table, None
-        if rows:
-            self._layout.put_table([[" ".join(cell) for cell in row] for row in rows])
+        rows, self._table = [[" ".join(cell) for cell in row] for row in self._table or ()], None
+        if is_layout:
+            self._layout.put_cells(rows)
+        else:
+            self._layout.put_table(rows)
 
 
 def _is_hidden(tag: Tag) -> bool:
