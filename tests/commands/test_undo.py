@@ -1,0 +1,94 @@
+"""/undo and /redo: turns and files go back and forth while the conversation lives, kept or not."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from wolo.commands.command import Desk, Opened, Outcome, Shown, dispatch
+from wolo.commands.table import COMMANDS
+from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.conversation import Conversation
+from wolo.errors import UsageError
+from wolo.messages.message import user
+
+
+async def converse(provider: ProviderServer, *, kept: bool = True) -> Conversation:
+    _, base_url, _, key, _, model = provider.flags
+    given: dict[str, str | bool | list[str]] = {"base_url": base_url, "api_key": key, "model": model, "mode": "yolo"}
+    return await open_conversation(Opening(given=given if kept else {**given, "no_session": True}, attended=False))
+
+
+async def do(conversation: Conversation, provider: ProviderServer, command: str) -> None:
+    provider.forget_prefix()
+    provider.script(call("shell", {"command": command}), text("done"))
+    async for _ in conversation.prompt(user(f"please {command}")):
+        pass
+
+
+async def run(line: str, conversation: Conversation) -> Outcome:
+    return await dispatch(line, Desk(conversation, COMMANDS))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_turns_go_back_one_after_the_other(provider: ProviderServer, kept: bool, isolated: Path) -> None:
+    conversation = await converse(provider, kept=kept)
+    for number in range(3):
+        await do(conversation, provider, f"echo {number} > a")
+    for number, there in ((2, "1\n"), (1, "0\n")):
+        outcome = await run("/undo", conversation)
+        assert isinstance(outcome, Opened)
+        assert (outcome.draft, Path("a").read_text()) == (f"please echo {number} > a", there)
+        conversation = outcome.conversation
+    assert len([message for message in conversation.history if message.is_prompt]) == 1
+    if kept:
+        for there in ("1\n", "2\n"):
+            outcome = await run("/redo", conversation)
+            assert isinstance(outcome, Opened)
+            assert Path("a").read_text() == there
+            conversation = outcome.conversation
+        assert len([message for message in conversation.history if message.is_prompt]) == 3
+    await conversation.close()
+    with closing(sqlite3.connect(next((isolated / "wolo" / "data" / "checkpoints").glob("*.db")))) as database:
+        (changes,) = database.execute("SELECT count(*) FROM changes").fetchone()
+    assert bool(changes) == kept
+
+
+async def test_conflicts_are_shown_before_anything_is_done(provider: ProviderServer) -> None:
+    conversation = await converse(provider)
+    await do(conversation, provider, "echo x > a; echo x > b")
+    Path("b").write_text("person\n")
+    shown = await run("/undo", conversation)
+    assert isinstance(shown, Shown)
+    assert "b: changed since" in shown.text
+    assert Path("a").exists()
+    outcome = await run("/undo --anyway", conversation)
+    assert isinstance(outcome, Opened)
+    assert (Path("a").exists(), Path("b").read_text()) == (False, "person\n")
+    await outcome.conversation.close()
+
+
+async def test_a_preview_changes_nothing_and_single_files_leave_the_turn(provider: ProviderServer) -> None:
+    conversation = await converse(provider)
+    await do(conversation, provider, "echo x > a; echo x > b")
+    assert isinstance(await run("/undo --preview", conversation), Shown)
+    outcome = await run("/undo 1 b", conversation)
+    assert isinstance(outcome, Opened)
+    assert (Path("a").exists(), Path("b").exists()) == (True, False)
+    conversation = outcome.conversation
+    assert any(message.is_prompt for message in conversation.history)
+    assert "b" in conversation.history[-1].text
+    await conversation.close()
+
+
+@pytest.mark.parametrize("line", ["/undo 1", "/undo 0", "/undo --nosuch", "/redo", "/redo 3"])
+async def test_what_makes_no_sense_is_refused_with_a_sentence(provider: ProviderServer, line: str) -> None:
+    conversation = await converse(provider)
+    with pytest.raises(UsageError):
+        await run(line, conversation)
+    await conversation.close()
