@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.guard.launchers import SHELLS, behind
@@ -23,6 +24,7 @@ _SPLIT = re.compile(r"[\n;|&(){}`]|\$\(")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _WRITES_NOTHING = re.compile(r"(?:|:|true|cat /dev/null|echo -n(?: )?|printf(?: )?)")
+_DOCUMENT_PARTS = frozenset({"heredoc_start", "heredoc_body", "heredoc_end", "file_redirect"})
 _EMPTIES = frozenset({">", ">|", "&>"})
 
 
@@ -46,6 +48,49 @@ def commands_in(text: str, depth: int = 0) -> list[Found]:
             handed_on |= set(_fed(root))
         found += [each for inner in sorted(handed_on) for each in commands_in(inner, depth + 1)]
     return found
+
+
+@lru_cache(maxsize=64)
+def all_commands(text: str) -> tuple[Found, ...] | None:
+    """The same where it is certain that these are all, and nothing of them is handed to a shell as text; else None."""
+    root = parser().parse(text.encode("utf-8", "replace")).root_node
+    found = tuple(_walk(root, _values(root)))
+    if root.has_error or any(_takes_text(each) for each in found):
+        return None
+    return found
+
+
+def without_documents(text: str) -> str:
+    """Without the here-documents that `cat` and `tee` only pass on: what these say is neither code nor a name."""
+    source = text.encode("utf-8", "replace")
+    root = parser().parse(source).root_node
+    if root.has_error:
+        return text
+    waiting, kept, end = [root], b"", 0
+    bodies: list[tuple[int, int, bytes]] = []
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.type == "heredoc_redirect" and _is_document(node):
+            bodies += [
+                (body.start_byte, body.end_byte, b" ".join(child.text or b"" for child in body.children if child.is_named))
+                for body in node.children
+                if body.type == "heredoc_body"
+            ]
+    for start, stop, expanded in sorted(bodies):
+        kept, end = kept + source[end:start] + expanded, stop
+    return (kept + source[end:]).decode("utf-8", "replace")
+
+
+def _is_document(heredoc: Node) -> bool:
+    statement = heredoc.parent
+    if statement is None or (statement.parent is not None and statement.parent.type == "pipeline"):
+        return False
+    if any(child.is_named and child.type not in _DOCUMENT_PARTS for child in heredoc.children):
+        return False
+    body = statement.child_by_field_name("body")
+    words = _words(body, {}) if body is not None and body.type == "command" else ()
+    return words[:1] in (("cat",), ("tee",))
 
 
 def _walk(node: Node, values: Mapping[str, str]) -> Iterator[Found]:
@@ -128,9 +173,13 @@ def _unescaped(found: re.Match[str]) -> str:
     return chr(int(code, 8) % 256) if code[0] in "01234567" else code
 
 
+def _takes_text(found: Found) -> bool:
+    return any(name_of(words[0]) in _TAKES_TEXT for words in behind(found.words) if words)
+
+
 def _handed_on(found: Found) -> Iterator[str]:
     """Texts that may be read as a command line: what a shell, `eval` or `xargs sh -c` is given."""
-    if any(name_of(words[0]) in _TAKES_TEXT for words in behind(found.words) if words):
+    if _takes_text(found):
         yield from (word for word in found.words[1:] if " " in word or "\n" in word)
         yield " ".join(found.words[1:]) if found.words[0] == "eval" else ""
 

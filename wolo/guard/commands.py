@@ -169,7 +169,9 @@ class CommandJudge:
 
 def _named(line: Line) -> _Named:
     if line.commands is None:
-        return _Named(named_in_text(line.text, os.path.realpath(line.cwd)))
+        from wolo.guard.anywhere import without_documents  # noqa: PLC0415  # few lines are not plain
+
+        return _Named(named_in_text(without_documents(line.text), os.path.realpath(line.cwd)))
     paths: list[str] = []
     try:
         for command in line.commands:

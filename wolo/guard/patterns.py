@@ -89,10 +89,10 @@ class ShellPattern:
     def forbids(self, command: Command | Line) -> bool:
         """Wider than `allows`: behind any wrapper, by any path, inside quoted code; without a last `*` as with one.
 
-        Of a line that is not plain it is enough that the program is named anywhere in it.
+        Of a line that is not plain it is enough that the program is named where nobody can tell what becomes of it.
         """
         if isinstance(command, Line):
-            return not self._program or self._is_named_in(command.text)
+            return not self._program or (self._is_named_in(command.text) and not self._is_harmless_in(command.text))
         if not self._may_be_in(command):
             return False
         texts = [text for word in command.words for text in self._handed_on(word, command)]
@@ -137,10 +137,22 @@ class ShellPattern:
                 return False
         return True
 
+    def _is_harmless_in(self, text: str) -> bool:
+        """Every mention of the program is a word of a command that can be read, and that is not the one of the rule."""
+        from wolo.guard.anywhere import all_commands  # noqa: PLC0415  # where commands are denied and one is not plain
+
+        found = [each.words for each in all_commands(text) or () if self._program in map(name_of, each.words)]
+        accounted = sum(name_of(word) == self._program for words in found for word in words)
+        if accounted < max(len(self._named.findall(each)) for each in (text, unquoted(text))):
+            return False
+        return not any(_UNTOLD.search(word) for words in found for word in words) and not any(map(self._is_among, found))
+
     def _is_named_in(self, text: str) -> bool:
         return any(self._named.search(each) for each in (text, unquoted(text)))
 
 
+_UNTOLD = re.compile(r"[$`*?\[{~]")
+"""In a word of which bash makes something else."""
 _BARE = re.compile(r"[\w./:=@%+,-]*")
 _PIECES = re.compile(r"""[^\s;|&()<>\[\],'"`{}$\\]+""")
 
