@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tests.tools.desk import Desk
 from tests.workspace.living import alive, gone
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
+from wolo.guard.walls import Enclosed
 from wolo.tools.shell import ShellArgs
 from wolo.tools.tool import Interrupted, Output, Result
 
@@ -195,6 +196,29 @@ async def test_a_background_process_holds_nothing_up_and_is_listed_until_it_is_e
     await until(lambda: alive(n))
     desk.context.shell.processes.close_all()
     assert gone(n)
+
+
+class Walls:
+    """As those in which everything ends with the command."""
+
+    backend = "bubblewrap"
+    covers: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
+
+    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+        return Enclosed((require("bwrap"), "--dev-bind", "/", "/", "--unshare-pid", "--die-with-parent", "--", *argv))
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("command", ["sleep 60 & echo up", "(sleep 60 & wait) & echo up"])
+async def test_what_ends_with_the_sandbox_is_told(desk: Desk, command: str) -> None:
+    desk.context = replace(desk.context, walls=Walls(), confined=True)
+    result = await desk.call("shell", command=command)
+    assert result.text.startswith("up\n[exit 0]\n[what it left running with & has ended with it, here in the sandbox;")
+    assert (await desk.call("shell", command="sleep 0.1 & wait; cd /; pwd")).text.startswith(
+        "/\n[exit 0]\n[the next command runs in /]"
+    )
 
 
 async def test_a_server_started_by_one_command_answers_the_next(desk: Desk) -> None:

@@ -35,8 +35,8 @@ _MAX_COMMAND_BYTES = 120_000
 """The system takes 128 KiB in one argument."""
 _LOWEST_FD = 200
 """Where the shell reports its directory: beyond the numbers that scripts use for themselves."""
-_REPORT = "trap '{{ set +x; }} 2>/dev/null; command pwd -P >/dev/fd/{fd} 2>/dev/null' EXIT; "
-"""At the very end of a command: a word on where it led."""
+_REPORT = "trap '{{ set +x; }} 2>/dev/null; {{ command jobs -pr || :; command pwd -P; }} >/dev/fd/{fd} 2>/dev/null' EXIT; "
+"""At the very end of a command: what it leaves running, a number a line, and where it led."""
 FIRST_LOOK_S = 1.0
 """At a job that has just been started."""
 _PROGRESS_EVERY_S = 0.1
@@ -100,6 +100,7 @@ class _Run:
         self._progress = _Progress(context.progress)
         self._moved_to: Path | None = None
         """None when the shell could not tell: it was killed, replaced itself, or its directory is gone."""
+        self._left_running = False
         self._started = time.monotonic()
 
     async def to_its_end(self) -> Finished:
@@ -120,7 +121,7 @@ class _Run:
                 raise _unstartable(error) from error
             finally:
                 self._progress.close()
-                self._moved_to = report.read()
+                self._moved_to, self._left_running = report.read()
 
     async def as_job(self) -> Result:
         """Started, and looked at for a moment: what fails at once is known at once."""
@@ -156,9 +157,15 @@ class _Run:
         )
 
     def result(self, finished: Finished, changes: Changes) -> Result:
-        notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._directory()]
+        notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._lost(finished), *self._directory()]
         code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
         return self._told(notes, code if finished.cause == "exited" else None, changes)
+
+    def _lost(self, finished: Finished) -> list[str]:
+        """Where everything ends with the command, one that wanted to leave something running must know."""
+        if self._context.confined and self._left_running and not finished.leftovers:
+            return ["what it left running with & has ended with it, here in the sandbox; use background for that"]
+        return []
 
     def interrupted(self, changes: Changes) -> Result:
         notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
@@ -240,13 +247,13 @@ class _Report(Struct, frozen=True):
     """Where the shell writes."""
     _reading: int
 
-    def read(self) -> Path | None:
+    def read(self) -> tuple[Path | None, bool]:
+        """Where the command led, and whether it left something running."""
         with contextlib.suppress(BlockingIOError):
-            told = os.read(self._reading, 65536)
-            path = Path(os.fsdecode(told.removesuffix(b"\n")))
-            if path.is_absolute() and path.is_dir():
-                return path
-        return None
+            numbers, slash, rest = os.read(self._reading, 65536).partition(b"/")
+            path = Path(os.fsdecode((slash + rest).removesuffix(b"\n")))
+            return (path if path.is_absolute() and path.is_dir() else None), bool(numbers.strip())
+        return None, False
 
 
 @contextlib.contextmanager
