@@ -11,6 +11,7 @@ from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import MessageEntry, ResultsEntry
 from wolo.sessions.loaded import Node
 from wolo.sessions.outline import Place, last_under, outline, way_to
+from wolo.tools.envelope import names_in
 
 EDITING = frozenset({"write", "edit", "apply_patch"})
 COMMANDING = "shell"
@@ -61,7 +62,7 @@ def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
     """Files and commands do not go back with the conversation: the model must know. None: nothing was done."""
     calls = done_between(nodes, head, behind)
     edits = [part for part in calls if part.tool in EDITING and part.outcome != "error"]
-    files = dict.fromkeys(str(part.input["path"]) for part in edits if "path" in part.input)
+    files = dict.fromkeys(name for part in edits for name in _named(part))
     commands = sum(part.tool == COMMANDING for part in calls)
     effects = []
     if files:
@@ -73,6 +74,12 @@ def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
         return None
     text = SUMMARY.format(effects=", and ".join(effects))
     return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)
+
+
+def _named(part: ToolPart) -> list[str]:
+    if isinstance(patch := part.input.get("patch"), str):
+        return names_in(patch)
+    return [str(part.input["path"])] if "path" in part.input else []
 
 
 def done_between(nodes: Sequence[Node], head: int, behind: int) -> list[ToolPart]:

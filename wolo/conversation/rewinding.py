@@ -18,7 +18,9 @@ from wolo.conversation.stage import Stage
 from wolo.conversation.tape import Tape
 from wolo.errors import ToolError
 from wolo.messages.parts import ToolPart
+from wolo.tools.apply_patch import ApplyPatchArgs
 from wolo.tools.edit import EditArgs, Replacement
+from wolo.tools.envelope import AddFile, DeleteFile, UpdateFile, read_patch
 from wolo.tools.matching import line_number
 from wolo.tools.read import ReadArgs
 from wolo.tools.shell import FILES
@@ -35,10 +37,13 @@ _MAX_NAMED = 5
 KINDS: tuple[Literal["made", "changed", "gone"], ...] = ("made", "changed", "gone")
 
 
+_Done = ReadArgs | WriteArgs | EditArgs | Literal["made", "changed", "gone"]
+"""The last three are what a command or a patch did to a file."""
+
+
 class _Call(Struct, frozen=True):
     path: Path
-    args: ReadArgs | WriteArgs | EditArgs | Literal["made", "changed", "gone"]
-    """The last three are what a command did to the file."""
+    args: _Done
     part: ToolPart
 
 
@@ -73,8 +78,32 @@ def _calls(tape: Tape, stage: Stage) -> Iterator[_Call]:
         for part in (part for message in turn.new for part in message.calls):
             yield from _of_command(part, stage)
             args = _arguments(part, toolbox) if part.outcome == "ok" else None
-            if isinstance(args, ReadArgs | WriteArgs | EditArgs) and (path := _place(cwd / stage.here(args.path), stage)):
-                yield _Call(path, args, part)
+            for name, done in _files_of(args, part):
+                if path := _place(cwd / stage.here(name), stage):
+                    yield _Call(path, done, part)
+
+
+def _files_of(args: Struct | None, part: ToolPart) -> Iterator[tuple[str, _Done]]:
+    """Which files a call has read or changed, and how."""
+    if isinstance(args, ReadArgs | WriteArgs | EditArgs):
+        yield args.path, args
+    elif isinstance(args, ApplyPatchArgs):
+        yield from _files_of_patch(args.patch, part)
+
+
+def _files_of_patch(patch: str, part: ToolPart) -> Iterator[tuple[str, _Done]]:
+    for section in read_patch(patch):
+        match section:
+            case AddFile(path=path):
+                yield path, "changed" if f"Updated {path} (" in part.output else "made"
+            case DeleteFile(path=path):
+                yield path, "gone"
+            case UpdateFile(path=path, move_to=move_to, hunks=hunks):
+                if move_to:
+                    yield path, "gone"
+                    yield move_to, "made"
+                else:
+                    yield path, EditArgs(path, edits=tuple(Replacement(hunk.old, hunk.new) for hunk in hunks))
 
 
 def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
