@@ -16,4 +16,5 @@ async def run(desk: Desk, rest: str) -> Outcome:
         )
     change, text = before_prompt(nodes, head, number(rest))
     following = await desk.conversation.reopen(change)
-    return Opened(following, draft=text, text=f"Back to before: {' '.join(text.split())[:60]}\nFiles were not changed back.")
+    told = f"Back to before: {' '.join(text.split())[:60]}\nFiles were not changed back; /undo takes them along."
+    return Opened(following, draft=text, text=told)
