@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import Terminal, pty_wolo
+from wolo.config import trust
+from wolo.places import find_places
 
 QUESTION = "Trust it? [y]es  [N]ot now  [never]"
 DENY = '[permissions]\ndeny = ["read:secret.txt"]\n'
@@ -185,6 +188,57 @@ def test_without_a_terminal_and_with_p_nobody_is_asked_and_trust_is_for_one_run(
     done = run_wolo("-p", "go", *provider.flags, stdin="y\n")
     assert done.exit_code == 0
     assert done.stderr.count("is not trusted") == 1
+
+
+def test_trust_of_one_folder_is_trust_of_no_other(provider: ProviderServer, project: Path, tmp_path: Path) -> None:
+    trust.keep(find_places(), project, "trusted")
+    inner, beside, above = project / "inner", tmp_path / f"{project.name}-evil", tmp_path
+    (inner / ".git").mkdir(parents=True)
+    for folder in (inner, beside, above):
+        shutil.copytree(project / ".wolo", folder / ".wolo")
+        shutil.copy(project / "secret.txt", folder)
+    alias = tmp_path / "alias"
+    alias.symlink_to(project)
+
+    def is_trusted(folder: Path) -> bool:
+        wants_secret(provider)
+        run_wolo("-p", "go", *provider.flags, cwd=folder)
+        return provider.requests[-1].results[0].startswith("Denied")
+
+    assert [is_trusted(folder) for folder in (project, alias)] == [True, True]
+    assert [is_trusted(folder) for folder in (inner, beside, above)] == [False, False, False]
+    alias.unlink()
+    alias.symlink_to(beside)
+    moved = project.rename(tmp_path / "moved")
+    beside.rename(project)
+    assert [is_trusted(folder) for folder in (project, moved)] == [False, False]
+
+
+@pytest.mark.parametrize(("env", "rows", "columns"), [({"TERM": "dumb"}, 24, 80), ({"LC_ALL": "C"}, 24, 80), ({}, 5, 20)])
+def test_it_can_be_answered_on_every_terminal(
+    provider: ProviderServer, project: Path, store: Path, env: dict[str, str], rows: int, columns: int
+) -> None:
+    provider.script(text("Done."))
+    with pty_wolo("go", *provider.flags, env=env, rows=rows, columns=columns) as terminal:
+        terminal.wait_until(lambda: "never]" in terminal.text.replace("\n", ""))
+        terminal.enter("y")
+        terminal.wait_for("Done.")
+        assert terminal.wait_for_exit() == 0
+    assert [each["answer"] for each in kept(store).values()] == ["trusted"]
+
+
+def test_an_answer_that_cannot_be_kept_is_said_and_counts_for_nothing(
+    provider: ProviderServer, project: Path, store: Path
+) -> None:
+    store.parent.parent.mkdir(parents=True)
+    store.parent.write_text("a file where the directory should be")
+    wants_secret(provider)
+    with pty_wolo("go", "--no-session", *provider.flags, columns=200) as terminal:
+        terminal.wait_for(QUESTION)
+        terminal.enter("y")
+        terminal.wait_for("Your answer could not be kept")
+        terminal.wait_for("Done.")
+    assert "CANARY" in provider.requests[-1].results[0]
 
 
 def test_names_in_the_question_are_spelled_out(provider: ProviderServer) -> None:
