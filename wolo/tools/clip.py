@@ -55,11 +55,14 @@ def clip_and_keep(
     *,
     name: str,
     keep: Callable[[str, bytes], Path],
-    is_whole: bool = True,
+    dropped_bytes: int = 0,
     max_lines: int = MAX_LINES,
     max_bytes: int = MAX_BYTES,
 ) -> str:
-    """The text for the model; where it was cut, the last line says where the whole is (or as much as there is of it)."""
+    """The text for the model; where it was cut, the last line says where the whole is.
+
+    `dropped_bytes`: so much between beginning and end was not kept by whoever read it.
+    """
     clipped = clip(data, max_lines=max_lines, max_bytes=max_bytes)
     if not clipped.is_cut:
         return clipped.text
@@ -69,7 +72,7 @@ def clip_and_keep(
         why = error.message if isinstance(error, SessionError) else f"{error.strerror}."
         return f"{_whole_line(clipped.text)}[The rest could not be kept. {why}]\n"
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    kept = "Whole output" if is_whole else "Beginning and end of the output"
+    kept = f"Beginning and end of the output without {_size(dropped_bytes)} between" if dropped_bytes else "Whole output"
     return f"{_whole_line(clipped.text)}[{kept}, {lines:,} lines: {path} — page it with read(path, offset, limit).]\n"
 
 

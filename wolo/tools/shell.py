@@ -176,7 +176,7 @@ class _Run:
             self._context.secrets.hide_data(self._output()),
             name=f"shell-{self._context.call_id or 'output'}.txt",
             keep=self._context.keep,
-            is_whole=not self._printed.omitted_bytes,
+            dropped_bytes=self._printed.omitted_bytes,
         )
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
         text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
