@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,6 +298,17 @@ def test_edits_inside_the_workspace_run_and_outside_they_ask(root: Path) -> None
     for given in ("../a.py", "/etc/hosts", f"{root}-evil/a.py", "sub/../../a.py"):
         assert decision(guarded, write(given)) == "ask", given
         assert decision(guarded, read(given)) == "ask", given
+
+
+@pytest.mark.parametrize("unusual", [{"links": 2}, {"in_place": True}])
+def test_a_file_that_cannot_be_replaced_like_another_asks_unless_a_person_spoke(root: Path, unusual: dict[str, Any]) -> None:
+    intent = WriteIntent(root / "a.py", "a.py", **unusual)
+    assert [decision(judge(root, mode=mode), intent) for mode in ("plan", "ask", "edit", "auto", "yolo")] == [
+        *("deny", "ask", "ask", "ask", "allow"),
+    ]
+    assert decision(judge(root, "allow write:a.py"), intent) == "allow"
+    assert judge(root).suggest_rule([intent]) == "write:a.py"
+    assert decision(judge(root), WriteIntent(root / "a.py", "a.py")) == "allow"
 
 
 def test_a_tool_that_says_outside_is_believed(root: Path) -> None:

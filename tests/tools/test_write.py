@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import unprivileged
 from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
@@ -136,6 +137,25 @@ async def test_other_names_of_a_file_are_told(desk: Desk) -> None:
     await desk.call("read", path="a")
     assert "2 names" in (await desk.call("write", path="a", content="two\n")).text
     assert (desk.root / "other").read_text() == "one\n"
+
+
+def intents_in_closed_folder(folder: Path) -> list[tuple[int, bool]]:
+    desk = Desk(folder)
+    desk.put("closed/a", "one\n").parent.chmod(0o555)
+    (desk.root / "twice").hardlink_to(desk.put("b", "two\n"))
+    (desk.root / "sub/folder").mkdir(parents=True)
+    told = []
+    for name in ("closed/a", "closed/new", "b", "new", "sub"):
+        (intent,) = Write().intents(WriteArgs(path=name, content=""), desk.context)
+        assert isinstance(intent, WriteIntent)
+        told.append((intent.links, intent.in_place))
+    return told
+
+
+def test_the_guard_hears_of_a_file_that_cannot_be_replaced_like_another() -> None:
+    with unprivileged.folder() as folder:
+        told = unprivileged.call(intents_in_closed_folder, folder)
+    assert told == [(1, True), (1, False), (2, False), (1, False), (1, False)]
 
 
 @pytest.mark.parametrize("given", ["new/", "folder", ".", "/", "file/below", "n" * 300, "d/" * 2500 + "x"])

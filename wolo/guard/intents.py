@@ -22,6 +22,8 @@ class WriteIntent(Struct, frozen=True, tag="write"):
     inside: bool = True
     links: int = 1
     """How many names the file has: what is written under one of them is not what the others show then."""
+    in_place: bool = False
+    """Its folder is closed: it would be overwritten where it lies, which a crash can cut short."""
 
 
 class RunIntent(Struct, frozen=True, tag="run"):

@@ -187,9 +187,8 @@ class Judge:
             )
         if any(map(protected.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
-        if intent.links > 1 and not verdict.rule and not self.mode.trusts_commands:
-            others = f"{intent.links} names (hard links)"
-            return Verdict("ask", f"{self._shown(intent)} has {others}; only this one would change, so this needs an approval.")
+        if (concern := _about_replacing(intent)) and not verdict.rule and not self.mode.trusts_commands:
+            return Verdict("ask", f"{self._shown(intent)} {concern}, so this needs an approval.")
         return verdict
 
     def _judge_fetch(self, intent: FetchIntent, extra: Rulebook | None) -> Verdict:
@@ -224,6 +223,13 @@ class Judge:
         root = self._root + "/"
         shown = path[len(root) :] if path.startswith(root) else path
         return shown if shown.isprintable() else shown.encode("unicode_escape").decode()
+
+
+def _about_replacing(intent: WriteIntent) -> str:
+    """What is unusual about putting a new file in the place of this one; empty when nothing is."""
+    if intent.links > 1:
+        return f"has {intent.links} names (hard links); only this one would change"
+    return "lies in a folder closed to writing and would be overwritten in place" if intent.in_place else ""
 
 
 def _names_secret(verdict: Verdict) -> bool:

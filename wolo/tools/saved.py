@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from collections.abc import Callable
 
@@ -15,16 +16,15 @@ from wolo.workspace.text import printable
 
 
 def intends_to_write(resolved: Resolved) -> WriteIntent:
-    return WriteIntent(resolved.path, resolved.given, resolved.inside, links=_links(resolved))
-
-
-def _links(resolved: Resolved) -> int:
-    """How many names the file has; a folder counts its sub-folders, which is no matter here."""
     try:
         status = resolved.path.lstat()
+        is_file = stat.S_ISREG(status.st_mode)  # of a folder the links are its sub-folders
     except OSError:
-        return 1
-    return status.st_nlink if stat.S_ISREG(status.st_mode) else 1
+        is_file = False
+    if not is_file:
+        return WriteIntent(resolved.path, resolved.given, resolved.inside)
+    in_place = not os.access(resolved.path.parent, os.W_OK) and os.access(resolved.path, os.W_OK)
+    return WriteIntent(resolved.path, resolved.given, resolved.inside, links=status.st_nlink, in_place=in_place)
 
 
 async def finish(work: Callable[[], Result]) -> Result:
