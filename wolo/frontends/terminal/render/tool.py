@@ -112,7 +112,8 @@ def _in_short(view: View | None) -> Text:
             counts = [(f" +{view.added}", "green")] * bool(view.added) + [(f" −{view.removed}", "red")] * bool(view.removed)
             return Text.assemble(*counts)
         case Fetched():
-            return Text.assemble((f" · {view.status} · {view.size_bytes / 1000:.1f} kB", "red" if view.status >= 400 else "dim"))
+            size = f"{view.size_bytes / 1000:,.1f} kB" if view.size_bytes >= 1000 else f"{view.size_bytes} bytes"
+            return Text.assemble((f" · {view.status} · {size}", "red" if view.status >= 400 else "dim"))
         case Listing():
             return Text.assemble((f" · {view.total} found", "dim"))
         case TodoList():
