@@ -15,11 +15,11 @@ _MOST_CHARS = 40_000
 _READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b", re.IGNORECASE)
 _REFUSED = re.compile(r"permission denied|\bEACCES\b|operation not permitted|\bEPERM\b|device or resource busy", re.IGNORECASE)
 _NETWORK = re.compile(
-    r"network is unreachable|temporary failure in name resolution|could ?n[o']t resolve (?:host|proxy|address)|"
+    r"network is unreachable|connection refused|\bECONNREFUSED\b|temporary failure in name resolution|could ?n[o']t resolve (?:host|proxy|address)|"
     r"name or service not known|failed to lookup address|unable to resolve host|no address associated with hostname|"
     r"nodename nor servname|NameResolutionError|\bEAI_AGAIN\b|\bENOTFOUND\b|\bENETUNREACH\b|getaddrinfo failed|"
     r"dial (?:tcp|udp)[^\n]*(?:lookup|unreachable)|curl: \((?:6|7)\)|\bcannot connect to the docker daemon|"
-    r"could not connect to server: (?:connection refused|no such file)|tls connect error: network",
+    r"could not connect to server: no such file",
     re.IGNORECASE,
 )
 _SOCKET = re.compile(

@@ -1,0 +1,209 @@
+"""Commands inside the walls, seen from outside: the program, the disk, and what the model and the person are told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import components
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, calls, text
+from tests.fakes.screen import pty_wolo
+from tests.guard.besieged import Ground, land
+
+ASKED = "or type why not ›"
+
+
+@pytest.fixture
+def ground(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    """A workspace that is not in `/tmp`, with a home beside it."""
+    components.require("bwrap")
+    with land("root") as folder, Ground(folder) as ground:
+        monkeypatch.setenv("HOME", str(folder / "home"))
+        monkeypatch.chdir(ground.work)
+        yield ground
+
+
+def without_bwrap(isolated: Path) -> str:
+    """A PATH on which everything is but bubblewrap."""
+    programs = isolated / "programs"
+    programs.mkdir()
+    for folder in reversed(os.get_exec_path()):
+        for name in (path.name for path in Path(folder).iterdir()) if Path(folder).is_dir() else ():
+            if name != "bwrap":
+                (programs / name).unlink(missing_ok=True)
+                (programs / name).symlink_to(Path(folder, name))
+    return str(programs)
+
+
+def test_a_command_runs_unasked_inside_and_nothing_of_it_reaches_outside(provider: ProviderServer, ground: Ground) -> None:
+    commands = (
+        "echo made > made; cat made; echo $WOLO_SANDBOX",
+        f"echo x > {ground.folder}/outside/new",
+        f"echo x > /dev/tcp/127.0.0.1/{ground.tcp.getsockname()[1]}",
+        "getent hosts example.org || curl -sS http://example.org",
+        "cat ~/.ssh/id_rsa",
+        "sh -c 'echo x > .g''it/hooks/pre-commit'",
+    )
+    provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
+    done = run_wolo("--json", *provider.flags, "go")
+    results = provider.requests[1].results
+    assert results[0] == "made\nbubblewrap\n[exit 0]\n"
+    assert "sandbox denied: inside the sandbox only the workspace can be written" in results[1]
+    assert "sandbox denied: inside the sandbox there is no network" in results[2]
+    assert "sandbox denied: inside the sandbox there is no network" in results[3]
+    assert not (ground.folder / "outside" / "new").exists()
+    assert not (ground.work / ".git/hooks/pre-commit").exists()
+    assert not ground.was_called()
+    assert not any("sesame" in result for result in results)
+    assert sorted(path.name for path in ground.work.iterdir()) == [".git", "AGENTS.md", "made", "place", "sub", "tree"]
+    denied = [each["input"]["command"] for each in done.json["permission_denials"]]
+    assert denied == [command for command, result in zip(commands, results, strict=True) if result.startswith("Denied")]
+
+
+def test_what_a_wall_stopped_is_no_refusal(provider: ProviderServer, ground: Ground) -> None:
+    provider.script(call("shell", {"command": f"touch {ground.folder}/outside/new"}), text("Could not."))
+    done = run_wolo("--json", *provider.flags, "go")
+    assert (done.exit_code, done.json["permission_denials"]) == (0, [])
+    assert provider.requests[1].results[0].rstrip().splitlines()[-1].startswith("sandbox denied:")
+
+
+def test_what_a_rule_allows_runs_outside_and_with_required_inside(provider: ProviderServer, ground: Ground) -> None:
+    outside = ground.folder / "outside" / "new"
+    for options, is_free in (((), True), (("--sandbox", "required"), False), (("--yolo", "--sandbox", "required"), False)):
+        outside.unlink(missing_ok=True)
+        provider.script(call("shell", {"command": f"touch {outside}"}), text("ok"))
+        run_wolo("-p", "--allow", "shell:touch *", *options, *provider.flags, "go")
+        assert outside.exists() is is_free, options
+
+
+def test_yolo_runs_outside(provider: ProviderServer, ground: Ground) -> None:
+    provider.script(call("shell", {"command": f"touch {ground.folder}/outside/new"}), text("ok"))
+    assert run_wolo("-p", "--yolo", *provider.flags, "go").exit_code == 0
+    assert (ground.folder / "outside" / "new").exists()
+
+
+def test_no_argument_of_a_call_opens_the_walls(provider: ProviderServer, ground: Ground) -> None:
+    outside = ground.folder / "outside" / "new"
+    tried = ({"sandbox": False}, {"dangerouslyDisableSandbox": True}, {"confined": False}, {"cwd": str(outside.parent)})
+    provider.script(calls(*(("shell", {"command": f"touch {outside}", **more}) for more in tried)), text("ok"))
+    run_wolo("-p", *provider.flags, "go")
+    assert not outside.exists()
+
+
+def test_a_person_may_let_it_run_outside(provider: ProviderServer, ground: Ground) -> None:
+    outside = ground.folder / "outside" / "new"
+    provider.script(call("shell", {"command": f"cd sub; touch {outside} && echo made it"}), text("Well."))
+    with pty_wolo("--sandbox", "auto", *provider.flags, "go on", rows=40, columns=150) as terminal:
+        terminal.wait_for("sandbox denied:")
+        terminal.wait_for(ASKED)
+        assert not outside.exists()
+        terminal.enter("y")
+        assert terminal.wait_for_exit() == 0
+    assert outside.exists()
+    (result,) = provider.requests[1].results
+    assert result.startswith("[inside the sandbox it failed; the user let it run again outside]\nmade it\n[exit 0]")
+
+
+def test_a_no_leaves_it_at_that(provider: ProviderServer, ground: Ground) -> None:
+    outside = ground.folder / "outside" / "new"
+    provider.script(call("shell", {"command": f"touch {outside}"}), text("Well."))
+    with pty_wolo(*provider.flags, "go on", rows=40, columns=150) as terminal:
+        terminal.wait_for(ASKED)
+        terminal.enter("")
+        assert terminal.wait_for_exit() == 0
+    assert not outside.exists()
+    assert "The user did not want it to run outside the sandbox." in provider.requests[1].results[0]
+
+
+def test_a_protected_name_that_is_a_link_lets_nothing_run_unasked(provider: ProviderServer, ground: Ground) -> None:
+    (ground.work / ".wolo").symlink_to(ground.folder / "outside")
+    provider.script(call("shell", {"command": "touch made"}), text("ok"))
+    assert run_wolo("-p", *provider.flags, "go").exit_code == 0
+    assert "sandbox denied: " in provider.requests[1].results[0]
+    assert not (ground.work / "made").exists()
+
+
+def test_without_bubblewrap_landlock_holds(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+    from wolo.guard.sandbox.landlock import is_possible
+
+    if not is_possible():
+        components.miss("a kernel with Landlock and seccomp")
+    env = {"PATH": without_bwrap(isolated)}
+    report = run_wolo("doctor", "--json", env=env).json["sandbox"]
+    assert report["backend"] == "landlock"
+    assert "protected names in the workspace" in report["not_covered"]
+    outside = ground.folder / "outside" / "new"
+    provider.script(calls(("shell", {"command": f"touch {outside}"}), ("shell", {"command": "touch made"})), text("ok"))
+    run_wolo("-p", *provider.flags, "go", env=env)
+    assert "sandbox denied:" in provider.requests[1].results[0]
+    assert ((ground.work / "made").exists(), outside.exists()) == (True, False)
+
+
+def test_a_bwrap_that_holds_nothing_is_found_out(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+    folder = isolated / "fake"
+    folder.mkdir()
+    (folder / "bwrap").write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n')
+    (folder / "bwrap").chmod(0o755)
+    report = run_wolo("doctor", "--json", env={"PATH": f"{folder}:{os.environ['PATH']}"}).json["sandbox"]
+    assert report["backend"] != "bubblewrap"
+    assert "bubblewrap: a command in it could write outside the workspace" in report["tried"]
+
+
+def test_a_bwrap_of_the_workspace_is_not_even_tried(ground: Ground) -> None:
+    shutil.copy("/bin/true", ground.work / "bwrap")
+    report = run_wolo("doctor", "--json", env={"PATH": f"{ground.work}:{os.environ['PATH']}"}).json["sandbox"]
+    assert (report["backend"], report["tried"]) == ("bubblewrap", [])
+
+
+WITHOUT_LANDLOCK = """
+import ctypes, os, struct, sys
+line = lambda *words: struct.pack("=HBBI", *words)
+text = line(0x20, 0, 0, 0) + line(0x15, 0, 1, 444) + line(0x06, 0, 0, 0x50026) + line(0x06, 0, 0, 0x7FFF0000)
+class Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
+system = ctypes.CDLL(None)
+assert not system.prctl(38, *map(ctypes.c_ulong, (1, 0, 0, 0)))
+assert not system.prctl(22, ctypes.c_ulong(2), ctypes.byref(Program(4, text)), ctypes.c_ulong(0), ctypes.c_ulong(0))
+os.execv(sys.executable, [sys.executable, "-m", "wolo", *sys.argv[1:]])
+"""
+
+
+def without_walls(isolated: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """As on a kernel without Landlock, with no bubblewrap either."""
+    env = {**os.environ, "PATH": without_bwrap(isolated)}
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_LANDLOCK, *args], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+
+
+def test_where_nothing_holds_required_ends_before_anything_begins(
+    provider: ProviderServer, ground: Ground, isolated: Path
+) -> None:
+    done = without_walls(isolated, "-p", "--sandbox", "required", "--yolo", *provider.flags, "go")
+    assert done.returncode == 2
+    assert "--sandbox required: there is no sandbox on this machine that wolo can use." in done.stderr
+    assert provider.requests == []
+
+
+def test_where_nothing_holds_auto_is_edit_and_says_so(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+    provider.script(calls(("shell", {"command": "touch made"}), ("write", {"path": "new", "content": ""})), text("ok"))
+    done = without_walls(isolated, "-p", *provider.flags, "go")
+    assert done.returncode == 4
+    assert "There is no sandbox here, so mode auto works as edit" in done.stderr
+    assert ((ground.work / "made").exists(), (ground.work / "new").exists()) == (False, True)
+
+
+def test_doctor_says_what_holds_and_what_does_not(ground: Ground) -> None:
+    report = run_wolo("doctor", "--json").json["sandbox"]
+    assert report["backend"] == "bubblewrap"
+    assert {"network", "secrets", "protected names"} <= set(report["covers"])
+    assert report["not_covered"]
+    assert "sandbox   bubblewrap; not covered: " in run_wolo("doctor").stdout
