@@ -42,6 +42,7 @@ COMMANDS = Kind("commands", (".wolo/commands", ".agents/commands", ".claude/comm
 AGENTS = Kind("agents", (".wolo/agents", ".agents/agents", ".claude/agents"))
 TOOLS = Kind("tools", (".wolo/tools",))
 KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS)
+_FIRST_NAMES = frozenset(place.partition("/")[0] for kind in KINDS for place in kind.places)
 
 
 class Brought(NamedTuple):
@@ -100,9 +101,10 @@ def read_file(path: Path, root: Path) -> bytes:
 
 
 def _find_in(folder: Path) -> Iterator[Brought]:
+    there = {name for name in _FIRST_NAMES if os.path.lexists(f"{folder}/{name}")}
     for kind in KINDS:
         for place in kind.places:
-            if path := _seen(folder, place):
+            if place.partition("/")[0] in there and (path := _seen(folder, place)):
                 yield Brought(kind.name if path == folder / place else "a link", path)
 
 
