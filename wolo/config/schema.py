@@ -35,7 +35,7 @@ class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Sandbox(Struct, frozen=True, forbid_unknown_fields=True):
     backend: Literal["auto", "required", "off"] = "auto"
-    """`required` refuses to start without a sandbox, and this version has none."""
+    """`required`: no command runs outside, and wolo does not start where nothing can hold one. `off`: `auto` works as `edit`."""
 
 
 class Shell(Struct, frozen=True, forbid_unknown_fields=True):
