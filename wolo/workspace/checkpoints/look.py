@@ -151,8 +151,15 @@ class Look:
                 entries = {entry.name: entry for entry in found}
         except OSError:
             self._unreadable.append(path)
-            return []  # what is in it is not known to be gone
+            self._shut(visit, old, stat.S_IMODE(status.st_mode))
+            return []
         return self._relist(visit, old, status, entries)
+
+    def _shut(self, visit: _Visit, old: Listing | None, mode: int) -> None:
+        """A folder that may not be read any more: what is in it is not known to be gone."""
+        if old is not None and old.mode != mode and visit.inner:
+            self.changes.append(Change(visit.path, State("folder", UNKEPT, old.mode), State("folder", UNKEPT, mode)))
+            self._put(visit.path, Listing((), mode, old.rules, old.entries))
 
     def _relist(
         self, visit: _Visit, old: Listing | None, status: os.stat_result, entries: dict[str, os.DirEntry[str]]

@@ -270,7 +270,7 @@ class Store:
             )
             self._connection.execute("DROP TABLE listed")
         with self._lock, suppress(sqlite3.Error):
-            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+            self._connection.executescript("PRAGMA incremental_vacuum")  # `execute` would stop after the first page
 
 
 def _row(noted: Noted, at: float) -> tuple[str | int | float | bytes, ...]:
