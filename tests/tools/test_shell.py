@@ -405,6 +405,14 @@ async def test_output_is_shown_while_the_command_runs_also_without_a_line_end(de
     assert "".join(shown) == "waitingdone\n"
 
 
+async def test_a_progress_bar_is_shown_in_its_newest_state(desk: Desk) -> None:
+    shown: list[str] = []
+    desk.context = desk.context.for_call("id", shown.append)
+    await desk.call("shell", command=r"for n in 1 2 3; do printf '\r%d0 percent' $n; sleep 0.3; done; printf '\r\nend\r\n'")
+    assert "".join(shown).split() == ["10", "percent", "20", "percent", "30", "percent", "end"]
+    assert "percent\n20" in "".join(shown)
+
+
 async def test_a_flood_is_shown_a_few_times_a_second_and_not_more(desk: Desk) -> None:
     shown: list[str] = []
     tool, args = desk.toolbox.decode("shell", {"command": "timeout 1 yes || true"})

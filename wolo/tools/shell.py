@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -20,6 +18,8 @@ from wolo.guard.intents import Intent, RunIntent
 from wolo.tools.changes import Looks, told
 from wolo.tools.clip import clean, clip_and_keep
 from wolo.tools.jobs import tell
+from wolo.tools.last_word import last_word
+from wolo.tools.live_output import LiveOutput
 from wolo.tools.tool import Interrupted, Output, Result, ToolContext
 from wolo.workspace.checkpoints.states import Changes
 from wolo.workspace.environment import command_environment
@@ -33,14 +33,8 @@ FILES = "files"
 _MAX_TIMEOUT_S = 3600.0
 _MAX_COMMAND_BYTES = 120_000
 """The system takes 128 KiB in one argument."""
-_LOWEST_FD = 200
-"""Where the shell reports its directory: beyond the numbers that scripts use for themselves."""
-_REPORT = "trap '{{ set +x; }} 2>/dev/null; {{ command jobs -pr || :; command pwd -P; }} >/dev/fd/{fd} 2>/dev/null' EXIT; "
-"""At the very end of a command: what it leaves running, a number a line, and where it led."""
 FIRST_LOOK_S = 1.0
 """At a job that has just been started."""
-_PROGRESS_EVERY_S = 0.1
-_PROGRESS_BYTES = 4096
 
 
 class ShellArgs(Struct, frozen=True):
@@ -97,15 +91,15 @@ class _Run:
         self._context = context
         self._place = _place(context)
         self._printed = Printed()
-        self._progress = _Progress(context.progress)
+        self._progress = LiveOutput(context.progress)
         self._moved_to: Path | None = None
         """None when the shell could not tell: it was killed, replaced itself, or its directory is gone."""
         self._left_running = False
         self._started = time.monotonic()
 
     async def to_its_end(self) -> Finished:
-        with _directory_report() as report:
-            start = self._start(_REPORT.format(fd=report.fd), report.fd)
+        with last_word() as report:
+            start = self._start(report.script, report.fd)
             try:
                 return await self._context.shell.processes.run(
                     start.argv,
@@ -242,35 +236,6 @@ def _unstartable(error: OSError) -> ToolError:
     return ToolError(f"The command could not be started: {error.strerror}.")
 
 
-class _Report(Struct, frozen=True):
-    fd: int
-    """Where the shell writes."""
-    _reading: int
-
-    def read(self) -> tuple[Path | None, bool]:
-        """Where the command led, and whether it left something running."""
-        with contextlib.suppress(BlockingIOError):
-            numbers, slash, rest = os.read(self._reading, 65536).partition(b"/")
-            path = Path(os.fsdecode((slash + rest).removesuffix(b"\n")))
-            return (path if path.is_absolute() and path.is_dir() else None), bool(numbers.strip())
-        return None, False
-
-
-@contextlib.contextmanager
-def _directory_report() -> Iterator[_Report]:
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    try:
-        high = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
-    finally:
-        os.close(writing)
-    try:
-        yield _Report(high, reading)
-    finally:
-        os.close(high)
-        os.close(reading)
-
-
 def _ending(finished: Finished, timeout_s: float) -> list[str]:
     if finished.cause == "crowded":
         return [f"it had started more than {MOST_PROCESSES} processes: all of them were ended"]
@@ -299,27 +264,3 @@ def _signal_name(number: int) -> str:
 
 def _bracketed(note: str) -> str:
     return f"[{note}]\n"
-
-
-class _Progress:
-    """Passes on the newest output a few times a second; what comes faster is skipped."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-        self._newest = b""
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, chunk: bytes) -> None:
-        self._newest = (self._newest + chunk)[-_PROGRESS_BYTES:]
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_PROGRESS_EVERY_S, self._pass_on)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._pass_on()
-
-    def _pass_on(self) -> None:
-        self._timer = None
-        newest, self._newest = self._newest, b""
-        self._show(b"".join(clean(newest)).decode())
