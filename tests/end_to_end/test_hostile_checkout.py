@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import pexpect
 import pytest
 
 from tests import components
@@ -190,23 +191,39 @@ class Traced(NamedTuple):
 CALL = re.compile(r"(?P<name>execve|execveat|open|openat|openat2)\((?P<rest>.*)\) = (?P<result>\d+)")
 AT = re.compile(r"(?:AT_FDCWD|\d+)<(?P<folder>[^>]*)>, ")
 QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+WATCHED = ("-f", "-qq", "-y", "-s", "4096", "-e", "trace=execve,execveat,open,openat,openat2")
 
 
 def trace(argv: Sequence[str], checkout: Checkout, *, interpreter: Sequence[str] = ()) -> Traced:
-    """Every program executed and every file opened by wolo and by what it starts; PATH names the checkout first."""
-    command = list(interpreter) or [str(Path(sys.executable).with_name("wolo"))]
-    log = checkout.root.parent / "trace"
-    calls_of = "trace=execve,execveat,open,openat,openat2"
+    """Every program executed and every file opened by wolo and by what it starts."""
     ended = subprocess.run(
-        [components.require("strace"), "-f", "-qq", "-y", "-s", "4096", "-e", calls_of, "-o", str(log), *command, *argv],
+        [components.require("strace"), *WATCHED, "-o", str(log_of(checkout)), *(interpreter or [installed()]), *argv],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
         timeout=120,
-        env={**os.environ, "PATH": f".:{checkout.root}:{os.environ['PATH']}", "BASH_ENV": "", "GIT_PAGER": ""},
+        env=misled(checkout),
     )
+    return Traced(ended.returncode, ended.stdout, ended.stderr, *traced(checkout))
+
+
+def installed() -> str:
+    return str(Path(sys.executable).with_name("wolo"))
+
+
+def misled(checkout: Checkout) -> dict[str, str]:
+    """An environment whose PATH names the checkout first."""
+    return {**os.environ, "PATH": f".:{checkout.root}:{os.environ['PATH']}", "TERM": "xterm-256color"}
+
+
+def log_of(checkout: Checkout) -> Path:
+    return checkout.root.parent / "trace"
+
+
+def traced(checkout: Checkout) -> tuple[list[str], set[str]]:
+    """What was executed and opened, as absolute paths."""
     executed, opened = [], set()
-    for line in log.read_text(errors="replace").splitlines():
+    for line in log_of(checkout).read_text(errors="replace").splitlines():
         if (found := CALL.search(line)) and (name := QUOTED.search(found["rest"])):
             folder = AT.match(found["rest"])
             path = os.path.normpath(Path(folder["folder"] if folder else checkout.root, name[1]))
@@ -214,7 +231,7 @@ def trace(argv: Sequence[str], checkout: Checkout, *, interpreter: Sequence[str]
                 executed.append(path)
             else:
                 opened.add(path)
-    return Traced(ended.returncode, ended.stdout, ended.stderr, executed, opened)
+    return executed, opened
 
 
 def from_checkout(paths: Sequence[str] | set[str], checkout: Checkout) -> list[str]:
@@ -296,6 +313,24 @@ def test_a_command_is_run_by_the_systems_own_shell(provider: ProviderServer, che
     assert done.stdout == "Done.\n"
     assert "42" in provider.requests[1].results[0] or "Denied" in provider.requests[1].results[0]
     unharmed(done, checkout)
+
+
+@pytest.mark.parametrize("answer", ["n", "y"])
+def test_at_the_keyboard_nothing_of_it_runs_either(provider: ProviderServer, checkout: Checkout, answer: str) -> None:
+    argv = [*WATCHED, "-o", str(log_of(checkout)), installed(), *provider.flags]
+    child = pexpect.spawn(components.require("strace"), argv, env=misled(checkout), dimensions=(40, 200), timeout=60)
+    child.expect_exact("Trust it?")
+    child.send(f"{answer}\r")
+    child.expect_exact("/help shows the rest")
+    child.expect_exact("›".encode())
+    child.send("\x04")
+    child.expect(pexpect.EOF)
+    child.close()
+    done = Traced(child.exitstatus or 0, "", "", *traced(checkout))
+    assert done.exit_code == 0
+    unharmed(done, checkout)
+    if answer == "n":
+        unread(done, checkout)
 
 
 LISTINGS = (

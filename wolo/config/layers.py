@@ -69,7 +69,7 @@ def load(
     """
     environ = os.environ if environ is None else environ
     flags = {} if flags is None else flags
-    folder = Path.cwd() if cwd is None else cwd
+    folder = Path(os.path.realpath(cwd or Path.cwd()))
     root = find_root(folder)
     found = _Found(root)
     _add_user_file(found, places.config / "config.toml")
