@@ -66,19 +66,17 @@ class Listing:
         return mine == theirs
 
     def encode(self) -> bytes:
-        entries = [(os.fsencode(name), *entry) for name, entry in self.entries.items()]
-        return msgpack.encode((self.stamp, self.mode, self.rules, entries))
+        names = os.fsencode("/".join(self.entries))
+        return msgpack.encode((self.stamp, self.mode, self.rules, names, list(self.entries.values())))
 
 
-_Encoded = tuple[Stamp, int, Stamp, list[tuple[bytes, Kind, Stamp, bytes, int]]]
-_DECODER = msgpack.Decoder(_Encoded)
+_DECODER = msgpack.Decoder(tuple[Stamp, int, Stamp, bytes, list[Entry]])
 
 
 def decode(data: bytes) -> Listing:
     """Raises msgspec.DecodeError for what is no listing."""
-    stamp, mode, rules, entries = _DECODER.decode(data)
-    found = {os.fsdecode(name): Entry(kind, seen, key, bits) for name, kind, seen, key, bits in entries}
-    return Listing(stamp, mode, rules, found)
+    stamp, mode, rules, names, entries = _DECODER.decode(data)
+    return Listing(stamp, mode, rules, dict(zip(os.fsdecode(names).split("/"), entries, strict=False)))
 
 
 class LeftOut(NamedTuple):
@@ -231,10 +229,18 @@ class Look:
         renewed: dict[str, Entry] = {}
         lstat, lead = os.lstat, f"{path}/"
         for name, entry in listing.entries.items():
-            if entry.kind not in _FILES:
+            kind, stamp, key, _ = entry  # a loop over all files: what it costs is what a look costs
+            if kind not in _FILES:
                 continue
             try:
-                if _stamp(lstat(lead + name)) == entry.stamp and entry.hash:
+                status = lstat(lead + name)
+                if key and stamp == (
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                    status.st_size,
+                    status.st_ino,
+                    status.st_mode,
+                ):
                     continue
             except OSError:
                 pass  # the comparison finds out
