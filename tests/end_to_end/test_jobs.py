@@ -173,3 +173,33 @@ def test_another_model_takes_over_the_jobs_and_a_new_session_ends_them(provider:
         assert gone(n)
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
+
+
+@pytest.mark.parametrize("way", ["window", "kill"])
+def test_whatever_becomes_of_wolo_its_jobs_end_and_what_was_detached_goes_on(provider: ProviderServer, way: str) -> None:
+    mine, free = unique(), unique()
+    served = f"echo serving; while [ ! -e on ]; do sleep 0.05; done; echo later; sleep {free}"
+    provider.script(background(f"trap '' HUP; sleep {mine}"), background(served), text("Both run."))
+    with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
+        terminal.wait_for("›")
+        terminal.enter("start them")
+        terminal.wait_for("2 jobs · /jobs")
+        terminal.enter("/jobs detach 2")
+        terminal.wait_for("1 job · /jobs")
+        process = terminal.child.ptyproc
+        if way == "kill":
+            process.kill(signal.SIGKILL)
+        process.fileobj.close()
+        os.waitpid(terminal.child.pid, 0)
+        process.closed = process.terminated = terminal.child.terminated = True
+    if way == "kill":
+        assert alive(mine)
+    provider.script(text("hello"))
+    assert run_wolo("-p", *provider.flags, "go").exit_code == 0
+    assert gone(mine)
+    Path("on").touch()
+    wait_for(lambda: len(alive(free)) == 1)
+    files = list((Path(os.environ["WOLO_HOME"]) / "state" / "jobs").iterdir())
+    wait_for(lambda: any(file.read_text() == "serving\nlater\n" for file in files))
+    os.kill(alive(free)[0], signal.SIGKILL)
+    assert gone(free)

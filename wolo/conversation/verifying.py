@@ -58,17 +58,15 @@ async def check(command: str, timeout_s: float, context: ToolContext, *, confine
     shell = find_program("bash", context.workspace) or "/bin/sh"
     options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
     enclosed = dataclasses.replace(context, confined=confined).enclosed([shell, *options, "-c", command], place)
-    try:
-        finished = await context.shell.processes.run(
-            enclosed.argv,
-            cwd=place,
-            env=command_environment(os.environ, context.shell_env),
-            timeout_s=timeout_s,
-            printed=printed,
-            pass_fds=enclosed.pass_fds,
-        )
-    finally:
-        enclosed.tidy()
+    finished = await context.shell.processes.run(
+        enclosed.argv,
+        cwd=place,
+        env=command_environment(os.environ, context.shell_env),
+        timeout_s=timeout_s,
+        printed=printed,
+        pass_fds=enclosed.pass_fds,
+        tidy=enclosed.tidy,
+    )
     output = "".join(b"".join(clean(end)).decode() for end in printed.take())
     output = context.secrets.hide(output)
     return Check(

@@ -134,7 +134,11 @@ class Jobs:
         if len(self.running) >= MOST_RUNNING:
             start.tidy()
             raise ToolError(f"{MOST_RUNNING} jobs run already; stop one first.")
-        spool = self._new_spool()
+        try:
+            spool = self._new_spool()
+        except OSError:
+            start.tidy()
+            raise
         try:
             program = self._processes.start(start, spool.add, in_background=True)
         except OSError:
