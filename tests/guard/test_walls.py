@@ -14,6 +14,7 @@ import pytest
 from tests import components, unprivileged
 from tests.guard.besieged import ATTACKS, SECRET, Attack, Ground, land, put_up
 from wolo.errors import ToolError
+from wolo.guard.sandbox.ladder import find
 from wolo.guard.sandbox.landlock import is_possible
 from wolo.guard.walls import Walls
 
@@ -249,3 +250,26 @@ def test_long_outputs_can_be_paged_from_inside() -> None:
     need("bubblewrap")
     with land() as folder:
         assert unprivileged.call(hidden_walls, folder) == ("page me", "False")
+
+
+def of_others(folder: Path, backend: str) -> tuple[str, str, bool]:
+    """Root works in a directory that is somebody else's."""
+    with Ground(folder) as ground:
+        for path in (ground.work, *ground.work.rglob("*")):
+            os.chown(path, unprivileged.NOBODY, unprivileged.NOBODY)
+        ground.work.chmod(0o755)
+        found = find((ground.work,), ground.profile.state, None) if backend == "bubblewrap" else None
+        walls = found.make(ground.profile) if found and found.make else put_up(backend, ground.profile)
+        try:
+            done = ground.run("echo x > made; echo y >> AGENTS.md; cat made; echo planted > $OUT/new", walls)
+            return walls.backend, done.stdout, bool(ground.text("outside/new"))
+        finally:
+            walls.close()
+
+
+@both
+@pytest.mark.skipif(os.getuid() != 0, reason="only root works on files of others")
+def test_root_can_work_on_files_of_others_and_is_held(backend: str) -> None:
+    need(backend)
+    with land("root") as folder:
+        assert of_others(folder, backend) == (backend, "x\n", False)

@@ -22,6 +22,12 @@ from wolo.guard.walls import Enclosed
 COVERS = ("files outside the workspace", "protected names", "secrets", "network", "host sockets", "processes", "system calls")
 NOT_COVERED = ("reading other files of this machine", "what is in the workspace", "weaknesses of the kernel")
 _NAMESPACES = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+_NAMESPACES_OF_ROOT = (
+    *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+    *(word for name in ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID") for word in ("--cap-add", f"CAP_{name}")),
+)
+"""For root in a workspace of somebody else's: in a user namespace of its own it could not write there."""
 _LIMITS = 'ulimit -c 0; ulimit -f 33554432; ulimit -t 14400; exec "$@"'
 """No core file, 16 GiB a file (dash and bash count 512 bytes or 1 KiB), four hours of processor time."""
 
@@ -54,8 +60,10 @@ class Bubblewrap:
     covers = COVERS
     not_covered = NOT_COVERED
 
-    def __init__(self, binary: str, profile: Profile) -> None:
+    def __init__(self, binary: str, profile: Profile, *, of_others: bool = False) -> None:
+        """`of_others`: root works on files that are not root's."""
         self._binary = binary
+        self._namespaces = _NAMESPACES_OF_ROOT if of_others else _NAMESPACES
         self._profile = profile
         self._scratch = Scratch(profile.state)
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
@@ -65,7 +73,7 @@ class Bubblewrap:
     def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
         held: list[Placeholders] = []
         try:
-            words = [*_NAMESPACES, *self._mounts(held), *self._environment("/tmp"), "--chdir", str(cwd)]
+            words = [*self._namespaces, *self._mounts(held), *self._environment("/tmp"), "--chdir", str(cwd)]
         except (OSError, ToolError) as error:
             _Tidying((), held)()
             if isinstance(error, ToolError):

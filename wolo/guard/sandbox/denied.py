@@ -15,7 +15,8 @@ _MOST_CHARS = 40_000
 _READ_ONLY = re.compile(r"read-only file ?system|\bEROFS\b", re.IGNORECASE)
 _REFUSED = re.compile(r"permission denied|\bEACCES\b|operation not permitted|\bEPERM\b|device or resource busy", re.IGNORECASE)
 _NETWORK = re.compile(
-    r"network is unreachable|connection refused|\bECONNREFUSED\b|temporary failure in name resolution|could ?n[o']t resolve (?:host|proxy|address)|"
+    r"network is unreachable|connection refused|\bECONNREFUSED\b|"
+    r"temporary failure in name resolution|could ?n[o']t resolve (?:host|proxy|address)|"
     r"name or service not known|failed to lookup address|unable to resolve host|no address associated with hostname|"
     r"nodename nor servname|NameResolutionError|\bEAI_AGAIN\b|\bENOTFOUND\b|\bENETUNREACH\b|getaddrinfo failed|"
     r"dial (?:tcp|udp)[^\n]*(?:lookup|unreachable)|curl: \((?:6|7)\)|\bcannot connect to the docker daemon|"
@@ -30,6 +31,7 @@ _SYSTEM = re.compile(
     r"[^\n]*not permitted|not permitted[^\n]*\b(?:ptrace|namespaces?|mount|io_uring)\b",
     re.IGNORECASE,
 )
+_NOT_PUT_UP = re.compile(r"^(?:bwrap: |The sandbox cannot be put up)[^\n]*", re.MULTILINE)
 _PATH = re.compile(r"(?:^|[\s'\"`‘(=:])(~?/[^\s'\"`’:,;()]+|\.\./[^\s'\"`’:,;()]*)")
 _WORD = re.compile(r"[^\s'\"`’‘:,;()/]+")
 _PROTECTED = RUNS_CODE | {fold(AGENTS_FILE)}
@@ -43,6 +45,8 @@ def what_was_denied(output: str, roots: Sequence[str]) -> str:
     for line in output[:2000].splitlines():
         if line.startswith(PREFIX):
             return line  # the walls could not be put up, and said why
+    if failure := _NOT_PUT_UP.match(output):
+        return f"{PREFIX} it cannot be put up here ({failure[0]}), so the command was not run."
     ending = output[-_MOST_CHARS:]
     found = [about for about, is_told in _LOOKED_FOR if is_told(ending, roots)]
     if not found:

@@ -15,13 +15,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.guard.sandbox import landlock, seatbelt
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
-from wolo.guard.sandbox.probe import shortcoming
 from wolo.guard.sandbox.profile import VERSION, Profile
-from wolo.guard.sandbox.seatbelt import Seatbelt
 from wolo.guard.walls import Walls
-from wolo.workspace.landlock import version
 
 _OF_THE_MACHINE = (
     "/proc/sys/kernel/random/boot_id",
@@ -49,32 +45,49 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
     Without a `cache` nothing is remembered: every backend proves itself now.
     """
     if sys.platform == "darwin":
-        return _only(Seatbelt, "Seatbelt", Path(seatbelt.BINARY), state, cache)
+        return _seatbelt(state, cache)
     tried: list[str] = []
-    binary = find_binary([os.path.realpath(path) for path in writable])
+    roots = [os.path.realpath(path) for path in writable]
+    if "/" in roots:
+        return Found(tried=("The workspace is the whole file tree, so there is nothing to keep a command from.",))
+    binary = find_binary(roots)
     if not binary:
         tried.append("bubblewrap: there is no bwrap that belongs to the system")
-    else:
-        make = partial(Bubblewrap, binary)
-        why = _proven(make, f"bubblewrap {_identity(binary)}", state, cache)
+    for of_others in _ways(roots) if binary else ():
+        make = partial(Bubblewrap, binary, of_others=of_others)
+        why = _proven(make, f"bubblewrap {of_others} {_identity(binary)}", state, cache)
         if not why:
-            return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered)
+            return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered, tuple(tried))
         tried.append(f"bubblewrap: {why}")
-    return _second(tried, state, cache)
+    return _landlock(tried, state, cache)
 
 
-def _only(made: type[Seatbelt], name: str, binary: Path, state: Path, cache: Path | None) -> Found:
-    if not binary.is_file():
-        return Found(tried=(f"{name}: there is no {binary}",))
-    why = _proven(made, f"{name} {_identity(str(binary))}", state, cache)
-    return Found(tried=(f"{name}: {why}",)) if why else Found(made, made.backend, made.covers, made.not_covered)
+def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
+    """Whether root needs its rights to other people's files, or can do without: the better way first."""
+    if os.getuid() != 0:
+        return (False,)
+    is_of_others = any(Path(root).exists() and Path(root).stat().st_uid != 0 for root in roots)
+    return (True, False) if is_of_others else (False,)
 
 
-def _second(tried: list[str], state: Path, cache: Path | None) -> Found:
+def _seatbelt(state: Path, cache: Path | None) -> Found:
+    from wolo.guard.sandbox.seatbelt import BINARY, Seatbelt  # noqa: PLC0415  # macOS alone needs it
+
+    if not Path(BINARY).is_file():
+        return Found(tried=(f"Seatbelt: there is no {BINARY}",))
+    why = _proven(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
+    if why:
+        return Found(tried=(f"Seatbelt: {why}",))
+    return Found(Seatbelt, Seatbelt.backend, Seatbelt.covers, Seatbelt.not_covered)
+
+
+def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
+    from wolo.guard.sandbox import landlock  # noqa: PLC0415  # it loads ctypes, and most starts do without
+
     if not landlock.is_possible():
         tried.append("Landlock: this kernel does not have it, or not with a filter of system calls")
         return Found(tried=tuple(tried))
-    why = _proven(landlock.Landlock, f"landlock {version()}", state, cache)
+    why = _proven(landlock.Landlock, f"landlock {landlock.not_covered()}", state, cache)
     if why:
         tried.append(f"Landlock: {why}")
         return Found(tried=tuple(tried))
@@ -84,6 +97,8 @@ def _second(tried: list[str], state: Path, cache: Path | None) -> Found:
 
 def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path | None) -> str:
     """Why the backend cannot be relied on; empty when its probe passed, now or before."""
+    from wolo.guard.sandbox.probe import shortcoming  # noqa: PLC0415  # a pass that is remembered needs no probe
+
     proof = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
     if cache is None:
         return shortcoming(make, state)

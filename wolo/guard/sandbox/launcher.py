@@ -10,6 +10,8 @@ import sys
 
 RESTRICT_SELF, NO_NEW_PRIVILEGES, SECCOMP, FILTER = 446, 38, 22, 2
 DROP_FROM_BOUNDING_SET, CAPABILITY_VERSION = 24, 0x20080522
+KEPT = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4
+"""CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID."""
 FILE_BYTES, PROCESSOR_S = 16 << 30, 14400
 
 
@@ -40,11 +42,19 @@ def take_on(ruleset: int, text: bytes) -> None:
 
 
 def drop_capabilities(system: ctypes.CDLL) -> None:
-    """What root may do beyond others leads around the walls (reading the memory of processes outside, for one)."""
+    """What root may do beyond others leads around the walls (reading the memory of processes outside, for one).
+
+    Only the rights to other people's files stay: the rules hold for these, too.
+    """
     for capability in range(64):
-        system.prctl(DROP_FROM_BOUNDING_SET, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
-    header, none = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    if system.capset(header, none):
+        if not KEPT >> capability & 1:
+            system.prctl(DROP_FROM_BOUNDING_SET, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
+    kept = KEPT if os.geteuid() == 0 else 0
+    header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    if system.capget(header, sets):
+        sys.exit("The sandbox cannot be put up.")
+    fewer = (ctypes.c_uint32 * 6)(sets[0] & kept, sets[1] & kept)
+    if system.capset(header, fewer):
         sys.exit("The sandbox cannot be put up.")
 
 
