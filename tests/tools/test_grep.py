@@ -288,6 +288,18 @@ def test_a_program_that_the_workspace_brings_along_is_not_run(desk: Desk, monkey
 
 WORDS = st.sampled_from(["a", "b", "ab", "Ab", "a b", "x.y", "", " a", "é", "ba\t", "aab", "b" * 30])
 FILES = st.lists(st.tuples(st.lists(WORDS, max_size=8), st.sampled_from(["\n", "\r\n"]), st.booleans()), min_size=1, max_size=4)
+NAMES = (
+    "f0.txt",
+    "deep/er/f.py",
+    "-x",
+    "a b/c d",
+    "ü/é.txt",
+    "x:1:y",
+    ".hidden/.file",
+    "line\nbreak",
+    "ignored.log",
+    "sub/kept.log",
+)
 ATOMS = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", "\\w", "\\s", "\\b", "(a|b)", "\\.", "é", " ", "(?:ab)"])
 PATTERNS = st.builds(
     # An anchor anywhere else (`$^`, `\b^`) makes empty matches of which ripgrep itself tells some and not others.
@@ -301,6 +313,7 @@ PATTERNS = st.builds(
 @needs_ripgrep
 @given(
     files=FILES,
+    names=st.permutations(NAMES),
     pattern=PATTERNS,
     mode=st.sampled_from(["content", "files", "count"]),
     before=st.integers(0, 2),
@@ -314,6 +327,7 @@ PATTERNS = st.builds(
 def test_the_stand_in_gives_the_same_answer_as_ripgrep(
     tmp_path: Path,
     files: list[tuple[list[str], str, bool]],
+    names: list[str],
     pattern: str,
     mode: str,
     before: int,
@@ -327,10 +341,11 @@ def test_the_stand_in_gives_the_same_answer_as_ripgrep(
     desk = Desk(tmp_path)
     if multiline:  # behind a match ripgrep 13 takes the rest for a text of its own: `^` and `\b` hold there where they do not
         pattern = pattern.removeprefix("^").replace("\\b", "") or "a"
-    for number, (lines, line_end, ends) in enumerate(files):
+    desk.put(".gitignore", "*.log\n!kept.log\n")
+    for name, (lines, line_end, ends) in zip(names, files, strict=False):
         if multiline:
             line_end = "\n"  # across Windows line ends ripgrep sees the CR, the stand-in does not
-        desk.put(f"f{number}.txt", (line_end.join(lines) + (line_end if ends else "")).encode())
+        desk.put(name, (line_end.join(lines) + (line_end if ends else "")).encode())
     args = GrepArgs(
         pattern,
         output_mode=mode,  # type: ignore[arg-type]  # drawn from its literals

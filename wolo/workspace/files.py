@@ -72,9 +72,10 @@ def read_whole(path: Path) -> bytes:
     """Whatever a plain file at a real path holds. Raises OSError, or ToolError for one that is too large."""
     handle = open_regular(path)
     try:
-        data = read_all(handle, MAX_TEXT_BYTES + 1)
+        is_huge = os.fstat(handle).st_size > MAX_TEXT_BYTES
+        data = b"" if is_huge else read_all(handle, MAX_TEXT_BYTES + 1)
     finally:
         os.close(handle)
-    if len(data) > MAX_TEXT_BYTES:
+    if is_huge or len(data) > MAX_TEXT_BYTES:
         raise ToolError(f"The file is larger than {MAX_TEXT_BYTES >> 20} MiB; change it with `shell`.")
     return data
