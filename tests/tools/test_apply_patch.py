@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -215,6 +217,7 @@ async def test_several_patches_in_one_are_one(desk: Desk) -> None:
         ("*** Begin Patch\n*** Update File: fx\n@@\n-a\n+b\n*** End Patch", "`fx` does not exist. Did you mean `f`"),
         ("*** Begin Patch\n*** Delete File: fx\n*** End Patch", "`fx` does not exist. Did you mean `f`"),
         ("*** Begin Patch\n*** Update File: f\n*** Move to: kept\n*** End Patch", "cannot be moved to `kept`: that exists"),
+        ("*** Begin Patch\n" + "".join(f"*** Add File: g{n}\n+1\n" for n in range(300)) + "*** End Patch", "names 300 files"),
         ("*** Begin Patch\n*** Add File: g/\n+1\n*** End Patch", "ends with a slash"),
         ("*** Begin Patch\n*** Add File: kept\n+1\n*** End Patch", "`kept` exists, and you have not read it"),
         ("*** Begin Patch\n*** Delete File: sub\n*** End Patch", "`sub` is a folder"),
@@ -235,6 +238,17 @@ async def test_a_patch_that_cannot_be_used_says_why_and_changes_nothing(desk: De
         await desk.call("apply_patch", patch=text)
     assert said in error.value.message
     assert tree(desk) == before
+
+
+async def test_a_patch_of_nothing_but_blanks_takes_no_time(desk: Desk) -> None:
+    """Whoever reads it goes through it once, however it is laid out."""
+    desk.put("f", "a\n")
+    began = time.monotonic()
+    for odd in ("\n" * 200_000, " " * 200_000 + "x\n", "@@\n" * 100_000, "\n@@\n" * 50_000):
+        for first in ("*** Begin Patch\n", "*** Update File: f\n", "*** Add File: "):
+            with suppress(ToolError):
+                await desk.call("apply_patch", patch=f"{first}{odd}*** End Patch")
+    assert time.monotonic() - began < 10
 
 
 # All or nothing

@@ -18,6 +18,7 @@ from wolo.workspace.opening import explain
 from wolo.workspace.saving import FileChanged, Written
 from wolo.workspace.together import NotTogether, change_together
 
+_MAX_FILES = 200
 _TRIES = 5
 """When others keep writing the same files."""
 
@@ -59,6 +60,8 @@ def _sections(patch: str, context: ToolContext) -> list[Section]:
     for section in read_patch(patch):
         path = context.workspace.resolve(section.path).path
         sections[path] = _joined(sections.get(path), section)
+    if len(sections) > _MAX_FILES:
+        raise ToolError(f"The patch names {len(sections)} files, and at most {_MAX_FILES} are changed at once; split it.")
     moves = [section.move_to for section in sections.values() if isinstance(section, UpdateFile) and section.move_to]
     targets = [context.workspace.resolve(move).path for move in moves]
     for move, target in zip(moves, targets, strict=True):

@@ -13,8 +13,8 @@ from wolo.errors import ToolError
 
 BEGIN, END = "*** Begin Patch", "*** End Patch"
 _END_OF_FILE = "*** End of File"
-_SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File:[ \t]*(.*?)[ \t]*")
-_MOVE = re.compile(r"\*\*\* Move to:[ \t]*(.*?)[ \t]*")
+_SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File:(.*)")
+_MOVE = re.compile(r"\*\*\* Move to:(.*)")
 _WRAPPING = re.compile(r"\s*|```[\w+-]*|~~~[\w+-]*|(?:\$ )?apply_patch\s*<<-?\s*['\"]?\w+['\"]?|[A-Z_]{3,}")
 """A fence or a here-document around the envelope."""
 _SPAN = re.compile(r"-\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
@@ -80,8 +80,8 @@ def read_patch(patch: str) -> list[Section]:
 
 def names_in(patch: str) -> list[str]:
     """The files that a patch names, read as far as it can be: for showing only."""
-    found = (_SECTION.fullmatch(line.rstrip("\r")) or _MOVE.fullmatch(line.rstrip("\r")) for line in patch.split("\n"))
-    return [match[match.lastindex or 0] for match in found if match]
+    found = (_SECTION.fullmatch(line) or _MOVE.fullmatch(line) for line in patch.split("\n"))
+    return [match[match.lastindex or 0].strip() for match in found if match]
 
 
 class _Reader:
@@ -102,7 +102,7 @@ class _Reader:
                     break
             elif match := _SECTION.fullmatch(line):
                 self._at += 1
-                sections.append(self._section(match[1], match[2]))
+                sections.append(self._section(match[1], match[2].strip()))
             elif line.strip():
                 raise self._error(f"`{_short(line)}` is no line that names a file. {_FORM}")
             else:
@@ -146,7 +146,7 @@ class _Reader:
             return AddFile(path, self._content(path))
         move_to = ""
         if self._at < len(self._lines) and (match := _MOVE.fullmatch(self._lines[self._at])):
-            move_to = match[1]
+            move_to = match[1].strip()
             self._at += 1
             if not move_to:
                 raise self._error("`*** Move to:` is not followed by a path.", back=1)
@@ -182,16 +182,19 @@ class _Reader:
             line = self._lines[self._at]
             if line.strip() == END:
                 break
-            if not line.strip() and not self._more_of_hunk():
-                self._at += 1
+            if not line.strip() and (following := self._behind_layout()):
+                self._at = following
                 continue
             hunks.append(self._hunk())
         return tuple(hunks)
 
-    def _more_of_hunk(self) -> bool:
-        """Whether an empty line is followed by lines of a hunk, not by the next file or the end."""
-        following = next((line for line in self._lines[self._at :] if line.strip()), END)
-        return not self._is_marker(following) and not following.startswith("@@")
+    def _behind_layout(self) -> int:
+        """Where the next hunk, the next file or the end stands behind empty lines; 0: they are lines of a hunk."""
+        at = self._at
+        while at < len(self._lines) and not self._lines[at].strip():
+            at += 1
+        is_layout = at == len(self._lines) or self._lines[at].startswith("@@") or self._is_marker(self._lines[at])
+        return at if is_layout else 0
 
     def _hunk(self) -> Hunk:
         first = self._at

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from wolo.errors import ToolError
@@ -130,6 +131,14 @@ class _Sheet:
             else Passage(start, self._length, bare)
         )
 
+    @cached_property
+    def _lines(self) -> list[str]:
+        return split_lines(self._text)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate(map(len, self._lines), initial=0))
+
     def _look(self, hunk: Hunk, begin: int) -> Found | None:
         found = find(self._text, hunk.old, hunk.new, fits=lambda each: each.start >= begin and self._begins_line(each.start))
         return found if found.passages else None
@@ -152,10 +161,7 @@ class _Sheet:
         """Where the innermost of the lines begins, wherever the others stand above it in their order."""
         if not anchors:
             return
-        lines = split_lines(self._text)
-        starts = [0]
-        for line in lines:
-            starts.append(starts[-1] + len(line))
+        lines, starts = self._lines, self._starts
         found = [at for at in range(len(lines)) if starts[at] >= begin]
         for depth, anchor in enumerate(anchors):
             places = _lines_like(anchor, lines, found if depth == 0 else range(len(lines)))
