@@ -84,6 +84,24 @@ def test_names_are_told_on_one_line_and_not_without_end() -> None:
     assert named([Brought("skills", root / "a\nwolo: b\x1b[2J" / ".mcp.json")], root) == "a\\nwolo: b\\x1b[2J/.mcp.json"
 
 
+def test_what_cannot_be_looked_at_may_be_there_and_is_not_passed_over() -> None:
+    with unprivileged.folder() as folder:
+        read_file(make("plain", at=folder) / "plain", folder)  # imports what the ordinary user may not reach
+        unprivileged.call(_close_settings, folder)
+        assert unprivileged.call(find, folder, folder)[0] == Brought("settings", folder / ".wolo/config.toml")
+        with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
+            unprivileged.call(_read_settings, folder)
+
+
+def _close_settings(folder: Path) -> None:
+    make(".wolo/config.toml", at=folder)
+    (folder / ".wolo").chmod(0)
+
+
+def _read_settings(folder: Path) -> list[bytes]:
+    return [read_file(path, folder) for path in project.settings_files(folder, folder)]
+
+
 # Reading one
 
 

@@ -100,6 +100,14 @@ def test_a_folder_that_is_never_trusted_is_not_spoken_of(places: Places) -> None
     assert (config.settings, config.notices, config.trusts_project) == (Settings(), (), False)
 
 
+def test_settings_in_the_home_directory_are_no_projects_and_it_is_said_where_yours_are(places: Places, isolated: Path) -> None:
+    path = write('mode = "plan"', str(isolated / "home"))
+    for cwd in (Path.cwd(), isolated / "home"):
+        config = load(places, {}, {"trust": str(isolated / "home")}, (), cwd)
+        assert config.settings.mode == "auto"
+        assert config.notices == (f"{path} is not read: your settings are those in {places.config / 'config.toml'}.",)
+
+
 def test_trust_for_a_run_is_for_the_folder_it_began_in(places: Places) -> None:
     write('mode = "plan"')
     for said in ("", str(Path.cwd().parent), "/", f"{Path.cwd()}/", f"{Path.cwd()}-evil"):

@@ -26,7 +26,7 @@ from wolo.guard.rules import Rule
 from wolo.messages.secret_values import is_telling
 from wolo.models import headers, references
 from wolo.models.address import shown
-from wolo.places import Places
+from wolo.places import Places, find_home
 from wolo.workspace.root import find_root
 
 ENVIRONMENT = {"WOLO_MODEL": "model", "WOLO_MODE": "mode"}
@@ -73,6 +73,7 @@ def load(
     root = find_root(folder)
     found = _Found(root)
     _add_user_file(found, places.config / "config.toml")
+    _notice_misplaced(found, places)
     found.rules += read_kept_rules(places.config / "permissions.toml", root, found.notices)
     _add_project(found, places, root, folder, flags)
     _add_environment(found, environ)
@@ -155,6 +156,13 @@ def _add_user_file(found: _Found, path: Path) -> None:
     place = Place(str(path), text)
     for one in leaves(data, place):
         found.add(one, str(path), place)
+
+
+def _notice_misplaced(found: _Found, places: Places) -> None:
+    """Home is no project, and other programs keep their settings there."""
+    misplaced = find_home() / ".wolo" / "config.toml"
+    if misplaced != places.config / "config.toml" and os.path.lexists(misplaced):
+        found.notices.append(f"{misplaced} is not read: your settings are those in {places.config / 'config.toml'}.")
 
 
 def _add_project(found: _Found, places: Places, root: Path, cwd: Path, flags: Given) -> None:

@@ -66,7 +66,7 @@ def folders(root: Path, cwd: Path) -> list[Path]:
 def settings_files(root: Path, cwd: Path) -> list[Path]:
     """Of a trusted project: here links are followed; `read_file` says where to."""
     files = (folder / place for folder in folders(root, cwd) for place in SETTINGS.places)
-    return [path for path in files if os.path.lexists(path)]
+    return [path for path in files if _mode_of(path) is not None]
 
 
 def named(brought: Sequence[Brought], root: Path) -> str:
@@ -112,13 +112,22 @@ def _seen(folder: Path, place: str) -> Path | None:
     path = folder
     for name in place.split("/"):
         path /= name
-        try:
-            found = path.lstat()
-        except OSError:
+        mode = _mode_of(path)
+        if mode is None:
             return None
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(mode):
             break
     return path
+
+
+def _mode_of(path: Path) -> int | None:
+    """None: it is not there. What cannot be looked at may be there, and whoever reads it says what is in the way."""
+    try:
+        return path.lstat().st_mode
+    except PermissionError:
+        return 0
+    except OSError:
+        return None
 
 
 def _check(path: Path, found: os.stat_result) -> None:
