@@ -86,7 +86,10 @@ def _do(store: Store, info: SessionInfo, undoing: Undoing, planned: Undo) -> Rep
 
     done = undoing.carry_out(planned)
     change = done.change
-    entries: list[AnyEntry] = [BranchEntry(left=store.head(info.id), summary=change.summary), *([change.why] if change.why else [])]
+    entries: list[AnyEntry] = [
+        BranchEntry(left=store.head(info.id), summary=change.summary),
+        *([change.why] if change.why else []),
+    ]
     store.append(info.id, entries, behind=change.behind)
     undoing.finish(done)
     return done.report
