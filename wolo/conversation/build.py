@@ -201,8 +201,7 @@ def _tie(site: Site) -> Conversation:
         return await open_conversation(following)
 
     joints = Joints(
-        hide=secrets.hide_message,
-        attaching=secrets.look_at,
+        secrets=secrets,
         make_agent=partial(_make_agent, site, asker, preamble, context, judge),
         decided=partial(_keep_rule, site),
         complaint=judge.complaint,

@@ -25,6 +25,7 @@ from wolo.conversation.recorder import Recorder
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.intents import Intent
+from wolo.guard.secrets import Secrets
 from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
 from wolo.sessions.entries import CustomEntry
@@ -60,10 +61,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 class Joints:
     """What ties a conversation to the rooms it does not know."""
 
-    hide: Callable[[Message], Message]
-    """Takes out of a prompt what must not leave."""
-    attaching: Callable[[Path], None]
-    """Hears of every file that is about to be attached."""
+    secrets: Secrets
+    """What a prompt must not tell."""
     make_agent: Callable[[Emit, AskPerson | None, AskQuestions | None], Agent]
     decided: Callable[[ApprovalAsked, ApprovalGiven], None]
     """Hears every answer of a person."""
@@ -127,7 +126,7 @@ class Conversation:
         self._joints = joints
         self._opened: dict[str, Any] = {"mode": facts.mode, "cwd": str(facts.cwd), "attended": attended}
         """Kept with the first prompt, for whoever wants to see the same happen again."""
-        self._questions = OpenQuestions(self.emit)
+        self._questions = OpenQuestions(self.emit, joints.secrets.hide_fields)
         self._agent = joints.make_agent(
             self.emit, self.ask_person if attended else None, self._questions.ask if attended else None
         )
@@ -218,7 +217,7 @@ class Conversation:
 
     def attaching(self, path: Path) -> None:
         """This file becomes part of a prompt: what is secret in it must be known by then."""
-        self._joints.attaching(path)
+        self._joints.secrets.look_at(path)
 
     def interrupt(self) -> None:
         """Stops the turn where it stands; its `TurnEnded` still comes. Does nothing between turns."""
@@ -226,7 +225,7 @@ class Conversation:
 
     def steer(self, message: Message) -> None:
         """Joins the turn that runs, once the running call has ended; the calls behind that one are not run."""
-        self._agent.inbox.put(self._joints.hide(message))
+        self._agent.inbox.put(self._joints.secrets.hide_message(message))
 
     def withdraw(self, message_id: str) -> bool:
         """Takes a `steer` back; False when it was delivered already."""
@@ -341,7 +340,7 @@ class Conversation:
         if self._opened:
             message = replace(message, metadata={**message.metadata, OPENED: self._opened})
             self._opened = {}
-        message = self._joints.hide(message)
+        message = self._joints.secrets.hide_message(message)
         self.history = (await self._agent.run(self.history, message)).messages
 
     async def _do(self, work: Callable[[], Coroutine[None, None, None]]) -> None:

@@ -30,6 +30,8 @@ _SKIPPED = frozenset(
 _SETTINGS_OF_GIT = ".git/config"
 """Addresses in it may carry a password."""
 
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
 Signature = tuple[int, int, int, int]
 
 
@@ -73,10 +75,19 @@ class SecretFiles:
         except (OSError, ValueError):
             return []
         self._seen[path] = signature
-        if b"\0" in data[:1024] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if b"\0" in data[:1024] and not data.startswith(_UTF_16):
             return []
-        encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-        return read_values(data.decode(encoding, "replace"), Path(path).name)
+        return read_values(_decoded(data), Path(path).name)
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith(_UTF_16):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        is_cut = error.end == len(data) == MAX_BYTES
+        return data.decode("utf-8-sig", "ignore") if is_cut else data.decode("latin-1")
 
 
 def _secret_behind(path: str) -> str:

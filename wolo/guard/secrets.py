@@ -212,8 +212,12 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *
         where = "send" if leaves else "be free to send"
         return replace(verdict, decision="ask", reason=f"The call would {where} {what} to another machine.", rule="", source="")
     if verdict.decision == "ask":
-        more = ", in which the shell finds more than a word" if runs and restored.has_metacharacters else ""
-        return replace(verdict, reason=f"{verdict.reason} The call carries {what}{more}.")
+        more = (
+            " Characters in it mean something to a shell: look at it before you say yes."
+            if runs and restored.has_metacharacters
+            else ""
+        )
+        return replace(verdict, reason=f"{verdict.reason} The call carries {what}.{more}")
     return verdict
 
 

@@ -32,12 +32,18 @@ def is_telling(name: str) -> bool:
 
 
 def forms(value: str) -> Iterator[str]:
-    """The value as it is, and as programs write it: in JSON, in Python, in addresses, in base64 at any offset, in hex."""
+    """The value as it is, and as programs write it: in JSON, Python, shells, HTML and addresses, in base64 and in hex."""
     data = value.encode("utf-8", "replace")
     yield value
     yield json.dumps(value)[1:-1]
     yield json.dumps(value, ensure_ascii=False)[1:-1]
     yield repr(value)[1:-1]
+    yield value.replace("'", "'\\''")
+    yield value.replace("'", "'\"'\"'")
+    yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
+    html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    yield html
+    yield html.replace('"', "&quot;").replace("'", "&#x27;")
     for quoted in (quote(value, safe="", errors="replace"), quote(value, errors="replace"), quote_plus(value, errors="replace")):
         yield quoted
         yield re.sub("%..", lambda found: found[0].lower(), quoted)
