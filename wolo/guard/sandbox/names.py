@@ -115,5 +115,7 @@ def _pointer(file: str, prefix: str) -> str:
             text = os.fsdecode(opened.read(_MOST_POINTER_BYTES)).strip()
     except OSError:
         return ""
+    if not text.startswith(prefix) or "\0" in text:
+        return ""
     place = os.path.realpath(Path(file).parent / text.removeprefix(prefix))
-    return place if text.startswith(prefix) and "\0" not in text and Path(place).is_dir() else ""
+    return place if Path(place).is_dir() else ""

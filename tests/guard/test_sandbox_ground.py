@@ -1,0 +1,182 @@
+"""What the sandbox finds before it puts anything up: protected names, secrets, a backend, and what a profile says of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.guard.besieged import Ground, land
+from tests.guard.test_walls import need
+from wolo.errors import ToolError
+from wolo.guard.sandbox import ladder
+from wolo.guard.sandbox.bubblewrap import find_binary
+from wolo.guard.sandbox.names import FOLDERS, names_in
+from wolo.guard.sandbox.placeholders import Placeholders
+from wolo.guard.sandbox.profile import profile_for
+from wolo.guard.sandbox.scratch import Scratch
+from wolo.guard.sandbox.seatbelt import profile_text
+from wolo.guard.sandbox.sockets import host_sockets
+
+
+def made(root: Path, *paths: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("")
+
+
+def names(root: Path) -> tuple[set[str], set[str]]:
+    found = names_in(str(root), "/nowhere")
+    missing = (*found.missing_folders, *found.missing_files)
+    return {os.path.relpath(path, root) for path in found.present}, {os.path.relpath(path, root) for path in missing}
+
+
+def test_names_are_found_at_the_top_and_below_and_the_rest_is_missing(tmp_path: Path) -> None:
+    made(tmp_path, ".git/config", "AGENTS.md", "a/b/.git/config", "a/AGENTS.md", "lib/.vscode/tasks.json", "x.code-workspace")
+    made(tmp_path, "node_modules/pkg/.git/config", "plain.txt")
+    present, missing = names(tmp_path)
+    assert present == {".git", "AGENTS.md", "a/b/.git", "a/AGENTS.md", "lib/.vscode", "x.code-workspace"}
+    assert {*FOLDERS} - {".git"} < missing
+    assert "AGENTS.md" not in missing
+
+
+def test_where_git_files_lead_is_protected(tmp_path: Path) -> None:
+    made(tmp_path, "store/worktrees/tree/HEAD", "store/config", "tree/x")
+    (tmp_path / "tree" / ".git").write_text("gitdir: ../store/worktrees/tree\n")
+    (tmp_path / "store/worktrees/tree/commondir").write_text("../..\n")
+    assert names(tmp_path)[0] == {"tree/.git", "store/worktrees/tree", "store"}
+
+
+@pytest.mark.parametrize("written", [b"", b"gitdir: ", b"gitdir: gone", b"x" * 100_000, b"gitdir: \x00/x", b"\xff"], ids=range(6))
+def test_a_git_file_that_leads_nowhere_is_a_file(tmp_path: Path, written: bytes) -> None:
+    (tmp_path / ".git").write_bytes(written)
+    assert names(tmp_path)[0] == {".git"}
+
+
+@pytest.mark.parametrize("name", [".git", ".wolo", "AGENTS.md", ".GIT", ".vscode"])
+def test_a_protected_name_that_is_a_link_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to("elsewhere")
+    with pytest.raises(ToolError, match=r"sandbox denied: .* is a link"):
+        names(tmp_path)
+
+
+def test_at_home_every_start_file_is_kept_from_being_made(tmp_path: Path) -> None:
+    found = names_in(str(tmp_path), str(tmp_path))
+    assert {f"{tmp_path}/.zlogin", f"{tmp_path}/.gdbinit"} <= {*found.missing_files}
+
+
+def test_placeholders_go_with_the_last_who_needs_them_and_leave_what_became_somebodys(tmp_path: Path) -> None:
+    one, two = Placeholders(tmp_path / "state", "/root"), Placeholders(tmp_path / "state", "/root")
+    folder, file, used = (str(tmp_path / name) for name in (".wolo", "AGENTS.md", ".vscode"))
+    one.hold()
+    one.put([folder, used], [file])
+    two.hold()
+    one.take_away()
+    assert Path(folder).is_dir()
+    (Path(used) / "tasks.json").write_text("mine")
+    two.take_away()
+    assert sorted({path.name for path in tmp_path.iterdir()} & {".wolo", "AGENTS.md", ".vscode"}) == [".vscode"]
+
+
+def test_what_a_killed_wolo_left_goes_with_the_next_command(tmp_path: Path) -> None:
+    record = Placeholders(tmp_path / "state", "/root").record
+    record.parent.mkdir(parents=True)
+    record.write_bytes(os.fsencode(tmp_path / ".wolo") + bytes(1))
+    (tmp_path / ".wolo").mkdir()
+    now = Placeholders(tmp_path / "state", "/root")
+    now.hold()
+    now.take_away()
+    assert not (tmp_path / ".wolo").exists()
+    assert record.read_bytes() == b""
+
+
+def test_a_private_folder_is_the_owners_alone_and_goes(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    assert not (tmp_path / "sandbox").exists()
+    tmp = scratch.tmp
+    assert tmp.stat().st_mode & 0o777 == 0o700
+    (tmp / "closed").mkdir()
+    (tmp / "closed" / "file").touch()
+    (tmp / "closed").chmod(0)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    (tmp / "out").symlink_to(elsewhere)
+    scratch.close()
+    scratch.close()
+    assert list((tmp_path / "sandbox").iterdir()) == []
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
+
+
+def test_an_abandoned_private_folder_goes_with_the_next_one_made(tmp_path: Path) -> None:
+    made(tmp_path / "sandbox" / "0123", "tmp/x", "in-use")
+    living, other = Scratch(tmp_path), Scratch(tmp_path)
+    folders = [living.folder, other.folder]
+    assert sorted((tmp_path / "sandbox").iterdir()) == sorted(folders)
+    living.close()
+    other.close()
+
+
+def test_secrets_of_the_home_directory_are_hidden(tmp_path: Path) -> None:
+    made(
+        tmp_path, ".ssh/id_rsa", ".netrc", ".config/gcloud/x", ".mozilla/x", ".bash_history", "notes.txt", ".config/gh/hosts.yml"
+    )
+    hidden = {os.path.relpath(path, tmp_path) for path in profile_for((tmp_path / "w",), (), tmp_path, home=tmp_path).hidden}
+    assert {".ssh", ".netrc", ".config/gcloud", ".mozilla", ".bash_history", ".config/gh"} <= hidden
+    assert "notes.txt" not in hidden
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
+def test_a_pass_is_remembered_and_a_changed_program_proves_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("bubblewrap")
+    kept = tmp_path / "cache" / "sandbox-probes"
+    ladder.find((Path.cwd(),), tmp_path / "state", kept.parent)
+    before = kept.read_text()
+    ladder.find((Path.cwd(),), tmp_path / "state", kept.parent)
+    assert kept.read_text() == before
+    monkeypatch.setattr(ladder, "_identity", lambda binary: "another")
+    ladder.find((Path.cwd(),), tmp_path / "state", kept.parent)
+    assert len(kept.read_text().split()) == 2
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_bwrap_that_others_may_change_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    binary = tmp_path / "bwrap"
+    binary.write_text("#!/bin/sh\n")
+    binary.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_binary(()) == str(binary)
+    assert find_binary((str(tmp_path),)) == ""
+    binary.chmod(0o757)
+    assert find_binary(()) == ""
+    monkeypatch.setenv("PATH", ".")
+    assert find_binary(()) == ""
+
+
+def test_the_whole_file_tree_is_no_workspace_to_be_held_in(tmp_path: Path) -> None:
+    assert ladder.find((Path("/"),), tmp_path, None).make is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the table is Linux's")
+def test_sockets_of_the_host_are_known_by_their_place() -> None:
+    with land("root") as folder, Ground(folder):
+        assert f"{folder}/outside/s" in host_sockets()
+
+
+def test_the_profile_for_macos_names_what_is_held_and_quotes_it(tmp_path: Path) -> None:
+    """Text only: whether it holds is for the probe on a Mac to say."""
+    root = tmp_path / 'a "quoted" place'
+    made(root, ".git/config")
+    profile = profile_for((root,), (tmp_path / "own",), tmp_path / "own", shown=(tmp_path / "own/outputs",), home=tmp_path)
+    lines = profile_text(profile, [f"{root}/.git"], str(tmp_path / "own/tmp")).splitlines()
+    quoted = str(root).replace('"', '\\"')
+    assert lines[0] == "(version 1)"
+    assert "(deny network*)" in lines
+    held_from = lines.index("(deny file-write*)") + 1
+    assert f'(allow file-write* (subpath "{quoted}")' in "\n".join(lines[held_from:])
+    held = next(line for line in lines[held_from:] if line.startswith("(deny file-write*"))
+    for name in (".git", ".wolo", "AGENTS.md"):
+        assert f'(subpath "{quoted}/{name}")' in held
+    hidden = next(line for line in lines if line.startswith("(deny file-read*"))
+    assert f'(subpath "{tmp_path}/own")' in hidden
