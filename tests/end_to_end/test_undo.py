@@ -109,6 +109,14 @@ def test_undo_touches_nothing_of_what_a_person_did(provider: ProviderServer, pla
     assert repository() == before
 
 
+def test_a_command_that_only_reads_is_not_looked_at(provider: ProviderServer, isolated: Path) -> None:
+    Path("a").write_text("one\n")
+    turn(provider, shell("cat a"))
+    assert not (isolated / "wolo" / "data" / "checkpoints").exists()
+    turn(provider, shell("cat a > b"))
+    assert (isolated / "wolo" / "data" / "checkpoints").exists()
+
+
 def test_a_dry_run_and_a_refusal_change_nothing(provider: ProviderServer) -> None:
     turn(provider, shell("echo x > a"))
     before = here()

@@ -24,6 +24,7 @@ from wolo.guard.intents import Intent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets import Restored, ask_first
+from wolo.guard.weighing import SAFE
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, ToolPart, new_id
 from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View
@@ -186,7 +187,8 @@ class Calls:
         progress = Progress(part.id, self._emit, secrets.piecewise())
         name = fingerprint(tool.name, call.intents, part.input)
         confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
-        context = self._context.for_call(part.wire_id, progress.tell, call.intents, confined=confined)
+        only_reads = call.verdict is not None and call.verdict.source == SAFE
+        context = self._context.for_call(part.wire_id, progress.tell, call.intents, confined=confined, only_reads=only_reads)
 
         async def run(within: ToolContext) -> Result:
             return await brake.step(_run_guarded(tool, call.args, within))

@@ -11,10 +11,10 @@ _MAX_KEPT = 200
 
 
 class Looks:
-    """Around one command. Without a watch nothing is seen."""
+    """Around one command, but for those that are known to read only. Without a watch nothing is seen."""
 
     def __init__(self, context: ToolContext) -> None:
-        self._watch = context.watch
+        self._watch = None if context.only_reads else context.watch
         self._call = context.call_id
         self._is_over = False
 

@@ -171,6 +171,8 @@ class ToolContext:
     """What can hold a command; None: nothing here can."""
     confined: bool = False
     """The running call was allowed inside the walls only."""
+    only_reads: bool = False
+    """The running call is known to change nothing."""
     watch: Watch | None = None
     """Looks at the workspace around commands; None: what they change is not known."""
     note: Callable[[str, FileChange], None] = lambda call_id, change: None
@@ -183,8 +185,9 @@ class ToolContext:
         judged: Sequence[Intent] | None = None,
         *,
         confined: bool = False,
+        only_reads: bool = False,
     ) -> ToolContext:
-        return replace(self, call_id=call_id, progress=progress, judged=judged, confined=confined)
+        return replace(self, call_id=call_id, progress=progress, judged=judged, confined=confined, only_reads=only_reads)
 
     def note_change(self, change: FileChange) -> None:
         """What `write_atomic` and its like are given: nobody else may change a file for the model."""
