@@ -11,9 +11,11 @@ looks at, and outlives its parents.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -79,6 +81,18 @@ class ProcessTree:
             if status.group != self.leader:
                 send(status.pid, number)
         return bool(family)
+
+    def count(self) -> int:
+        return len(self._family()) if has_table() else 0
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Its group stands still. Only while the leader has not been waited for: its number is nobody else's then."""
+        _signal_group(self.leader, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _signal_group(self.leader, signal.SIGCONT)
 
     def kill(self) -> None:
         """Blocks until nothing is left, at most KILL_DEADLINE_S."""

@@ -30,9 +30,9 @@ _FADING_S = 0.5
 _DRAIN_S = 0.3
 """How long output is waited for after the program itself has ended, when something else still holds its pipe."""
 _CLOSING_GRACE_S = 0.5
-MOST_PROCESSES = 1500
+MOST_PROCESSES = 1000
 """Of one command at one time."""
-_LOOK_EVERY_S = 0.25
+_LOOK_EVERY_S = 0.1
 _MAX_LEFTOVERS = 24
 """A command that leaves more processes than this behind does not mean a server: all of them are ended."""
 
@@ -95,8 +95,7 @@ class Program:
             async with asyncio.timeout(timeout_s):
                 while not ending.done():
                     await asyncio.wait({ending}, timeout=_LOOK_EVERY_S)
-                    if not ending.done() and self._is_crowd():
-                        self.tree.kill()
+                    if not ending.done() and self._is_ended_as_crowd():
                         self.reap()
                         return "crowded"
         except TimeoutError:
@@ -115,9 +114,19 @@ class Program:
         """It outlives us: nobody waits for it any more."""
         self._process.returncode = 0
 
-    def _is_crowd(self) -> bool:
-        """The limit on processes does not bind root, and who reaches it keeps the machine busy."""
-        return count_tasks() - self._tasks > MOST_PROCESSES and len(self.tree.members()) > MOST_PROCESSES
+    def _is_ended_as_crowd(self) -> bool:
+        """The limit on processes does not bind root, and who reaches it keeps the machine busy.
+
+        It is stopped before it is counted: one that doubles while it is looked at is never seen whole.
+        """
+        if count_tasks() - self._tasks <= MOST_PROCESSES:
+            return False
+        with self.tree.stopped():
+            if self.tree.count() <= MOST_PROCESSES:
+                self._tasks += MOST_PROCESSES // 4  # not yet, or it was somebody else
+                return False
+            self.tree.kill()
+        return True
 
     def is_gone(self) -> None:
         """All of it."""
