@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wolo.frontends.terminal.keyboard import Keyboard
 from wolo.frontends.terminal.screen import Screen
+from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
@@ -48,7 +49,7 @@ async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -
     keys = line_keys(_interrupt, new_lines=False)
     if may_pass:
         keys.add("escape", eager=True)(_pass_over)
-    session: PromptSession[str] = PromptSession(question, key_bindings=keys, output=make_output())
+    session: PromptSession[str] = PromptSession(clean(question), key_bindings=keys, output=make_output())
     clear_typeahead(session.app.input)
     keyboard.forget_typed()
     return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)

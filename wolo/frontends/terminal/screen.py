@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from rich.console import Console
-from rich.segment import Segments
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from wolo.agent.events import (
@@ -274,9 +274,10 @@ class Screen:
             self._markdown = self._new_markdown()
 
     def _write(self, text: Text) -> None:
-        """As segments, because Rich would turn tabs into blanks."""
+        """As segments, because Rich would turn tabs into blanks; the last gate for whatever nobody has cleaned before."""
         self.status.hide()
-        self._console.print(Segments(text.render(self._console)), soft_wrap=True, end="")
+        segments = (Segment(clean(each.text), each.style) for each in text.render(self._console))
+        self._console.print(Segments(segments), soft_wrap=True, end="")
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.has_colours)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from rich.cells import cell_len, set_cell_size
 
 from wolo.frontends.terminal.stdout import Stdout
+from wolo.messages.terminal_text import clean_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "-\\|/"
@@ -93,7 +94,7 @@ class StatusLine:
 
     def _line(self, frame: str) -> str:
         width = max(self._stdout.columns - 1, 4)
-        words = self._words if isinstance(self._words, str) else self._words()
+        words = clean_line(self._words if isinstance(self._words, str) else self._words())
         hint = _HINT if width >= _ROOM_FOR_HINT else ""
         aside = f" · {aside}" if (aside := self.aside()) else ""
         end = f"{aside} · {int(time.monotonic() - self._started)} s{hint}"
