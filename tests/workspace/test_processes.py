@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import unprivileged
 from tests.workspace.living import alive, gone
 from wolo.workspace import process_tree
 from wolo.workspace.printed import Printed
@@ -272,6 +273,28 @@ async def test_a_crowd_is_ended_while_it_grows(processes: Processes, monkeypatch
     assert output == b"before\n"
     assert time.monotonic() - started < 10
     assert gone(n)
+
+
+def explode(folder: str) -> tuple[str, bytes, float]:
+    async def play() -> tuple[str, bytes]:
+        processes, printed = Processes(), Printed()
+        shell = ["bash", "--noprofile", "--norc", "-c"]
+        bomb = await processes.run(
+            [*shell, ":(){ :|:& };:; sleep 60"], cwd=Path(folder), env=ENV, timeout_s=60, printed=Printed()
+        )
+        await processes.run([*shell, "echo still here"], cwd=Path(folder), env=ENV, timeout_s=60, printed=printed)
+        processes.close_all()
+        return bomb.cause, printed.take()[0]
+
+    started = time.monotonic()
+    return *asyncio.run(play()), time.monotonic() - started
+
+
+def test_a_fork_bomb_is_ended_and_the_next_command_runs() -> None:
+    with unprivileged.folder() as folder:
+        cause, output, seconds = unprivileged.call(explode, str(folder))
+    assert (cause, output) == ("crowded", b"still here\n")
+    assert seconds < 20
 
 
 OWNER = """
