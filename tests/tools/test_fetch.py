@@ -306,7 +306,7 @@ async def test_a_server_that_says_nothing_is_left_after_a_while(
         await asyncio.sleep(60)
 
     here.pages["/"] = silent
-    monkeypatch.setattr("wolo.tools.fetch.TOTAL_S", 0.3)
+    monkeypatch.setattr("wolo.tools.fetch.NETWORK_S", 0.3)
     with pytest.raises(ToolError, match="took more than"):
         await fetch(here.tool(), context, here.url())
 
@@ -321,7 +321,7 @@ async def test_drops_in_the_time_limit_do_not_extend_it(
             await asyncio.sleep(0.02)
 
     here.pages["/"] = dripping
-    monkeypatch.setattr("wolo.tools.fetch.TOTAL_S", 0.5)
+    monkeypatch.setattr("wolo.tools.fetch.NETWORK_S", 0.5)
     with pytest.raises(ToolError, match="took more than"):
         await fetch(here.tool(), context, here.url())
 

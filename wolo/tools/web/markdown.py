@@ -72,6 +72,8 @@ _LINE_NUMBERS = re.compile(r"[\d\s]*\Z")
 class Readable(Struct, frozen=True):
     title: str
     text: str
+    names_main: bool
+    """The page says which part of it is the main one."""
 
 
 def readable(source: str, url: str, is_stopped: Callable[[], bool] = lambda: False) -> Readable:
@@ -79,10 +81,10 @@ def readable(source: str, url: str, is_stopped: Callable[[], bool] = lambda: Fal
     page = _Page(url, _UNSEEN | _AROUND, is_stopped)
     page.walk(source)
     if len(page.text) >= ENOUGH_CHARS:
-        return Readable(page.title, page.text)
+        return Readable(page.title, page.text, page.names_main)
     whole = _Page(url, _UNSEEN, is_stopped)
     whole.walk(source)
-    return Readable(page.title, max(page.text, whole.text, key=len))
+    return Readable(page.title, max(page.text, whole.text, key=len), False)
 
 
 class _Region:
@@ -123,11 +125,19 @@ class _Page:
 
     @property
     def text(self) -> str:
+        return self._named_main() or self._layout.text()
+
+    @property
+    def names_main(self) -> bool:
+        return bool(self._named_main())
+
+    def _named_main(self) -> str:
+        """Empty where no part is named, or next to nothing is in it."""
         for region in (self._main, self._articles):
             text = self._layout.text(region.begin, region.end) if region.begin >= 0 else ""
             if len(text) >= ENOUGH_CHARS:
                 return text
-        return self._layout.text()
+        return ""
 
     def walk(self, source: str) -> None:
         for number, token in enumerate(tokens(source)):

@@ -1,0 +1,62 @@
+"""The main part of a page that does not name it, found by trafilatura where that is installed (`wolo-cli[web-fetch]`).
+
+It works in a process of its own, which has so much time and memory and no more: what takes hostile pages apart in C must not be
+able to hang wolo, or to end it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import suppress
+from importlib.util import find_spec
+
+MOST_CPU_S = 8
+MOST_MEMORY_BYTES = 1024**3
+
+
+def is_installed() -> bool:
+    return find_spec("trafilatura") is not None
+
+
+async def find_main_part(source: str, url: str, most_s: float) -> str:
+    """As Markdown; empty when there is none, or finding it takes too much."""
+    program = (sys.executable, "-I", "-m", __name__, url)
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*program, stdin=pipe, stdout=pipe, stderr=nothing, env={})
+    try:
+        async with asyncio.timeout(most_s):
+            found, _ = await process.communicate(source.encode(errors="replace"))
+    except TimeoutError:
+        return ""
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return found.decode(errors="replace").strip() if process.returncode == 0 else ""
+
+
+def main(url: str) -> None:
+    """From HTML on stdin to Markdown on stdout."""
+    import resource  # noqa: PLC0415  # in the child only
+
+    import trafilatura  # noqa: PLC0415  # in the child only
+
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
+    found = trafilatura.extract(
+        sys.stdin.buffer.read().decode(),
+        url=url,
+        output_format="markdown",
+        include_links=True,
+        include_tables=True,
+        include_formatting=True,
+        include_comments=False,
+        favor_recall=True,
+    )
+    sys.stdout.buffer.write((found or "").encode(errors="replace"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
