@@ -13,7 +13,7 @@ from tests.guard.test_walls import need
 from wolo.errors import ToolError
 from wolo.guard.sandbox import ladder
 from wolo.guard.sandbox.bubblewrap import find_binary
-from wolo.guard.sandbox.names import FOLDERS, names_in
+from wolo.guard.sandbox.names import MISSING, names_in
 from wolo.guard.sandbox.placeholders import Placeholders
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.scratch import Scratch
@@ -29,8 +29,7 @@ def made(root: Path, *paths: str) -> None:
 
 def names(root: Path) -> tuple[set[str], set[str]]:
     found = names_in(str(root), "/nowhere")
-    missing = (*found.missing_folders, *found.missing_files)
-    return {os.path.relpath(path, root) for path in found.present}, {os.path.relpath(path, root) for path in missing}
+    return {os.path.relpath(path, root) for path in found.present}, {os.path.relpath(path, root) for path in found.missing}
 
 
 def test_names_are_found_at_the_top_and_below_and_the_rest_is_missing(tmp_path: Path) -> None:
@@ -38,7 +37,7 @@ def test_names_are_found_at_the_top_and_below_and_the_rest_is_missing(tmp_path: 
     made(tmp_path, "node_modules/pkg/.git/config", "plain.txt")
     present, missing = names(tmp_path)
     assert present == {".git", "AGENTS.md", "a/b/.git", "a/AGENTS.md", "lib/.vscode", "x.code-workspace"}
-    assert {*FOLDERS} - {".git"} < missing
+    assert {*MISSING} - {".git", "AGENTS.md"} <= missing
     assert "AGENTS.md" not in missing
 
 
@@ -64,14 +63,14 @@ def test_a_protected_name_that_is_a_link_is_refused(tmp_path: Path, name: str) -
 
 def test_at_home_every_start_file_is_kept_from_being_made(tmp_path: Path) -> None:
     found = names_in(str(tmp_path), str(tmp_path))
-    assert {f"{tmp_path}/.zlogin", f"{tmp_path}/.gdbinit"} <= {*found.missing_files}
+    assert {f"{tmp_path}/.zlogin", f"{tmp_path}/.gdbinit"} <= {*found.missing}
 
 
 def test_placeholders_go_with_the_last_who_needs_them_and_leave_what_became_somebodys(tmp_path: Path) -> None:
     one, two = Placeholders(tmp_path / "state", "/root"), Placeholders(tmp_path / "state", "/root")
     folder, file, used = (str(tmp_path / name) for name in (".wolo", "AGENTS.md", ".vscode"))
     one.hold()
-    one.put([folder, used], [file])
+    one.put([folder, used, file])
     two.hold()
     one.take_away()
     assert Path(folder).is_dir()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from wolo.agent.brake import Stopped
 from wolo.agent.events import ApprovalGiven
 from wolo.guard.intents import RunIntent
-from wolo.guard.sandbox.denied import what_was_denied
+from wolo.guard.sandbox.denied import PREFIX, what_was_denied
 from wolo.tools.tool import Result, ToolContext
 
 RAN_OUTSIDE = "[inside the sandbox it failed; the user let it run again outside]\n"
@@ -56,6 +56,8 @@ class Outside:
 def _denied(result: Result, context: ToolContext) -> str:
     if not context.confined or not result.is_error or result.outcome is not None:
         return ""
+    if result.view is None and result.text.startswith(PREFIX):
+        return result.text.strip()  # it did not run at all: these are the walls' own words
     workspace = context.workspace
     return what_was_denied(result.text, [str(root) for root in (workspace.root, *workspace.extra)])
 

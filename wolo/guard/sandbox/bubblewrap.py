@@ -117,16 +117,13 @@ class Bubblewrap:
         placeholders.hold()
         held.append(placeholders)
         names = names_in(root, self._profile.home)
-        own = [missing for path in self._profile.own if is_below(path, root) and (missing := topmost_missing(path, root))]
-        folders = [path for path in (*names.missing_folders, *own) if tree.is_seen(path)]
-        files = [path for path in names.missing_files if tree.is_seen(path)]
-        placeholders.put(folders, files)
+        own = [first for path in self._profile.own if is_below(path, root) and (first := topmost_missing(path, root))]
+        missing = [path for path in (*names.missing, *own) if tree.is_seen(path)]
+        placeholders.put(missing)
         for path in names.present:
             tree.protect(path)
-        for path in folders:
-            tree.cover(path, is_folder=True)
-        for path in files:
-            tree.cover(path, is_folder=False)
+        for path in missing:
+            tree.cover(path)
 
     @staticmethod
     def _environment(tmp: str) -> Iterable[str]:

@@ -6,7 +6,6 @@ Its text is handed to a bare Python as it was when wolo started, so it stands al
 import contextlib
 import fcntl
 import os
-import stat
 import sys
 
 
@@ -14,11 +13,7 @@ def sweep(record: int) -> None:
     fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # another wolo has commands there: that one will sweep
     for path in os.pread(record, os.fstat(record).st_size, 0).split(b"\0")[:-1]:
         with contextlib.suppress(OSError):  # gone already, or no longer empty: then it is somebody's
-            status = os.lstat(path)
-            if stat.S_ISDIR(status.st_mode):
-                os.rmdir(path)  # noqa: PTH106  # names are bytes here
-            elif stat.S_ISREG(status.st_mode) and not status.st_size:
-                os.unlink(path)  # noqa: PTH108
+            os.rmdir(path)  # noqa: PTH106  # names are bytes here
     os.ftruncate(record, 0)
 
 

@@ -14,8 +14,10 @@ from wolo.errors import ToolError
 from wolo.guard.protected import RUNS_CODE, fold
 
 AGENTS_FILE = "AGENTS.md"
-FOLDERS = (".git", ".wolo", ".agents", ".claude", ".cursor", ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".husky")
-FILES = (AGENTS_FILE, ".envrc", ".mcp.json", ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv")
+MISSING = (
+    *(".git", ".wolo", ".agents", ".claude", ".cursor", ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".husky"),
+    *(AGENTS_FILE, ".envrc", ".mcp.json", ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv"),
+)
 """Kept from coming into being at the top of a directory: what obeys them looks there. In the home directory all are."""
 _FOLDED = RUNS_CODE | {fold(AGENTS_FILE)}
 _NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"})
@@ -28,8 +30,7 @@ _MOST_POINTER_BYTES = 4096
 class Names(Struct, frozen=True):
     present: tuple[str, ...] = ()
     """Read-only while a command runs."""
-    missing_folders: tuple[str, ...] = ()
-    missing_files: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 def names_in(root: str, home: str) -> Names:
@@ -40,11 +41,10 @@ def names_in(root: str, home: str) -> Names:
     present = [*_at_the_top(root), *_below(root)]
     pointed = [place for path in present if path.endswith("/.git") for place in _git_places(path)]
     there = {fold(path) for path in present}
-    files = (*FILES, *sorted(RUNS_CODE.difference(FOLDERS, FILES))) if root == home else FILES
+    wanted = (*MISSING, *sorted(RUNS_CODE.difference(MISSING))) if root == home else MISSING
     return Names(
         present=tuple(dict.fromkeys([*present, *pointed])),
-        missing_folders=tuple(path for name in FOLDERS if fold(path := f"{root}/{name}") not in there),
-        missing_files=tuple(path for name in files if fold(path := f"{root}/{name}") not in there),
+        missing=tuple(path for name in wanted if fold(path := f"{root}/{name}") not in there),
     )
 
 

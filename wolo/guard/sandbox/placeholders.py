@@ -1,6 +1,7 @@
 """Placeholders: a name that is missing can be kept from coming into being only where something stands to be covered.
 
-Each is an empty directory or file of wolo's own making, there only while commands run. What was made is written down first,
+Each is an empty directory of wolo's own making, for a file's name, too (git does not see those), and there only while
+commands run. What was made is written down first,
 under a lock that all wolos at the same directories share, so that the last one to leave, or the next one to come after a
 crash, takes it away again. Should wolo be killed, a janitor does it: a small program that outlives it.
 """
@@ -35,16 +36,12 @@ class Placeholders:
             fcntl.flock(self._fd, fcntl.LOCK_SH)
         self._users += 1
 
-    def put(self, folders: Iterable[str], files: Iterable[str]) -> None:
+    def put(self, paths: Iterable[str]) -> None:
         """Raises OSError where one cannot be made; what was made by then goes with `take_away`."""
-        for path in folders:
-            self._note(path)
+        for path in paths:
+            os.write(self._fd, os.fsencode(path) + b"\0")
             with suppress(FileExistsError):
                 os.mkdir(path, 0o755)  # noqa: PTH102  # a string is what the kernel wants, and this is done for every command
-        for path in files:
-            self._note(path)
-            with suppress(FileExistsError):
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
 
     def take_away(self) -> None:
         """Call it once for every `hold`. Where another wolo has commands, that one will do it. Must not raise."""
@@ -55,9 +52,6 @@ class Placeholders:
             sweep(self._fd)
         os.close(self._fd)
         self._fd = -1
-
-    def _note(self, path: str) -> None:
-        os.write(self._fd, os.fsencode(path) + b"\0")
 
 
 class Janitor:

@@ -53,12 +53,9 @@ class Tree:
         if path not in self._mounts and self.is_seen(path):
             self._mounts[path] = ("--ro-bind", path, path)
 
-    def cover(self, path: str, *, is_folder: bool) -> None:
+    def cover(self, path: str) -> None:
         """A placeholder: it is seen as empty, and nothing can be made of it."""
-        if is_folder:
-            self._empty(path)
-        else:
-            self._mounts[path] = ("--ro-bind", _NOTHING, path)
+        self._empty(path)
 
     def is_seen(self, path: str) -> bool:
         """Nothing that was laid so far covers it."""
