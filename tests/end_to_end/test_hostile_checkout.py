@@ -17,6 +17,7 @@ import pexpect
 import pytest
 
 from tests import components
+from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import calls, text
 from wolo.places import find_places
@@ -331,6 +332,24 @@ def test_at_the_keyboard_nothing_of_it_runs_either(provider: ProviderServer, che
     unharmed(done, checkout)
     if answer == "n":
         unread(done, checkout)
+
+
+def test_pipes_and_endless_devices_in_place_of_its_files_hold_nobody_up(provider: ProviderServer) -> None:
+    for name in FILES:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(FILES):
+        if number % 2:
+            os.mkfifo(name)
+        else:
+            Path(name).symlink_to("/dev/zero")
+    provider.script(text("Done."))
+    done = run_wolo("-p", *provider.flags, "go", timeout=10)
+    assert (done.exit_code, done.stdout) == (0, "Done.\n")
+    for argv in (["config", "show"], ["trust"], ["models", "list"]):
+        assert run_wolo(*argv, timeout=10).exit_code == 0
+    refused = run_wolo("-p", "--trust", *provider.flags, "go", timeout=10)
+    assert refused.exit_code == 2
+    assert "Traceback" not in refused.stderr
 
 
 LISTINGS = (
