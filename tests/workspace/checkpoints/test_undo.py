@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workspace.checkpoints.bench import Bench, names
+from wolo.workspace.checkpoints.restore import restore
 
 
 @pytest.fixture
@@ -332,3 +333,41 @@ def test_any_turns_of_tools_and_commands_go_back_and_forth(
     assert bench.redo(undone).conflicts == ()
     assert bench.picture() == after
     bench.watch.close()
+
+
+def test_what_changes_between_plan_and_undo_is_left_alone(bench: Bench) -> None:
+    for name in ("replaced", "removed", "linked"):
+        bench.put(name, "one")
+    bench.turn()
+    bench.write("replaced", "agent")
+    bench.write("made", "agent")
+    bench.command(lambda: ((bench.root / "removed").unlink(), (bench.root / "linked").unlink()))
+    found = bench.plan()
+    for name in ("replaced", "made", "removed"):
+        bench.put(name, "person")
+    (bench.root / "linked").symlink_to("removed")
+    outcome = restore(bench.store, found, bench.locks, session="session", turns=bench.turns)
+    assert (outcome.restored, outcome.removed, len(outcome.conflicts)) == ((), (), 4)
+    assert {path.read_text() for path in bench.root.iterdir()} == {"person"}
+
+
+def test_a_file_with_two_names_goes_back_under_both(bench: Bench) -> None:
+    path = bench.put("a", "one")
+    os.link(path, bench.root / "b")
+    bench.turn()
+    bench.command(lambda: path.write_text("two"))
+    bench.undo()
+    assert {each.read_text() for each in bench.root.iterdir()} == {"one"}
+
+
+@pytest.mark.parametrize("name", ["-rf", "new\nline", "ß 🙂", os.fsdecode(b"\xff\xfe"), "*", "a" * 250])
+def test_names_of_any_kind(bench: Bench, name: str) -> None:
+    bench.put(f"{name}/{name}", "one")
+    bench.put("other", "x")
+    before = bench.picture()
+    bench.turn()
+    bench.command(lambda: shutil.rmtree(bench.root / name))
+    bench.watch.close()
+    bench.watch = bench.new_watch()
+    bench.undo()
+    assert bench.picture() == before

@@ -282,3 +282,28 @@ def test_a_note_is_on_the_disk_before_the_change(bench: Bench) -> None:
     with sqlite3.connect(bench.store.path) as other:
         assert other.execute("SELECT count(*) FROM changes").fetchone() == (1,)
     other.close()
+
+
+def test_a_time_so_young_that_the_clock_may_not_have_moved_is_not_trusted() -> None:
+    now = time.time_ns()
+    assert look._trusted((now, now, 0, 0, 0)) == ()
+    old = now - 10 * look._RACY_NS - 1
+    assert look._trusted((old, old, 0, 0, 0)) == (old, old, 0, 0, 0)
+    coarse = (now // 10**9 - 1) * 10**9
+    assert look._trusted((coarse, coarse, 0, 0, 0)) == ()
+
+
+def test_what_changes_while_a_killed_wolos_command_was_not_made_up_for_is_unclear(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.put("mine", "one")
+    other = bench.new_watch("other session")
+    other.begin_turn("other turn")
+    other.before("other")
+    monkeypatch.setattr(watch, "is_dead_owner", lambda owner: True)
+    bench.put("mine", "two")
+    bench.turn()
+    bench.command(lambda: None)
+    assert bench.plan().steps == ()
+    assert names(bench, (conflict.path for conflict in bench.plan(["other turn"]).conflicts)) == ["mine"]
+    other.close()
