@@ -75,6 +75,7 @@ def test_whatever_a_tool_reads_the_value_stays_here(provider: ProviderServer, is
     assert all(PLACEHOLDER.search(result) for result in results[:5])
     assert "SECRET_DB_PASSWORD_" in results[0]
     assert "DEBUG=true" in results[0]
+    assert [result.count("are put back when a call runs") for result in results[:5]] == [1, 0, 0, 0, 0]
     assert_hidden(provider)
     assert K not in done.stdout + done.stderr
     assert K.encode() not in kept(isolated)
@@ -191,6 +192,15 @@ def test_the_same_words_in_an_ordinary_file_are_no_secret(provider: ProviderServ
     provider.script(call("read", {"path": "notes.txt"}), text("done"))
     yolo(provider, "go")
     assert K in provider.requests[1].results[0]
+
+
+def test_the_log_of_the_wire_holds_none_either(provider: ProviderServer) -> None:
+    Path(".env").write_text(f"TOKEN={K}\n")
+    provider.script(text(f"As you said: {K}", size=1).split(7))
+    yolo(provider, "--debug-wire", "wire", "--api-key", "sk-of-this-run-123", f"use {K} and sk-of-this-run-123")
+    written = b"".join(path.read_bytes() for path in Path("wire").iterdir())
+    assert b"SECRET_TOKEN_" in written
+    assert [form for form in (*forms(K), b"sk-of-this-run-123") if form in written] == []
 
 
 def test_a_session_from_before_says_nothing_any_more(provider: ProviderServer) -> None:

@@ -112,6 +112,10 @@ class Calls:
         for part in parts:
             await self._emit(CallEnded(message_id=message_id, part=part))
 
+    def explained(self, ended: Ended) -> Ended:
+        """As the model reads it; called in the order of the calls."""
+        return replace(ended, part=self._context.secrets.explained(ended.part))
+
     async def tell(self, message_id: str, end: Ended) -> None:
         if end.denied:
             await self._emit(CallDenied(part=end.part, reason=end.denied))
@@ -254,6 +258,7 @@ class Round:
         self._ended[at] = ended
         async with self._telling:
             while self._told < len(self._ended) and (following := self._ended[self._told]) is not None:
+                following = self._ended[self._told] = self._calls.explained(following)
                 await self._calls.tell(self._message_id, following)
                 self._told += 1
 

@@ -126,7 +126,7 @@ class _Ear:
 
     def _hidden(self, delta: TextDelta | ThinkingDelta | CallDelta) -> Delta:
         slot = delta.slot if isinstance(delta, CallDelta) else -1
-        if slot not in self._pieces:
+        if slot not in self._pieces or (isinstance(delta, CallDelta) and delta.replaces):
             self._pieces[slot] = self._secrets.piecewise()
         if isinstance(delta, CallDelta):
             return replace(delta, arguments=self._pieces[slot].feed(delta.arguments))

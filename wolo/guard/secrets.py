@@ -26,6 +26,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.secret_values import PLACEHOLDER, SHORTEST, ExactValues, Known, Piecewise, forms
 
+HOW_TO_USE = "[Words like {} stand for values that stay here. Use them as they are: they are put back when a call runs.]"
 MAX_FORMS = 8_000
 KEY_BYTES = 32
 _NAME_CHARACTERS = 40
@@ -62,7 +63,7 @@ class Secrets:
         self._exact = ExactValues()
         self._behind: dict[str, str] = {}
         self._changing = threading.Lock()
-        self._looked_far = False
+        self._looked_far = self._is_explained = False
         self.learn((*known, *self._files.near()))
 
     @property
@@ -149,6 +150,14 @@ class Secrets:
             case CallIntent():
                 return replace(intent, target=self.hide(intent.target))
         return replace(intent, path=Path(self.hide(str(intent.path))), given=self.hide(intent.given))
+
+    def explained(self, part: ToolPart) -> ToolPart:
+        """The first result that something was hidden in tells the model what it sees."""
+        found = None if self._is_explained else re.search(PLACEHOLDER, part.output)
+        if found is None or not self.restore(found[0]).names:
+            return part
+        self._is_explained = True
+        return replace(part, output=f"{part.output}\n{HOW_TO_USE.format(found[0])}")
 
     # Putting back
 
