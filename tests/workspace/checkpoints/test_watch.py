@@ -69,6 +69,24 @@ def test_a_damaged_file_is_set_aside_and_undo_works_from_then_on(bench: Bench) -
     assert set(bench.picture()) == {"a"}
 
 
+def test_damage_that_shows_later_is_set_aside_too(bench: Bench) -> None:
+    bench.turn()
+    for number in range(30):
+        bench.write(f"a{number}", os.urandom(3000))
+    bench.watch.close()
+    database = next((bench.folder / "wolo" / "checkpoints").glob("*.db"))
+    content = bytearray(database.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    database.write_bytes(content)
+    bench.watch = bench.new_watch()
+    bench.watch.make_up()
+    bench.turn()
+    bench.write("b", "x")
+    assert any("set aside" in text for text in bench.watch.take_notices())
+    bench.undo()
+    assert not (bench.root / "b").exists()
+
+
 def test_where_nothing_can_be_kept_wolo_works_and_says_so_once(bench: Bench) -> None:
     (bench.folder / "wolo").write_text("in the way")
     bench.turn()

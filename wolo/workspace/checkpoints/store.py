@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wolo.errors import ToolError
 from wolo.workspace.checkpoints.states import Change, Noted, State, digest
@@ -43,6 +43,11 @@ _COLUMNS = (
     "id, session, turn, call, source, step, path, before_kind, before_hash, before_mode, after_kind, after_hash, after_mode"
 )
 _NOT_SAVED = "What is there now could not be saved for an undo ({reason}); nothing was changed."
+_NOT_READ = "What is kept for an undo cannot be read: {reason}."
+
+
+class Damaged(ToolError):
+    """The file holds nonsense; it can be set aside."""
 
 
 class Running(NamedTuple):
@@ -98,8 +103,20 @@ class Store:
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise ToolError(_NOT_SAVED.format(reason=_reason(error))) from error
+                    raise _as_told(error, _NOT_SAVED) from error
                 raise
+
+    def set_aside(self) -> None:
+        """Closes it for good; whoever opens it next begins anew."""
+        self.close()
+        _set_aside(self.path)
+
+    def _found(self, query: str, values: Sequence[str | int | float | bytes] = ()) -> list[Any]:
+        with self._lock:
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise _as_told(error, _NOT_READ) from error
 
     # Contents
 
@@ -116,10 +133,10 @@ class Store:
 
     def content(self, key: bytes) -> bytes | None:
         """None where it is not kept, or no longer whole."""
-        with self._lock:
-            row = self._connection.execute("SELECT packed, data FROM objects WHERE hash = ?", (key,)).fetchone()
-        if row is None:
+        found = self._found("SELECT packed, data FROM objects WHERE hash = ?", (key,))
+        if not found:
             return None
+        (row,) = found
         try:
             data = zlib.decompress(row[1]) if row[0] else bytes(row[1])
         except zlib.error:
@@ -137,8 +154,7 @@ class Store:
             )
 
     def last_change(self) -> int:
-        with self._lock:
-            return int(self._connection.execute("SELECT coalesce(max(id), 0) FROM changes").fetchone()[0])
+        return int(self._found("SELECT coalesce(max(id), 0) FROM changes")[0][0])
 
     def of_turns(self, turns: Sequence[str]) -> list[Noted]:
         """In their order."""
@@ -182,9 +198,8 @@ class Store:
 
     def unfinished_step(self, session: str, turns: Sequence[str]) -> int:
         """An undo of the same turns that did not come to its end; 0: there is none."""
-        with self._lock:
-            query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
-            return int(self._connection.execute(query, (session, "\n".join(turns))).fetchone()[0])
+        query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
+        return int(self._found(query, (session, "\n".join(turns)))[0][0])
 
     def take_over(self, unfinished: int, step: int, planned: Container[str]) -> None:
         """What an undo that was killed had done belongs to this one, which does the rest."""
@@ -203,8 +218,7 @@ class Store:
             return int(self._connection.execute(query, row).lastrowid or 0)
 
     def running(self) -> list[Running]:
-        with self._lock:
-            return [Running(*row) for row in self._connection.execute("SELECT * FROM running ORDER BY id")]
+        return [Running(*row) for row in self._found("SELECT * FROM running ORDER BY id")]
 
     def leave_running(self, id: int) -> None:
         with self._lock:
@@ -217,9 +231,7 @@ class Store:
     # Looks
 
     def listings(self) -> list[tuple[str, bytes]]:
-        with self._lock:
-            found = self._connection.execute("SELECT path, listing FROM folders")
-            return [(os.fsdecode(path), listing) for path, listing in found]
+        return [(os.fsdecode(path), listing) for path, listing in self._found("SELECT path, listing FROM folders")]
 
     def put_listings(self, listings: Iterable[tuple[str, bytes | None]]) -> None:
         """None: the folder is gone."""
@@ -232,9 +244,8 @@ class Store:
                     self._connection.execute(query, (os.fsencode(path), listing))
 
     def fact(self, name: str) -> str:
-        with self._lock:
-            row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return row[0] if row else ""
+        found = self._found("SELECT value FROM facts WHERE name = ?", (name,))
+        return str(found[0][0]) if found else ""
 
     def put_fact(self, name: str, value: str) -> None:
         with self._lock:
@@ -256,8 +267,7 @@ class Store:
 
     def oldest_change(self) -> float:
         """Its time; 0.0: there is none."""
-        with self._lock:
-            return float(self._connection.execute("SELECT coalesce(min(at), 0) FROM changes").fetchone()[0])
+        return float(self._found("SELECT coalesce(min(at), 0) FROM changes")[0][0])
 
     def drop_contents(self, listed: Iterable[bytes]) -> None:
         """All that neither a change nor the last look needs; `listed` are the hashes of that look."""
@@ -321,6 +331,11 @@ def _set_aside(path: Path) -> None:
     """A damaged file is no reason to work without undo from now on."""
     path.replace(path.with_name(f"{path.name}.damaged"))
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+
+
+def _as_told(error: sqlite3.Error, words: str) -> ToolError:
+    is_damage = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+    return (Damaged if is_damage else ToolError)(words.format(reason=_reason(error)))
 
 
 def _reason(error: sqlite3.Error) -> str:

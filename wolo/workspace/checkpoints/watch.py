@@ -21,7 +21,7 @@ from wolo.errors import ToolError
 from wolo.workspace.checkpoints.last_breath import LastBreath, killed_ns
 from wolo.workspace.checkpoints.look import LeftOut, Listing, Look, decode, hashes
 from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_text
-from wolo.workspace.checkpoints.store import Running, Store, place
+from wolo.workspace.checkpoints.store import Damaged, Running, Store, place
 from wolo.workspace.process_table import is_dead_owner, owner_name
 from wolo.workspace.saving import FileChange
 from wolo.workspace.walk import Stopped
@@ -73,22 +73,23 @@ class Watch:
 
     def note(self, call: str, change: FileChange) -> None:
         """Called right before a tool changes a file. Raises ToolError where what is there cannot be saved: then it must not."""
+
+        def keep(store: Store) -> None:
+            store.add(self._noted(call, change, store))
+
         with self._lock:
-            store = self._open()
-            if store is None:
-                return
-            with store.writing():
-                store.add(self._noted(call, change, store))
+            self._write(keep)
 
     def before(self, call: str) -> None:
         """Called before a command runs. Raises ToolError where its effects could not be undone for want of room."""
+
+        def begin(store: Store) -> None:
+            self._look(store)
+            breath = self._breathing(store)
+            self._running[call] = store.begin_running(self.session, self.turn, call, owner_name(), breath)
+
         with self._lock:
-            if (store := self._open()) is None:
-                return
-            with store.writing():
-                self._look(store)
-                breath = self._breathing(store)
-                self._running[call] = store.begin_running(self.session, self.turn, call, owner_name(), breath)
+            self._write(begin)
 
     def after(self, call: str, *, runs_on: bool = False) -> Changes:
         """Called when a command has ended, or left something running: what it did so far. Never raises."""
@@ -132,7 +133,12 @@ class Watch:
         with self._lock:
             if not place(self._folder, self._roots[0]).exists() or (store := self._open()) is None:
                 return
-            if killed := [each.id for each in store.running() if each.session == self.session]:
+            try:
+                killed = [each.id for each in store.running() if each.session == self.session]
+            except ToolError as error:
+                self._say(error.message)
+                return
+            if killed:
                 self._catch_up(store, killed)
 
     def take_notices(self) -> list[str]:
@@ -151,7 +157,7 @@ class Watch:
         """At the last look at this workspace."""
         with self._lock:
             store = self._open() if place(self._folder, self._roots[0]).exists() else None
-            with suppress(msgspec.DecodeError):
+            with suppress(msgspec.DecodeError, ToolError):
                 return msgspec.json.decode(store.fact(LEFT_OUT) if store else "[]", type=LeftOut)
             return LeftOut()
 
@@ -287,6 +293,22 @@ class Watch:
 
     # The store
 
+    def _write(self, work: Callable[[Store], None]) -> None:
+        """Does it in one go, if need be in a new file. Raises ToolError."""
+        if (store := self._open()) is None:
+            return
+        try:
+            with store.writing():
+                work(store)
+        except Damaged as damage:
+            log.warning("%s", damage.message)
+            store.set_aside()
+            self._store = self._known = None
+            self._say(f"{store.path} is damaged and was set aside: what was done before cannot be undone any more.")
+            if (store := self._open()) is not None:
+                with store.writing():
+                    work(store)
+
     def _open(self) -> Store | None:
         if self._store is None and not self._is_closed and not self._is_broken:
             try:
@@ -309,6 +331,10 @@ class Watch:
             store.drop_contents(listed)
         with store.writing():
             store.put_fact(_PRUNED, str(now))
+        for mark in store.path.parent.glob("killed-*"):
+            with suppress(OSError):
+                if now - mark.stat().st_mtime > _KEPT_S:
+                    mark.unlink()
 
     # What people hear
 
