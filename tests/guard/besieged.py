@@ -55,11 +55,12 @@ class Ground:
             "home/.ssh",
             "own/data",
             "own/state",
+            "other/deep",
         ):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         for name in ("work/.git/config", "work/sub/.git/config", "work/place/config", "work/AGENTS.md", "outside/kept"):
             (self.folder / name).write_text("kept\n")
-        for name in ("home/.ssh/id_rsa", "home/.netrc", "own/data/wolo.db"):
+        for name in ("home/.ssh/id_rsa", "home/.netrc", "own/data/wolo.db", "other/.env", "other/deep/server.key"):
             (self.folder / name).write_text(SECRET)
         (self.work / "tree").mkdir(exist_ok=True)
         (self.work / "tree" / ".git").write_text("gitdir: ../place\n")
@@ -199,6 +200,8 @@ ATTACKS = (
     _stolen("a password", "cat $HOME/.netrc"),
     _stolen("a key through a link", "ln -s $HOME/.ssh k; cat k/id_rsa"),
     _stolen("wolo's sessions", "cat $OWN/data/wolo.db"),
+    _stolen("another project's passwords", "cat ../other/.env"),
+    _stolen("another project's key", "cat ../other/deep/server.key"),
     _stolen("another process's environment", r"tr '\0' '\n' < /proc/$VICTIM/environ"),
     _called("TCP", _python("import socket,sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])))")),
     _called("TCP by bash", "echo x > /dev/tcp/127.0.0.1/$TCP"),

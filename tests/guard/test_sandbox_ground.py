@@ -48,6 +48,15 @@ def test_where_git_files_lead_is_protected(tmp_path: Path) -> None:
     assert names(tmp_path)[0] == {"tree/.git", "store/worktrees/tree", "store"}
 
 
+def test_hooks_and_settings_that_git_is_told_to_use_are_protected(tmp_path: Path) -> None:
+    made(tmp_path, "tools/hooks/pre-commit", "team.inc", "plain")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").write_text(
+        "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../team.inc\n[core]\n\thooksPath = .\n"
+    )
+    assert names(tmp_path)[0] == {".git", "tools/hooks", "team.inc"}
+
+
 @pytest.mark.parametrize("written", [b"", b"gitdir: ", b"gitdir: gone", b"x" * 100_000, b"gitdir: \x00/x", b"\xff"], ids=range(6))
 def test_a_git_file_that_leads_nowhere_is_a_file(tmp_path: Path, written: bytes) -> None:
     (tmp_path / ".git").write_bytes(written)

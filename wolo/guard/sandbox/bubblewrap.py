@@ -12,6 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.names import names_in
+from wolo.guard.sandbox.neighbours import secrets_around
 from wolo.guard.sandbox.placeholders import Janitor, Placeholders
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
@@ -68,6 +69,8 @@ class Bubblewrap:
         self._scratch = Scratch(profile.state)
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
         self._janitor = Janitor([each.record for each in self._placeholders.values()])
+        self._around: list[str] | None = None
+        """Secrets of other projects, once they were looked for."""
         self._filter = seccomp.program(sockets=True)
 
     def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
@@ -101,7 +104,9 @@ class Bubblewrap:
         profile = self._profile
         for root in profile.writable:
             tree.write(root)
-        for path in (*profile.hidden, *profile.own):
+        if self._around is None:
+            self._around = secrets_around(profile.writable, profile.home)
+        for path in (*profile.hidden, *self._around, *profile.own):
             tree.hide(path)
         for path in (*profile.shown, *profile.needed, *profile.writable):
             tree.show(path)

@@ -10,6 +10,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.bare import bare_python, text_of
 from wolo.guard.sandbox.memory import in_memory
+from wolo.guard.sandbox.neighbours import secrets_around
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.walls import Enclosed
@@ -66,19 +67,17 @@ class Landlock:
         return landlock.changes() | landlock.READ_FILE | (landlock.IOCTL_DEVICE if landlock.version() > 4 else 0)
 
     def _rules(self, tmp: str) -> Iterator[tuple[str, int]]:
+        profile = self._profile
+        hidden = (*profile.hidden, *profile.own, *secrets_around(profile.writable, profile.home))
         everything = self._handled()
-        for path in (*self._profile.writable, tmp):
+        for path in (*profile.writable, tmp):
             yield path, everything
         for name in _DEVICES:
             yield f"/dev/{name}", landlock.WRITE_FILE | landlock.TRUNCATE | landlock.IOCTL_DEVICE
-        for path in self._profile.shown:
+        for path in profile.shown:
             yield path, landlock.READ_FILE
-        for path in _around("/", self._hidden):
+        for path in _around("/", hidden):
             yield path, landlock.READ_FILE
-
-    @property
-    def _hidden(self) -> tuple[str, ...]:
-        return (*self._profile.hidden, *self._profile.own)
 
 
 def not_covered() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ _MOST_FOLDERS = 3000
 _MOST_FOUND = 100
 _LOOKING_S = 0.03
 _MOST_POINTER_BYTES = 4096
+_MOST_SETTINGS_BYTES = 1 << 16
 
 
 class Names(Struct, frozen=True):
@@ -102,8 +104,24 @@ def _git_places(git: str) -> Iterator[str]:
         if not place:
             return
         yield place
-    if common := _pointer(f"{place}/commondir", ""):
+    common = _pointer(f"{place}/commondir", "")
+    if common:
         yield common
+    yield from _obeyed(common or place, str(Path(git).parent))
+
+
+def _obeyed(place: str, worktree: str) -> Iterator[str]:
+    """Hooks and settings in the workspace that git's own settings point to."""
+    try:
+        with open(f"{place}/config", "rb") as opened:
+            settings = os.fsdecode(opened.read(_MOST_SETTINGS_BYTES))
+    except OSError:
+        return
+    for name, value in re.findall(r"(?im)^[ \t]*(hookspath|path|attributesfile)[ \t]*=[ \t]*([^\n\0]+)", settings):
+        base = place if name.lower() == "path" else worktree
+        led_to = os.path.realpath(Path(base, value.strip().strip('"')))
+        if Path(led_to).exists() and not f"{worktree}/".startswith(f"{led_to}/"):
+            yield led_to
 
 
 def _pointer(file: str, prefix: str) -> str:
