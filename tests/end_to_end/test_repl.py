@@ -29,8 +29,14 @@ def repl(provider: ProviderServer, *args: str, rows: int = 24, columns: int = 10
 
 
 def wait_for_prompt(terminal: Terminal) -> None:
-    """The empty prompt is the last thing on the screen."""
-    terminal.wait_until(lambda: shown(terminal)[-1:] == [PROMPT], complaint="there was no prompt")
+    """Nothing is under way, and there is room to write."""
+    terminal.wait_until(lambda: is_idle(terminal), complaint="there was no prompt")
+
+
+def is_idle(terminal: Terminal) -> bool:
+    """The empty prompt, and below it the line of facts."""
+    *above, prompt, facts = ["", "", *shown(terminal)]
+    return prompt == PROMPT and " · " in facts and "Esc stops" not in "".join(above[-3:])
 
 
 def shown(terminal: Terminal) -> list[str]:
@@ -83,8 +89,9 @@ def test_every_usual_word_leaves(provider: ProviderServer, word: str) -> None:
 
 def test_notices_are_said_once(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
-    Path(".wolo").mkdir()
-    Path(".wolo/config.toml").write_text('model = "x/y"\n')
+    settings = find_places().config / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[hooks]\nnobody = []\n")
     with repl(provider, "--sandbox", "off") as terminal:
         terminal.enter("first")
         terminal.wait_for("One.")
@@ -96,7 +103,7 @@ def test_notices_are_said_once(provider: ProviderServer) -> None:
         terminal.wait_for("Two.")
         leave(terminal)
     assert terminal.text.count("There is no sandbox") == 1
-    assert terminal.text.replace("\n", "").count("is ignored") == 1
+    assert terminal.text.replace("\n", "").count("hooks is not used by this version") == 1
 
 
 @pytest.mark.parametrize("key", ["alt-enter", "ctrl-j"])
@@ -239,15 +246,16 @@ def test_a_signal_during_a_turn_leaves(provider: ProviderServer) -> None:
         assert terminal.wait_for_exit() == 143
 
 
-def test_what_is_typed_during_a_turn_waits_in_the_prompt(provider: ProviderServer) -> None:
+def test_what_is_typed_during_a_turn_stays_below_it(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Some words.\n"), hold, delta("The end."), finish("stop", usage())), text("Taken."))
     with repl(provider) as terminal:
         terminal.enter("talk")
         terminal.wait_for("writing ·")
         terminal.type("my next ")
-        hold.release()
         terminal.wait_for("› my next")
+        hold.release()
+        terminal.wait_for("The end.")
         assert "my next" not in terminal.text.partition("The end.")[0]
         terminal.enter("thought")
         terminal.wait_for("Taken.")
@@ -374,6 +382,7 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
         provider.script(text(f"Answer {number}."))
         run_wolo("-p", *provider.flags, f"question {number}")
     provider.script(text("Going on."))
+    provider.forget_prefix()  # with a person there, one tool more is offered
     with pty_wolo(*provider.flags, "-r") as terminal:
         terminal.wait_for("Which one?")
         assert "  1  question two" in terminal.text

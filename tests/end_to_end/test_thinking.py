@@ -21,7 +21,7 @@ def glm(provider: ProviderServer, model: str) -> tuple[str, ...]:
 
 def wait_for_prompt(terminal: Terminal) -> None:
     """The empty prompt is the last thing on the screen."""
-    terminal.wait_until(lambda: [line for line in terminal.lines if line][-1:] == ["›"], complaint="there was no prompt")
+    terminal.wait_until(lambda: [line for line in terminal.lines if line][-2:-1] == ["›"], complaint="there was no prompt")
 
 
 @pytest.mark.parametrize(

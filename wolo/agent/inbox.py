@@ -15,6 +15,10 @@ class Inbox:
     def is_waiting(self) -> bool:
         return bool(self._waiting)
 
+    @property
+    def waiting(self) -> tuple[Message, ...]:
+        return tuple(self._waiting)
+
     def put(self, message: Message) -> None:
         """It joins the turn instead of beginning one."""
         self._waiting.append(replace(message, metadata={**message.metadata, NUDGE: STEERED}))

@@ -227,6 +227,11 @@ class Conversation:
         """Joins the turn that runs, once the running call has ended; the calls behind that one are not run."""
         self._agent.inbox.put(self._joints.secrets.hide_message(message))
 
+    @property
+    def steered(self) -> tuple[Message, ...]:
+        """What `steer` was given and the model has not heard yet."""
+        return self._agent.inbox.waiting
+
     def withdraw(self, message_id: str) -> bool:
         """Takes a `steer` back; False when it was delivered already."""
         return self._agent.inbox.withdraw(message_id)

@@ -1,96 +1,129 @@
-"""Where a person writes: several lines, with history, and pastes taken whole."""
+"""Where a person writes, at any time: several lines, with history, and pastes taken whole."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import NamedTuple
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.application import run_in_terminal
-from prompt_toolkit.completion import WordCompleter
-from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyPressEvent
-from prompt_toolkit.styles import Style
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 
 from wolo.frontends.terminal.keys import line_keys
-from wolo.frontends.terminal.question import make_output
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.places import find_places
 
-_STYLE = Style.from_dict({"prompt": "bold", "hint": "ansibrightblack"})
-_HINT = FormattedText([("class:hint", "Ctrl-C again leaves")])
+LEAVE_HINT = "Ctrl-C again leaves"
 
 
 class Leave(Exception):
     """Ctrl-C twice on an empty line."""
 
 
+class Said(NamedTuple):
+    text: str
+    later: bool = False
+    """When the turn has ended, not in it."""
+
+
 class Composer:
-    def __init__(self, command_names: Sequence[str], on_ctrl_o: Callable[[], None], aside: Callable[[], str]) -> None:
-        """`aside` stands at the right end of the line."""
-        self._session: PromptSession[str] = PromptSession(
-            [("class:prompt", "› ")],
+    """`stop` is told by Escape and Ctrl-C to end what is under way, and says whether there was something."""
+
+    def __init__(self, completer: Completer, *, on_ctrl_o: Callable[[], None], stop: Callable[[], bool]) -> None:
+        self.buffer = Buffer(
             history=_open_history(),
-            completer=WordCompleter(list(command_names), sentence=True),
+            completer=completer,
             complete_while_typing=False,
             multiline=True,
-            prompt_continuation="  ",
-            key_bindings=line_keys(self._ctrl_c, new_lines=True, on_ctrl_o=on_ctrl_o),
             enable_history_search=True,
-            output=make_output(),
-            style=_STYLE,
-            rprompt=lambda: [("class:hint", aside())],
+            accept_handler=self._accept,
         )
-        self.draft = ""
-        """What stands there already when the next line is read."""
+        self.keys = merge_key_bindings([line_keys(self._ctrl_c, new_lines=True, on_ctrl_o=on_ctrl_o), self._more_keys()])
+        self.is_working = False
+        """A turn runs: what is sent joins it, or waits for its end."""
+        self.hint: Callable[[str], None] = lambda words: None
+        """Shows a word beside an empty line."""
+        self.retract: Callable[[], bool] = lambda: False
+        """Takes back the newest of what was sent and waits."""
+        self._stop = stop
+        self._said: asyncio.Queue[Said | BaseException] = asyncio.Queue()
         self._pressed_at = float("-inf")
-        self._reading: asyncio.Task[str] | None = None
 
-    async def read(self) -> str:
-        """What was written. Raises Leave, EOFError for Ctrl-D on an empty line, and CancelledError after `stop`."""
-        draft, self.draft = self.draft, ""
-        self._reading = asyncio.ensure_future(
-            self._session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
-        )
-        try:
-            return await self._reading
-        finally:
-            self._reading = None
-            self._unhint()
+    async def read(self) -> Said:
+        """The next thing the person sends. Raises Leave, and EOFError for Ctrl-D on an empty line."""
+        said = await self._said.get()
+        if isinstance(said, BaseException):
+            raise said
+        return said
 
-    def above(self, show: Callable[[], None]) -> None:
-        """Calls what prints something while a person may be writing: their line stays below it."""
-        if self._reading is None:
-            show()
-        else:
-            run_in_terminal(show)
+    def give_back(self, text: str) -> None:
+        """Puts what was not heard before what is being written."""
+        written = "\n".join(filter(None, [text, self.buffer.text]))
+        self.buffer.set_document(Document(written), bypass_readonly=True)
 
-    def stop(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
+    def leave(self) -> None:
+        """Whoever reads learns that nothing more will come."""
+        self._said.put_nowait(EOFError())
 
-    def count_ctrl_c(self) -> None:
-        """One was pressed elsewhere, just now."""
-        self._pressed_at = time.monotonic()
+    def fail(self, failure: BaseException) -> None:
+        self._said.put_nowait(failure)
+
+    def _accept(self, buffer: Buffer) -> bool:
+        self._send(later=False)
+        return False
+
+    def _send(self, *, later: bool) -> None:
+        text = self.buffer.text
+        if text.strip():
+            self._said.put_nowait(Said(text, later))
+
+    def _more_keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        working = Condition(lambda: self.is_working)
+
+        @keys.add("escape", "enter", filter=working)
+        def send_later(event: KeyPressEvent) -> None:
+            self._send(later=True)
+            event.current_buffer.reset(append_to_history=True)
+
+        @keys.add("escape", filter=~has_completions)
+        def stop(event: KeyPressEvent) -> None:
+            self._stop()
+
+        @keys.add("c-d", filter=Condition(lambda: not self.buffer.text))
+        def end(event: KeyPressEvent) -> None:
+            self._said.put_nowait(EOFError())
+
+        @keys.add("up", filter=Condition(lambda: not self.buffer.text and self.is_working))
+        def take_back(event: KeyPressEvent) -> None:
+            if not self.retract():
+                event.current_buffer.history_backward()
+
+        @keys.add("c-l")
+        def redraw(event: KeyPressEvent) -> None:
+            event.app.invalidate()
+
+        return keys
 
     def _ctrl_c(self, event: KeyPressEvent) -> None:
-        """Clears what is written, if anything is."""
+        """Clears what is written, or stops what is under way, or leaves at the second time."""
         if event.current_buffer.text:
             event.current_buffer.reset()
+        elif self._stop():
+            self._pressed_at = time.monotonic()
         elif time.monotonic() - self._pressed_at < AGAIN_WITHIN_S:
-            event.app.exit(exception=Leave(), style="class:aborting")
+            self._said.put_nowait(Leave())
         else:
-            self.count_ctrl_c()
-            self._session.placeholder = _HINT
-            asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self._unhint)
-
-    def _unhint(self) -> None:
-        self._session.placeholder = None
-        self._session.app.invalidate()
+            self._pressed_at = time.monotonic()
+            self.hint(LEAVE_HINT)
+            asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self.hint, "")
 
 
 class _PrivateHistory(FileHistory):

@@ -32,6 +32,8 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
 
     Raises Dismissed for Ctrl-C, PassedOver for Esc if one `may_pass`, EOFError for Ctrl-D and for a terminal that is gone.
     """
+    if screen.foot is not None:
+        return await screen.foot.ask(question, draft=draft, may_pass=may_pass)
     screen.ask_space()
     try:
         await asyncio.sleep(SETTLE_S)

@@ -1,10 +1,15 @@
-"""The REPL: a line is typed; `/…` goes to the commands, the rest to the model."""
+"""The REPL: a line is typed; `/…` goes to the commands, the rest to the model, also while it works."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from rich.text import Text
 
 from wolo.commands.command import Desk, Left, Opened, Shown, Worked, dispatch
@@ -12,11 +17,15 @@ from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
-from wolo.frontends.terminal.composer import Composer, Leave
+from wolo.frontends.terminal.composer import Composer, Leave, Said
+from wolo.frontends.terminal.foot import Foot
+from wolo.frontends.terminal.paper import Activity, Paper
+from wolo.frontends.terminal.question import make_output
+from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work, tell_jobs
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import clean, clean_line
 from wolo.places import find_home
 from wolo.workspace.branch import current_branch
 
@@ -31,30 +40,171 @@ class Repl:
         self._terminal = terminal
         self._screen = terminal.screen
         names = [f"/{name}" for command in COMMANDS for name in (command.name, *command.aliases)]
-        self._composer = Composer(names, self._show_thinking, self._aside)
-        self._attend()
+        completer = WordCompleter(names, sentence=True)
+        self._composer = Composer(completer, on_ctrl_o=self._show_thinking, stop=self._stop)
+        self._foot = Foot(self._composer.buffer, self._composer.keys, make_output(), facts=self._facts)
+        self._composer.hint = self._hint
         self._screen.thinking.hint = " · Ctrl-O shows it"
+        self._foot.waiting = self._waiting
+        self._composer.retract = self._retract
+        self._work: asyncio.Task[None] | None = None
+        """The turn or the command that runs."""
+        self._is_stopping = False
+        self._stopped_at = float("-inf")
+        conversation.between = self._screen.show
+        self._later: deque[str] = deque()
+        """Sent while something ran; their turn comes when it has ended."""
 
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
+        before = self._screen.stdout, self._screen.status
+        self._screen.stand_on(self._foot, Paper(self._foot), Activity(self._foot))
         self._introduce()
         self._screen.say("Enter sends, Alt-Enter makes a new line, /help shows the rest.", "dim")
         self._recall()
+        self._screen.space()
+        self._foot.appear()
+        try:
+            with self._terminal.signals.during(self._composer.leave):
+                return await self._live()
+        finally:
+            await self._end_work()
+            await self._foot.vanish()
+            self._screen.stand_on(None, *before)
+
+    async def _live(self) -> int:
         while True:
             try:
-                line = (await self._read()).strip()
-                if line in LEAVING_WORDS:
-                    return 0
-                if line and not await self._take(line):
-                    return self._terminal.signals.exit_status
+                said = await self._composer.read()
             except Leave:
-                return 130 if self._terminal.signals.just_forgiven else 0
+                return 130 if time.monotonic() - self._stopped_at < AGAIN_WITHIN_S else 0
             except EOFError:
                 return self._terminal.signals.exit_status
-            except asyncio.CancelledError:
-                if not self._terminal.signals.exit_status:
-                    raise
-                return self._terminal.signals.exit_status
+            if said.text.strip() in LEAVING_WORDS:
+                return 0
+            self._hear(said)
+
+    # What is said, and when its turn comes
+
+    def _hear(self, said: Said) -> None:
+        text = said.text.strip()
+        if self._work is None:
+            self._begin(text)
+        elif said.later or is_command(text):
+            self._later.append(text)
+        else:
+            self._steer(text)
+        self._foot.paint()
+
+    def _begin(self, text: str) -> None:
+        self._screen.fresh()
+        self._screen.print(Text.assemble(("› ", "bold"), clean(text)))
+        self._screen.status.start("getting ready")
+        self._work = asyncio.ensure_future(self._take(text))
+        self._work.add_done_callback(self._ended)
+        self._composer.is_working, self._is_stopping = True, False
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        self._work = None
+        self._composer.is_working = False
+        self._screen.status.stop()
+        unheard = [message.text for message in self.conversation.unheard()]
+        if not work.cancelled() and (failure := work.exception()) is not None:
+            self._composer.fail(failure)
+        elif not self._terminal.signals.forgive():
+            self._composer.leave()
+        elif self._is_stopping:
+            self._composer.give_back("\n".join([*unheard, *self._later]))
+            self._later.clear()
+        else:
+            self._later.extendleft(reversed(unheard))
+        self._screen.space()
+        if self._later and not self._is_stopping:
+            self._begin(self._later.popleft())
+        self._foot.paint()
+
+    def _steer(self, text: str) -> None:
+        try:
+            self.conversation.steer(self._compose(text))
+        except WoloError as error:
+            self._complain(error)
+
+    def _waiting(self) -> tuple[str, ...]:
+        steered = (f"  ↪ {clean_line(message.text)}" for message in self.conversation.steered)
+        return (*steered, *(f"  ⧗ {clean_line(text)}" for text in self._later))
+
+    def _retract(self) -> bool:
+        """The newest of what waits goes back to where it was written. False: nothing waits."""
+        if self._later:
+            self._composer.give_back(self._later.pop())
+            return True
+        for message in reversed(self.conversation.steered):
+            if self.conversation.withdraw(message.id):
+                self._composer.give_back(message.text)
+                return True
+        return False
+
+    def _stop(self) -> bool:
+        """Ends what runs; False when nothing does, or it is being stopped already."""
+        if self._work is None or self._is_stopping:
+            return False
+        self._is_stopping, self._stopped_at = True, time.monotonic()
+        self._terminal.signals.stop()
+        return True
+
+    async def _end_work(self) -> None:
+        if self._work is not None:
+            self._work.remove_done_callback(self._ended)
+            self._terminal.signals.stop()
+            with suppress(asyncio.CancelledError):
+                await self._work
+
+    async def _take(self, line: str) -> None:
+        self._screen.fresh()
+        try:
+            if is_command(line):
+                await self._command(line)
+                return
+            message = self._compose(line)
+        except WoloError as error:
+            self._complain(error)
+            return
+        await run_turn(self.conversation, message, self._terminal)
+
+    def _compose(self, line: str) -> Message:
+        talk = self.conversation
+        return compose(line[1:] if line.startswith("//") else line, cwd=talk.cwd, attaching=talk.attaching)
+
+    async def _command(self, line: str) -> None:
+        jobs = self.conversation.jobs
+        running = jobs.running if jobs is not None else ()
+        outcome = await dispatch(line, Desk(self.conversation, COMMANDS))
+        match outcome:
+            case Shown():
+                self._screen.say(outcome.text)
+            case Opened():
+                self._change_to(outcome)
+                if jobs is not None and self.conversation.jobs is not jobs:
+                    tell_jobs(jobs, running, self._screen)
+            case Worked():
+                await run_work(self.conversation, outcome.events, self._terminal)
+            case Left():
+                self._composer.leave()
+
+    def _change_to(self, opened: Opened) -> None:
+        is_other = opened.conversation.session_id != self.conversation.session_id
+        self.conversation = opened.conversation
+        self.conversation.between = self._screen.show
+        if opened.text:
+            self._screen.say(opened.text, "dim")
+        else:
+            self._introduce()
+        if is_other:
+            self._recall()
+        if opened.draft:
+            self._composer.give_back(opened.draft)
+
+    # What is shown
 
     def _introduce(self) -> None:
         """Who answers, how much it may do, and where."""
@@ -65,63 +215,15 @@ class Repl:
             Text.assemble(("wolo", "bold"), (f" · {facts.model} · {how_held(facts.mode, facts.sandbox)} · {place}", "dim"))
         )
 
-    async def _read(self) -> str:
-        self._screen.space()
-        with self._terminal.signals.during(self._composer.stop):
-            return await self._composer.read()
-
-    async def _take(self, line: str) -> bool:
-        """False when it ends the REPL."""
-        self._screen.fresh()
-        try:
-            if is_command(line):
-                return await self._command(line)
-            words, talk = line[1:] if line.startswith("//") else line, self.conversation
-            message = compose(words, cwd=talk.cwd, attaching=talk.attaching)
-        except WoloError as error:
-            self._complain(error)
-            return True
-        await run_turn(self.conversation, message, self._terminal)
-        if self._terminal.signals.exit_status:
-            self._composer.count_ctrl_c()
-        return self._terminal.signals.forgive()
-
-    async def _command(self, line: str) -> bool:
-        jobs = self.conversation.jobs
-        running = jobs.running if jobs is not None else ()
-        with self._terminal.signals.during(lambda: None):
-            outcome = await dispatch(line, Desk(self.conversation, COMMANDS))
-        match outcome:
-            case Shown():
-                self._screen.say(outcome.text)
-            case Opened():
-                is_other = outcome.conversation.session_id != self.conversation.session_id
-                self.conversation = outcome.conversation
-                self._attend()
-                if jobs is not None and self.conversation.jobs is not jobs:
-                    tell_jobs(jobs, running, self._screen)
-                if outcome.text:
-                    self._screen.say(outcome.text, "dim")
-                else:
-                    self._introduce()
-                if is_other:
-                    self._recall()
-                self._composer.draft = outcome.draft
-            case Worked():
-                await run_work(self.conversation, outcome.events, self._terminal)
-                if self._terminal.signals.exit_status:
-                    self._composer.count_ctrl_c()
-            case Left():
-                return False
-        return self._terminal.signals.forgive()
-
-    def _attend(self) -> None:
-        """What happens while nobody is asked is shown above the line that is being written."""
-        self.conversation.between = lambda event: self._composer.above(lambda: self._screen.show(event))
-
-    def _aside(self) -> str:
+    def _facts(self) -> StyleAndTextTuples:
+        facts = self.conversation.facts
         running = jobs_running(self.conversation)
-        return f"{running} · /jobs" if running else ""
+        jobs = f" · {running} · /jobs" if running else ""
+        return [("class:dim", f"{where(facts.cwd)} · {facts.model} · {how_held(facts.mode, facts.sandbox)}{jobs}")]
+
+    def _hint(self, words: str) -> None:
+        self._foot.hint = words
+        self._foot.paint()
 
     def _show_thinking(self) -> None:
         """All of what was thought last, in this process or before it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Protocol
 
 from rich.console import Console
 from rich.segment import Segment, Segments
@@ -22,6 +22,7 @@ from wolo.agent.events import (
     CompactionStarted,
     Event,
     JobEnded,
+    MessageAdded,
     ModelReplaced,
     Noticed,
     RequestStarted,
@@ -35,7 +36,7 @@ from wolo.agent.events import (
 from wolo.commands.cost import in_words
 from wolo.frontends.terminal.render import tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
-from wolo.frontends.terminal.status import StatusLine
+from wolo.frontends.terminal.status import Status, StatusLine
 from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.words import compaction, job_ended, replacement, sentence, summarising, verified
@@ -50,19 +51,19 @@ Kind = Literal["", "text", "call", "block", "notice"]
 """What was printed last; a block is a call with something below its headline."""
 
 
+class Asking(Protocol):
+    async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str: ...
+
+
 class Screen:
     """Everything printed stays printed: scrollback, wrapping and copying are the terminal's own."""
 
     def __init__(self, stdout: Stdout) -> None:
         self.stdout = stdout
-        self.status = StatusLine(stdout)
-        self._console = Console(
-            file=stdout,  # type: ignore[arg-type]  # as much of a text file as Rich needs
-            color_system="auto" if stdout.has_colours else None,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
+        self.status: Status = StatusLine(stdout)
+        self.foot: Asking | None = None
+        """What stays at the bottom, where something does: questions are asked there."""
+        self._console = _console(stdout)
         self._markdown = self._new_markdown()
         self._last: Kind = ""
         self._tail = ""
@@ -76,6 +77,11 @@ class Screen:
         """Notices that are only good to know are shown, too."""
         self._told: set[str] = set()
         """Notices are said once."""
+
+    def stand_on(self, foot: Asking | None, stdout: Stdout, status: Status) -> None:
+        """From now on everything is printed above the foot, or, without one, as at the beginning."""
+        self.status.stop()
+        self.foot, self.stdout, self.status, self._console = foot, stdout, status, _console(stdout)
 
     def show(self, event: Event) -> None:
         match event:
@@ -114,6 +120,8 @@ class Screen:
                 self._refusals[event.part.id] = event.reason
             case CallEnded():
                 self._call_ended(event)
+            case MessageAdded() if event.message.is_persons:
+                self.print(Text.assemble(("› ", "bold"), clean(event.message.text)))
             case VerifyStarted():
                 self.status.start(f"verifying with {clean_line(event.command)}")
             case Verified():
@@ -281,6 +289,16 @@ class Screen:
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.has_colours)
+
+
+def _console(stdout: Stdout) -> Console:
+    return Console(
+        file=stdout,  # type: ignore[arg-type]  # as much of a text file as Rich needs
+        color_system="auto" if stdout.has_colours else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def _last_line(text: str) -> str:

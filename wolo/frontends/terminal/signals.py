@@ -71,6 +71,10 @@ class Signals:
         self.exit_status = EXIT_STATUS[number]
         self._stop()
 
+    def stop(self) -> None:
+        """What is under way ends; wolo goes on."""
+        self._stop()
+
     def _suspend(self) -> None:
         self._suspending()
         os.kill(os.getpid(), signal.SIGSTOP)

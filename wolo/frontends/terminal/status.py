@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from rich.cells import cell_len, set_cell_size
 
@@ -20,6 +21,20 @@ _HINT = " · Ctrl-C stops"
 _ROOM_FOR_HINT = 60
 
 Words = str | Callable[[], str]
+
+
+class Status(Protocol):
+    """Where a front end says what is under way."""
+
+    is_alive: bool
+    aside: Callable[[], str]
+
+    def start(self, words: Words) -> None: ...
+    def say(self, words: Words) -> None: ...
+    def hold(self, held: bool) -> None: ...
+    def hide(self) -> None: ...
+    def pause(self) -> None: ...
+    def stop(self) -> None: ...
 
 
 class StatusLine:

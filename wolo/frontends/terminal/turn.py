@@ -66,8 +66,10 @@ class _Turn:
         self._conversation = conversation
         self._terminal = terminal
         self._question: asyncio.Task[Any] | None = None
+        self._is_stopping = False
 
     def stop(self) -> None:
+        self._is_stopping = True
         self._conversation.interrupt()
         self._terminal.screen.status.say("stopping, once more ends it at once")
         if self._question is not None:
@@ -93,8 +95,8 @@ class _Turn:
         return replace(ended, exit_code=exit_code)
 
     async def _answer(self, asked: ApprovalAsked | QuestionsAsked, coming: Coming) -> None:
-        if self._terminal.signals.exit_status:
-            return  # the turn is ending, the question with it
+        if self._is_stopping:
+            return  # the question ends with the turn
         try:
             if isinstance(asked, ApprovalAsked):
                 await self._approve(asked, coming)
@@ -102,9 +104,9 @@ class _Turn:
                 await self._reply(asked, coming)
         except Dismissed:
             self._question = None
-            self._terminal.signals.hear()
+            self._terminal.signals.stop()
         except asyncio.CancelledError:
-            if not self._terminal.signals.exit_status:
+            if not self._is_stopping:
                 raise
         finally:
             self._question = None

@@ -1,0 +1,230 @@
+"""The foot of the screen: the few lines that stay while everything above them scrolls away for good.
+
+From top to bottom: the line that is not finished yet, what is under way, what waits to be sent, where the person writes, and a
+line of facts. All else is printed once, above, and is the terminal's from then on. The foot alone is painted anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from prompt_toolkit import Application
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    Float,
+    FloatContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import BeforeInput, Processor
+from prompt_toolkit.output import Output
+from prompt_toolkit.styles import Style
+
+from wolo.frontends.terminal.question import SETTLE_S, Dismissed, PassedOver
+
+TAIL_ROWS = 6
+WAITING_ROWS = 5
+WRITING_ROWS = 10
+MENU_ROWS = 8
+FLUSH_S = 0.08
+"""What is printed above is gathered for so long, because the foot is painted anew each time."""
+ESCAPE_S = 0.05
+"""How long an escape may be the beginning of another key."""
+BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
+"""Terminals that know it show nothing in between; others pass over it."""
+STYLE = Style.from_dict({"prompt": "bold", "asking": "bold ansiyellow", "dim": "ansibrightblack", "hint": "ansibrightblack"})
+
+
+class Foot:
+    def __init__(
+        self,
+        writing: Buffer,
+        keys: KeyBindingsBase,
+        output: Output | None,
+        *,
+        facts: Callable[[], StyleAndTextTuples],
+        processors: list[Processor] | None = None,
+    ) -> None:
+        """`facts` are asked for whenever the foot is painted; without `output` the terminal is written to as it is."""
+        self.writing = writing
+        self.tail = ""
+        """The beginning of a line that is still coming, with its colours."""
+        self.activity: Callable[[], str] = str
+        """What is under way; empty when nothing is."""
+        self.waiting: Callable[[], tuple[str, ...]] = tuple
+        """What was sent and not heard yet."""
+        self.hint = ""
+        """A word beside an empty line."""
+        self._facts = facts
+        self._unprinted: list[str] = []
+        self._due: asyncio.TimerHandle | None = None
+        self._question, self._may_pass = "", False
+        self._answer: asyncio.Future[str] | None = None
+        self._deaf_until = 0.0
+        self._running: asyncio.Task[None] | None = None
+        self.app: Application[None] = Application(
+            layout=self._layout(processors or []),
+            key_bindings=merge_key_bindings([keys, self._answering_keys()]),
+            output=output,
+            style=STYLE,
+            erase_when_done=True,
+            include_default_pygments_style=False,
+        )
+        self.app.ttimeoutlen = ESCAPE_S
+        self._output = self.app.output
+
+    # Its life
+
+    def appear(self) -> None:
+        """Below what was printed so far; from now on the keyboard belongs to it."""
+        self.flush()
+        self._running = asyncio.ensure_future(self.app.run_async(handle_sigint=False, set_exception_handler=False))
+
+    async def vanish(self) -> None:
+        """Nothing of it stays on the screen; what was printed does."""
+        self.flush()
+        if self._running is not None:
+            if self.app.is_running:
+                self.app.exit()
+            with suppress(asyncio.CancelledError):
+                await self._running
+            self._running = None
+
+    @property
+    def is_asking(self) -> bool:
+        return self._answer is not None
+
+    def paint(self) -> None:
+        """Something it shows has changed."""
+        self.app.invalidate()
+
+    # What is printed above
+
+    def print(self, text: str) -> None:
+        """Complete lines, with their colours."""
+        self._unprinted.append(text)
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(FLUSH_S, self.flush)
+
+    def flush(self) -> None:
+        """What was gathered goes above the foot, in one go."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        text = "".join(self._unprinted)
+        self._unprinted.clear()
+        if not text:
+            return
+        if not self.app.is_running:
+            self._output.write_raw(text)
+            self._output.flush()
+            return
+        self._output.write_raw(BEGIN_SYNC)
+        self.app.renderer.erase(leave_alternate_screen=False)
+        self._output.write_raw(text)
+        self.app.renderer.reset()
+        self.app._redraw()
+        self._output.write_raw(END_SYNC)
+        self._output.flush()
+
+    # What is asked
+
+    async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str:
+        """One line in answer to a question, beginning with the `draft`; what stood where the person writes comes back afterwards.
+
+        Keys that were typed before the question could be read are dropped. Raises Dismissed for Ctrl-C, PassedOver for Esc if
+        one `may_pass`, EOFError for Ctrl-D on an empty line.
+        """
+        written, self._question, self._may_pass = self.writing.document, question, may_pass
+        self.writing.set_document(Document(draft), bypass_readonly=True)
+        self._deaf_until = time.monotonic() + SETTLE_S
+        self._answer = asyncio.get_running_loop().create_future()
+        self.flush()
+        self.paint()
+        try:
+            return await self._answer
+        finally:
+            self._answer, self._question = None, ""
+            self.writing.set_document(written, bypass_readonly=True)
+            self.paint()
+
+    def _answering_keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        asking = Condition(lambda: self._answer is not None)
+        deaf = Condition(lambda: self._answer is not None and time.monotonic() < self._deaf_until)
+
+        @keys.add("enter", filter=asking, eager=True)
+        def answer(event: KeyPressEvent) -> None:
+            self._settle(lambda future: future.set_result(self.writing.text))
+
+        @keys.add("c-c", filter=asking, eager=True)
+        def dismiss(event: KeyPressEvent) -> None:
+            self._settle(lambda future: future.set_exception(Dismissed()))
+
+        @keys.add("escape", filter=asking)
+        def pass_over(event: KeyPressEvent) -> None:
+            self._settle(lambda future: future.set_exception(PassedOver() if self._may_pass else Dismissed()))
+
+        @keys.add("c-d", filter=asking & Condition(lambda: not self.writing.text), eager=True)
+        def end(event: KeyPressEvent) -> None:
+            self._settle(lambda future: future.set_exception(EOFError()))
+
+        @keys.add(Keys.Any, filter=deaf, eager=True)
+        @keys.add("enter", filter=deaf, eager=True)
+        @keys.add(Keys.BracketedPaste, filter=deaf, eager=True)
+        def drop(event: KeyPressEvent) -> None:
+            """It was meant for something else."""
+
+        return keys
+
+    def _settle(self, with_: Callable[[asyncio.Future[str]], None]) -> None:
+        if self._answer is not None and not self._answer.done():
+            with_(self._answer)
+
+    # How it looks
+
+    def _layout(self, processors: list[Processor]) -> Layout:
+        writing = Window(
+            BufferControl(self.writing, input_processors=[BeforeInput(self._prompt), *processors]),
+            wrap_lines=True,
+            height=Dimension(min=1, max=WRITING_ROWS),
+            dont_extend_height=True,
+        )
+        rows = [
+            _shown(lambda: ANSI(self.tail), lambda: bool(self.tail), TAIL_ROWS),
+            _shown(lambda: [("class:dim", self.activity())], lambda: bool(self.activity()), 1),
+            _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
+            writing,
+            Window(FormattedTextControl(self._facts), height=1, dont_extend_height=True),
+        ]
+        menu = Float(xcursor=True, ycursor=True, content=CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1))
+        return Layout(FloatContainer(HSplit(rows), [menu]), focused_element=writing)
+
+    def _prompt(self) -> StyleAndTextTuples:
+        if self._question:
+            return [("class:asking", self._question)]
+        hint = [("class:hint", f"{self.hint} ")] if self.hint and not get_app().current_buffer.text else []
+        return [("class:prompt", "› "), *hint]
+
+    def _waiting_lines(self) -> StyleAndTextTuples:
+        return [("class:dim", "\n".join(self.waiting()))]
+
+
+def _shown(text: Callable[[], AnyFormattedText], is_shown: Callable[[], bool], most_rows: int) -> ConditionalContainer:
+    window = Window(FormattedTextControl(text), wrap_lines=True, height=Dimension(max=most_rows), dont_extend_height=True)
+    return ConditionalContainer(window, Condition(is_shown))
