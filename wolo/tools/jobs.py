@@ -67,7 +67,7 @@ def tell(job: Job, context: ToolContext) -> Result:
         notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {_file(job, context)} — page it with read")
     text = shown.text or "(nothing new was printed)\n"
     lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
-    code = None if job.ending is None else job.ending.exit_code
+    code = None if job.ending is None else job.ending.shell_code
     return Result("".join(lines), Output(job.command, shown.text, code, job.seconds))
 
 

@@ -94,9 +94,14 @@ class ProcessTree:
         finally:
             _signal_group(self.leader, signal.SIGCONT)
 
-    def kill(self) -> None:
-        """Blocks until nothing is left, at most KILL_DEADLINE_S."""
+    def kill(self, *, is_leader_held: bool = False) -> None:
+        """Blocks until nothing is left, at most KILL_DEADLINE_S.
+
+        `is_leader_held`: it has not been waited for, so its group may be hit before anyone is looked for.
+        """
         deadline = time.monotonic() + KILL_DEADLINE_S
+        if is_leader_held:
+            _signal_group(self.leader, signal.SIGKILL)
         while self.signal(signal.SIGKILL) and time.monotonic() < deadline:
             time.sleep(0.002)
 

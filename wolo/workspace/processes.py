@@ -125,7 +125,7 @@ class Program:
             if self.tree.count() <= MOST_PROCESSES:
                 self._tasks += MOST_PROCESSES // 4  # not yet, or it was somebody else
                 return False
-            self.tree.kill()
+            self.tree.kill(is_leader_held=True)
         return True
 
     def is_gone(self) -> None:
