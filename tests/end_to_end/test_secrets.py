@@ -153,6 +153,7 @@ def test_keys_of_the_machine_are_hidden_wherever_they_turn_up(provider: Provider
 def test_a_value_learnt_late_changes_nothing_that_was_sent(provider: ProviderServer) -> None:
     """The provider fails the test when a request does not begin with the one before."""
     late = "late-9c21bb77aa"
+    Path(".gitignore").write_text(".env\n")
     deep = Path("a/b/c/d/e")
     deep.mkdir(parents=True)
     (deep / ".env").write_text(f"DEEP_TOKEN={K}\n")

@@ -53,9 +53,11 @@ class SecretFiles:
         until = time.monotonic() + FAR_S
         return self._read(_find(self._roots, None, FAR_ENTRIES, until), until)
 
-    def again(self, paths: Iterable[str] = ()) -> list[Known]:
-        """What is new in files that were read, and in these if they are of the kind."""
-        return self._read((*filter(None, map(_secret_behind, paths)), *self._seen), time.monotonic() + FAR_S)
+    def again(self, paths: Iterable[str] = (), *, folders: Iterable[str] = ()) -> list[Known]:
+        """What is new in files that were read, in these if they are of the kind, and right in these folders."""
+        until = time.monotonic() + FAR_S
+        named = (*filter(None, map(_secret_behind, paths)), *self._seen)
+        return self._read((*_find((*self._roots, *folders), 1, NEAR_ENTRIES, until), *named), until)
 
     def _read(self, paths: Iterable[str], until: float) -> list[Known]:
         found: list[Known] = []

@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import WoloError
-from wolo.guard.intents import CallIntent, FetchIntent, Intent, RunIntent
+from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.rules import Verdict
 from wolo.guard.secret_files import SecretFiles
 from wolo.messages.message import Message
@@ -91,10 +91,11 @@ class Secrets:
     def look_at(self, path: Path) -> None:
         self.learn(self._files.again([str(path)]))
 
-    def look_again(self, intents: Iterable[Intent] = (), paths: Iterable[str] = ()) -> None:
+    def look_again(self, intents: Collection[Intent] = (), paths: Iterable[str] = ()) -> None:
         """After a call: what it may have written, or was allowed to read."""
-        read = (str(intent.path) for intent in intents if not isinstance(intent, RunIntent | FetchIntent | CallIntent))
-        self.learn(self._files.again((*read, *paths)))
+        read = [str(intent.path) for intent in intents if isinstance(intent, ReadIntent | WriteIntent)]
+        ran = [str(intent.cwd) for intent in intents if isinstance(intent, RunIntent)]
+        self.learn(self._files.again((*read, *paths), folders=ran))
 
     # Hiding
 
