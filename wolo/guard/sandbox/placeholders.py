@@ -1,9 +1,9 @@
 """Placeholders: a name that is missing can be kept from coming into being only where something stands to be covered.
 
-Each is an empty directory of wolo's own making, for a file's name, too (git does not see those), and there only while
-commands run. What was made is written down first,
-under a lock that all wolos at the same directories share, so that the last one to leave, or the next one to come after a
-crash, takes it away again. Should wolo be killed, a janitor does it: a small program that outlives it.
+Each is an empty directory of wolo's own making, for a file's name, too (git does not see those), and there only while commands
+run. What was made is written down first, under a lock that all wolos at the same directories share, so that the last one to
+leave, or the next one to come after a crash, takes it away again. Should wolo be killed, a janitor does it: a small program that
+outlives it.
 """
 
 from __future__ import annotations
