@@ -73,6 +73,16 @@ def test_escape_passes_all_over_and_the_turn_goes_on(provider: ProviderServer) -
     assert told(provider).startswith("The user did not answer.")
 
 
+def test_keys_that_begin_like_escape_are_not_escape(provider: ProviderServer) -> None:
+    with asked(provider, DATABASE) as terminal:
+        terminal.type("big one")
+        terminal.type("\x1bb")  # Alt-B: a word back
+        terminal.press("left", "up", "home")
+        terminal.enter("the ")
+        assert terminal.wait_for_exit() == 0
+    assert told(provider) == "Which database?\n→ the big one"
+
+
 def test_ctrl_c_ends_the_turn_and_the_session_goes_on(provider: ProviderServer) -> None:
     provider.script(call("ask", {"questions": [DATABASE]}), text("Fine."))
     with pty_wolo(*provider.flags, "-s", "mine", "go on") as terminal:

@@ -16,25 +16,26 @@ class OpenQuestions:
         """`hide` takes out what must not be seen."""
         self._emit = emit
         self._hide = hide
-        self._waiting: dict[str, asyncio.Future[Replies | None]] = {}
+        self._waiting: dict[str, tuple[QuestionsAsked, asyncio.Future[Replies | None]]] = {}
 
     async def ask(self, call_id: str, questions: Sequence[Question]) -> Replies | None:
         """What the tool awaits. None: the person answers none of them."""
         asked = self._hide(QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions)))
         future: asyncio.Future[Replies | None] = asyncio.get_running_loop().create_future()
-        self._waiting[asked.id] = future
+        self._waiting[asked.id] = (asked, future)
         await self._emit(asked)
         try:
             replies = await future
         finally:
             del self._waiting[asked.id]
-        if replies is not None and len(replies) != len(asked.questions):
-            raise ValueError(f"{len(replies)} replies to {len(asked.questions)} questions")
         await self._emit(QuestionsAnswered(id=asked.id, replies=replies))
         return replies
 
     def answer(self, id: str, replies: Replies | None) -> None:
-        """A second word on the same questions is ignored."""
-        future = self._waiting.get(id)
-        if future is not None and not future.done():
-            future.set_result(replies)
+        """A second word on the same questions is ignored. Raises ValueError when it is not one reply to each."""
+        asked, future = self._waiting.get(id, (None, None))
+        if asked is None or future is None or future.done():
+            return
+        if replies is not None and len(replies) != len(asked.questions):
+            raise ValueError(f"{len(replies)} replies to {len(asked.questions)} questions")
+        future.set_result(replies)

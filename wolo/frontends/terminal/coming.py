@@ -34,18 +34,22 @@ class Coming:
 
     async def while_asking(self, asking: asyncio.Task[T]) -> T | None:
         """The answer; None once nobody waits for it any more. Raises what the question raises."""
-        is_over = False
-        while not asking.done():
-            self._next = upcoming = self._upcoming()
-            await asyncio.wait({asking, upcoming}, return_when=asyncio.FIRST_COMPLETED)
-            if upcoming.done():
-                self._next = None
-                self._held.append(upcoming.result())
-                if isinstance(self._held[-1], ENDS_A_QUESTION):
-                    is_over = True
-                    asking.cancel()
-                    await asyncio.wait({asking})
-        return None if is_over and asking.cancelled() else asking.result()
+        try:
+            while not asking.done():
+                self._next = upcoming = self._upcoming()
+                await asyncio.wait({asking, upcoming}, return_when=asyncio.FIRST_COMPLETED)
+                if upcoming.done() and not asking.done() and self._is_over(upcoming):
+                    return None
+            return asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
+
+    def _is_over(self, upcoming: asyncio.Task[Event]) -> bool:
+        """Takes what has come, and says whether it ends the question."""
+        self._next = None
+        self._held.append(upcoming.result())
+        return isinstance(self._held[-1], ENDS_A_QUESTION)
 
     async def close(self) -> None:
         """Leaves the turn, wherever it is."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
     from prompt_toolkit.output import Output
 
+ESCAPE_S = 0.1
+"""A key that begins with Esc has come in full by then; Esc alone is one, too."""
 SETTLE_S = 0.4
 """Keys that arrive sooner were meant for something else: the question could not have been read."""
 
@@ -50,8 +52,9 @@ async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -
 
     keys = line_keys(_interrupt, new_lines=False)
     if may_pass:
-        keys.add("escape", eager=True)(_pass_over)
+        keys.add("escape")(_pass_over)
     session: PromptSession[str] = PromptSession(clean(question), key_bindings=keys, output=make_output())
+    session.app.timeoutlen = session.app.ttimeoutlen = ESCAPE_S
     clear_typeahead(session.app.input)
     keyboard.forget_typed()
     return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
