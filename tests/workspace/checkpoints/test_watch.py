@@ -14,7 +14,7 @@ import pytest
 from tests import unprivileged
 from tests.workspace.checkpoints.bench import Bench, names
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints import look, watch
+from wolo.workspace.checkpoints import listing, look, pruning, watch
 from wolo.workspace.saving import FileChange
 
 
@@ -25,7 +25,7 @@ def bench(tmp_path: Path) -> Bench:
 
 def settle() -> None:
     """Until the clock of the file system has moved on."""
-    time.sleep(look._RACY_NS / 1e9 + 0.02)
+    time.sleep(listing.RACY_NS / 1e9 + 0.02)
 
 
 def test_all_that_is_kept_is_for_its_owner_alone(bench: Bench) -> None:
@@ -234,8 +234,8 @@ def test_wolos_own_files_are_left_out_wherever_they_lie(bench: Bench) -> None:
 
 
 def test_old_changes_and_contents_go_and_what_counts_stays(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MAX_STORE_BYTES", 1 << 20)
-    monkeypatch.setattr(watch, "_PRUNE_EVERY_S", 0.0)
+    monkeypatch.setattr(pruning, "MAX_STORE_BYTES", 1 << 20)
+    monkeypatch.setattr(pruning, "_PRUNE_EVERY_S", 0.0)
     bench.put("a", os.urandom(300_000))
     bench.turn()
     for _ in range(10):
@@ -304,11 +304,11 @@ def test_a_note_is_on_the_disk_before_the_change(bench: Bench) -> None:
 
 def test_a_time_so_young_that_the_clock_may_not_have_moved_is_not_trusted() -> None:
     now = time.time_ns()
-    assert look._trusted((now, now, 0, 0, 0)) == ()
-    old = now - 10 * look._RACY_NS - 1
-    assert look._trusted((old, old, 0, 0, 0)) == (old, old, 0, 0, 0)
+    assert listing.trusted((now, now, 0, 0, 0)) == ()
+    old = now - 10 * listing.RACY_NS - 1
+    assert listing.trusted((old, old, 0, 0, 0)) == (old, old, 0, 0, 0)
     coarse = (now // 10**9 - 1) * 10**9
-    assert look._trusted((coarse, coarse, 0, 0, 0)) == ()
+    assert listing.trusted((coarse, coarse, 0, 0, 0)) == ()
 
 
 def test_what_changes_while_a_killed_wolos_command_was_not_made_up_for_is_unclear(

@@ -9,74 +9,26 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from msgspec import msgpack
+from msgspec import json
 
-from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Kind, State
+from wolo.workspace.checkpoints.listing import Entry, Listing, Stamp, rule_stamps, stamp_of, trusted
+from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, Change, State, as_text
 from wolo.workspace.walk import Bounds, Rules, Stopped, is_ignored, rules_in
 
 MAX_FILE_BYTES = 10 << 20
 MAX_ENTRIES = 100_000
+_MOST_NAMED = 100
 MAX_S = 20.0
 """For the first look at a large tree on a slow disk."""
 _KEEP_S = 12.0
 """After that much of a look no more contents are kept; the next one goes on."""
-_COARSE_NS = 1_000_000
-_RACY_NS = 50_000_000
-"""Clocks of file systems stand still for some milliseconds, so two changes may bear the same time."""
-_RACY_COARSE_NS = 2_000_000_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
-Stamp = tuple[int, ...]
-"""Times, size, identity and mode; empty for what has to be read again."""
 _MTIME, _SIZE, _MODE = 0, 2, 4
 _FILES = ("file", "link")
-
-
-class Entry(NamedTuple):
-    kind: Kind
-    """Empty for what is left out."""
-    stamp: Stamp = ()
-    hash: bytes = UNKEPT
-    mode: int = UNKNOWN_MODE
-
-    @property
-    def state(self) -> State:
-        """Of a file or a link."""
-        return State(self.kind, self.hash, self.mode)
-
-
-class Listing:
-    """A folder as it was seen last."""
-
-    __slots__ = ("entries", "mode", "rules", "stamp")
-
-    def __init__(self, stamp: Stamp, mode: int, rules: Stamp, entries: dict[str, Entry]) -> None:
-        self.stamp = stamp
-        self.mode = mode
-        self.rules = rules
-        """Times of the files that say what is ignored in it."""
-        self.entries = entries
-
-    def is_like(self, other: Listing) -> bool:
-        mine, theirs = ((each.stamp, each.mode, each.rules, each.entries) for each in (self, other))
-        return mine == theirs
-
-    def encode(self) -> bytes:
-        names = os.fsencode("/".join(self.entries))
-        return msgpack.encode((self.stamp, self.mode, self.rules, names, list(self.entries.values())))
-
-
-_DECODER = msgpack.Decoder(tuple[Stamp, int, Stamp, bytes, list[Entry]])
-
-
-def decode(data: bytes) -> Listing:
-    """Raises msgspec.DecodeError for what is no listing."""
-    stamp, mode, rules, names, entries = _DECODER.decode(data)
-    return Listing(stamp, mode, rules, dict(zip(os.fsdecode(names).split("/"), entries, strict=False)))
 
 
 class LeftOut(NamedTuple):
@@ -89,6 +41,11 @@ class LeftOut(NamedTuple):
     """What git ignores, folders as one."""
     later: int = 0
     """Files whose content there was no time to keep yet."""
+
+    def encode(self) -> str:
+        """The names, not all of them where there are many, are for people."""
+        lists = ([as_text(each) for each in paths[:_MOST_NAMED]] for paths in self[:4])
+        return json.encode((*lists, self.later)).decode()
 
 
 class Look:
@@ -137,8 +94,8 @@ class Look:
         if (
             old is not None
             and not visit.is_fresh
-            and old.stamp == _stamp(status)
-            and old.rules == _rule_stamps(path, old.entries)
+            and old.stamp == stamp_of(status)
+            and old.rules == rule_stamps(path, old.entries)
         ):
             self._recheck(path, old)
             self._count(path, old)
@@ -172,9 +129,9 @@ class Look:
         for name in before.keys() - entries.keys():
             self._gone(f"{path}/{name}", before[name])
         rules = rules_in(path, visit.inner, self._rules_above(visit), entries, self._bounds)
-        stamps = _rule_stamps(path, entries)
+        stamps = rule_stamps(path, entries)
         is_fresh = visit.is_fresh or (old is not None and old.rules != stamps)
-        listing = Listing(_trusted(_stamp(status)), mode, stamps, {})
+        listing = Listing(trusted(stamp_of(status)), mode, stamps, {})
         following = []
         for name, entry in entries.items():
             was = before.get(name)
@@ -287,17 +244,17 @@ class Look:
         """What is there now, its content kept, with its stamp as it is; an entry without a kind for what is left out."""
         try:
             status = os.lstat(path)
-            stamp = _stamp(status)
+            stamp = stamp_of(status)
             if stat.S_ISLNK(status.st_mode):
                 key = self._keep(os.fsencode(os.readlink(path)))  # noqa: PTH115  # bytes of any kind
-                return Entry("link", _trusted(stamp), key), stamp
+                return Entry("link", trusted(stamp), key), stamp
         except OSError:
             return Entry(""), ()
         if not stat.S_ISREG(status.st_mode):
             self._special.append(path)
             return Entry(""), ()
-        trusted, key = self._content(path, stamp)
-        return Entry("file", trusted, key, stat.S_IMODE(status.st_mode)), stamp
+        remembered, key = self._content(path, stamp)
+        return Entry("file", remembered, key, stat.S_IMODE(status.st_mode)), stamp
 
     def _content(self, path: str, stamp: Stamp) -> tuple[Stamp, bytes]:
         """The stamp to be remembered, and the hash of what was kept."""
@@ -307,18 +264,18 @@ class Look:
         if time.monotonic() - self._began > _KEEP_S:
             self._later += 1
             return stamp, UNKEPT
-        trusted = _trusted(stamp)
+        remembered = trusted(stamp)
         try:
             handle = os.open(path, _READ)
             try:
                 data = b"".join(_pieces(handle))
-                is_steady = _stamp(os.fstat(handle)) == stamp
+                is_steady = stamp_of(os.fstat(handle)) == stamp
             finally:
                 os.close(handle)
         except OSError:
             self._unreadable.append(path)
             return stamp, UNKEPT
-        return (trusted if is_steady else ()), self._keep(data)
+        return (remembered if is_steady else ()), self._keep(data)
 
 
 class _Visit(NamedTuple):
@@ -342,33 +299,8 @@ def _is_same(was: Entry, now: Entry, stamp: Stamp) -> bool:
     return bool(was.stamp) and (was.stamp[_MTIME], *was.stamp[_SIZE:_MODE]) == (stamp[_MTIME], *stamp[_SIZE:_MODE])
 
 
-def hashes(listing: Listing) -> Iterator[bytes]:
-    return (entry.hash for entry in listing.entries.values() if entry.hash)
-
-
 def _pieces(handle: int) -> Iterator[bytes]:
     size = 0
     while size <= MAX_FILE_BYTES and (piece := os.read(handle, 1 << 20)):
         size += len(piece)
         yield piece
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
-
-
-def _trusted(stamp: Stamp) -> Stamp:
-    """Empty for one so young that a later change could bear it, too."""
-    newest = max(stamp[:2])
-    racy_ns = _RACY_COARSE_NS if newest % _COARSE_NS == 0 else _RACY_NS
-    return stamp if time.time_ns() - newest > racy_ns else ()
-
-
-def _rule_stamps(path: str, names: Mapping[str, object]) -> Stamp:
-    """Changes whenever a file that says what is ignored does."""
-    stamps: list[int] = []
-    for known, file in ((".git", ".git/info/exclude"), (".gitignore", ".gitignore")):
-        if known in names:
-            with suppress(OSError):
-                stamps += _stamp(os.lstat(f"{path}/{file}"))
-    return tuple(stamps)

@@ -7,7 +7,6 @@ says nothing, so the workspace is looked at before and after. A command whose wo
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,24 +17,22 @@ from threading import RLock
 import msgspec
 
 from wolo.errors import ToolError
+from wolo.workspace.checkpoints.database import Damaged, place
 from wolo.workspace.checkpoints.last_breath import LastBreath, killed_ns
-from wolo.workspace.checkpoints.look import LeftOut, Listing, Look, decode, hashes
+from wolo.workspace.checkpoints.listing import Listing, decode
+from wolo.workspace.checkpoints.look import LeftOut, Look
+from wolo.workspace.checkpoints.pruning import prune
 from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_text
-from wolo.workspace.checkpoints.store import Damaged, Running, Store, place
+from wolo.workspace.checkpoints.store import Running, Store
+from wolo.workspace.checkpoints.whose import makes, source_by, summed
 from wolo.workspace.process_table import is_dead_owner, owner_name
 from wolo.workspace.saving import FileChange
 from wolo.workspace.walk import Stopped
 
 GENERATION = "generation"
 LEFT_OUT = "left out"
-_PRUNED = "pruned"
-_PRUNE_EVERY_S = 24 * 3600.0
-_KEPT_S = 30 * 24 * 3600.0
-MAX_STORE_BYTES = 2 << 30
 _SLOW_S = 2.0
 _MOST_NAMED = 3
-_TICK_NS = 5_000_000
-"""Clocks of file systems stand still for some milliseconds."""
 
 log = logging.getLogger(__name__)
 
@@ -174,7 +171,7 @@ class Watch:
                     store.forget_session(self.session)
                 elif self._running:
                     self._catch_up(store, list(self._running.values()))
-                self._prune(store)
+                prune(store, self._listings(store))
             except (ToolError, sqlite3.Error) as error:
                 log.warning("checkpoints: %s", error)
             store.close()
@@ -221,9 +218,9 @@ class Watch:
             self._generation = f"{owner_name()}/{time.monotonic_ns()}"
             store.put_fact(GENERATION, self._generation)
         if look.renewed or is_first:
-            store.put_fact(LEFT_OUT, _shortened(look.left_out))
+            store.put_fact(LEFT_OUT, look.left_out.encode())
         self._tell(look.left_out, time.monotonic() - began, is_first=is_first)
-        return _summed(look.changes)
+        return summed(look.changes)
 
     def _listings(self, store: Store) -> dict[str, Listing]:
         """Of the last look, whoever took it."""
@@ -242,10 +239,10 @@ class Watch:
         if whose is None:
             return
         told = {path: store.of_path(path, whose.changes) for path in {change.path for change in changes}}
-        unknown = [change for change in changes if not any(_makes(noted.change, change.after) for noted in told[change.path])]
+        unknown = [change for change in changes if not any(makes(noted.change, change.after) for noted in told[change.path])]
         is_killed = whose.breath and whose.id not in self._running.values()
         end_ns = killed_ns(store.path.with_name(whose.breath)) if is_killed else 0
-        sources = [_source_by(change, end_ns) if end_ns else source for change in unknown]
+        sources = [source_by(change, end_ns) if end_ns else source for change in unknown]
         store.add(
             Noted(change, whose.session, whose.turn, whose.call, source)
             for change, source in zip(unknown, sources, strict=True)
@@ -318,24 +315,6 @@ class Watch:
                 self._say(f"Nothing can be undone: what is needed for it cannot be kept in {as_text(self._folder)} ({error}).")
         return self._store
 
-    def _prune(self, store: Store) -> None:
-        """Once a day, or when it is large."""
-        now, pruned = time.time(), store.fact(_PRUNED)
-        if pruned and now - float(pruned) < _PRUNE_EVERY_S and store.size_bytes() < MAX_STORE_BYTES:
-            return
-        store.drop_changes_before(now - _KEPT_S)
-        listed = [key for listing in self._listings(store).values() for key in hashes(listing)]
-        store.drop_contents(listed)
-        while store.size_bytes() > MAX_STORE_BYTES and (oldest := store.oldest_change()):
-            store.drop_changes_before(oldest + (now - oldest) / 2 + 1)
-            store.drop_contents(listed)
-        with store.writing():
-            store.put_fact(_PRUNED, str(now))
-        for mark in store.path.parent.glob("killed-*"):
-            with suppress(OSError):
-                if now - mark.stat().st_mtime > _KEPT_S:
-                    mark.unlink()
-
     # What people hear
 
     def _tell(self, left_out: LeftOut, took_s: float, *, is_first: bool) -> None:
@@ -350,51 +329,6 @@ class Watch:
         if text not in self._said:
             self._said.add(text)
             self._notices.append(text)
-
-
-def _source_by(change: Change, end_ns: int) -> Source | None:
-    """Whose a change is whose wolo was killed at that time. None: it is somebody else's.
-
-    What was made later was not made by a command that died with its wolo, but not all of them do. To bring back what is gone
-    does no harm in any case.
-    """
-    if not change.after.kind or (change.after.kind == "folder" and not change.before.kind):
-        return "command"
-    try:
-        changed_ns = os.lstat(change.path).st_ctime_ns
-    except OSError:
-        return "unclear"
-    if change.before.kind:
-        return "command" if changed_ns < end_ns - _TICK_NS else "unclear"
-    return "command" if changed_ns < end_ns + _TICK_NS else None
-
-
-def _makes(told: Change, now: State) -> bool:
-    """A tool has said itself that it makes the path what it is now."""
-    return now.is_like(told.after)
-
-
-def _summed(changes: Iterable[Change]) -> Changes:
-    """Of files and links; what became of each in the end."""
-    first: dict[str, State] = {}
-    last: dict[str, State] = {}
-    for change in changes:
-        first.setdefault(change.path, change.before)
-        last[change.path] = change.after
-    kinds: dict[str, list[str]] = {"made": [], "changed": [], "gone": []}
-    for path, before in first.items():
-        now = last[path]
-        was_file, is_file = before.kind in ("file", "link"), now.kind in ("file", "link")
-        if was_file or is_file:
-            kinds["changed" if was_file and is_file else "made" if is_file else "gone"].append(path)
-    return Changes(*(tuple(sorted(paths)) for paths in kinds.values()))
-
-
-def _shortened(left_out: LeftOut) -> str:
-    """As it is kept: the names are for people."""
-    most = 100
-    lists = ([as_text(each) for each in names[:most]] for names in left_out[:4])
-    return msgspec.json.encode((*lists, left_out.later)).decode()
 
 
 def _named(paths: Sequence[str]) -> str:
