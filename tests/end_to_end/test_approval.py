@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
@@ -127,6 +128,82 @@ def test_always_writes_the_rule_that_was_shown(provider: ProviderServer, isolate
     provider.script(call("shell", {"command": "touch made"}), text("Again."))
     with pty_wolo("--mode", "edit", *provider.flags, "once more") as terminal:
         assert terminal.wait_for_exit() == 0
+
+
+def answered_once_more(provider: ProviderServer, command: str, cwd: Path) -> bool:
+    """Whether the same command asks when wolo is started again."""
+    provider.script(call("shell", {"command": command}), text("Again."))
+    with pty_wolo("--mode", "edit", *provider.flags, "once more", cwd=cwd) as terminal:
+        terminal.wait_until(lambda: READY in terminal.text or "Again." in terminal.text)
+        if READY not in terminal.text:
+            return False
+        terminal.enter("n")
+        assert terminal.wait_for_exit() == 0
+        return True
+
+
+def test_always_holds_in_this_workspace_and_for_this_command_only(provider: ProviderServer, isolated: Path) -> None:
+    other = isolated / "other"
+    other.mkdir()
+    with asked(provider, "touch made") as terminal:
+        terminal.enter("a")
+        assert terminal.wait_for_exit() == 0
+    assert not answered_once_more(provider, "touch made", Path.cwd())
+    assert answered_once_more(provider, "touch made2", Path.cwd())
+    assert answered_once_more(provider, "touch made", other)
+
+
+def test_everywhere_holds_in_other_workspaces_too_until_it_is_taken_back(provider: ProviderServer, isolated: Path) -> None:
+    other = isolated / "other"
+    other.mkdir()
+    with asked(provider, "touch made") as terminal:
+        terminal.enter("w")
+        assert terminal.wait_for_exit() == 0
+    assert not answered_once_more(provider, "touch made", other)
+    assert run_wolo("permissions", "remove", "shell:touch made").exit_code == 2
+    assert run_wolo("permissions", "remove", "shell:touch made", "--everywhere").exit_code == 0
+    assert answered_once_more(provider, "touch made", other)
+
+
+def test_the_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isolated: Path) -> None:
+    with asked(provider, "touch made") as terminal:
+        terminal.enter("e")
+        terminal.wait_for("rule › shell:touch made")
+        terminal.type("\x15")
+        terminal.enter("shell:touch ma*")
+        terminal.wait_for("writes the rule shell:touch ma* for")
+        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.enter("a")
+        assert terminal.wait_for_exit() == 0
+    assert Path("made").exists()
+    assert '"shell:touch ma*"' in (isolated / "wolo/config/permissions.toml").read_text()
+    assert not answered_once_more(provider, "touch made2", Path.cwd())
+
+
+@pytest.mark.parametrize(
+    ("command", "rule", "wrong"),
+    [
+        ("python3 x.py", "shell:python3 *", "would let any code run"),
+        ("sudo make", "shell:sudo *", "would let any code run"),
+        ("touch made", "shell:*", "would let any code run"),
+        ("touch made", "shell:rm made", "does not cover this call"),
+        ("touch made", "shell:touch made; rm x", "cannot be used"),
+        ("touch made", "touch made", "is no tool"),
+    ],
+)
+def test_a_rule_that_is_too_wide_or_beside_the_point_is_not_kept(
+    provider: ProviderServer, isolated: Path, command: str, rule: str, wrong: str
+) -> None:
+    with asked(provider, command) as terminal:
+        terminal.enter("e")
+        terminal.wait_for("rule › ")
+        terminal.type("\x15")
+        terminal.enter(rule)
+        terminal.wait_until(lambda: wrong in " ".join(terminal.text.split()))
+        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.enter("n")
+        assert terminal.wait_for_exit() == 0
+    assert not (isolated / "wolo/config/permissions.toml").exists()
 
 
 def test_where_no_rule_is_offered_always_is_no_yes(provider: ProviderServer) -> None:

@@ -33,7 +33,7 @@ async def ask(asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complain
     rule = asked.rule
     while True:
         if rule:
-            screen.say(f"  always: writes the rule {rule}", "dim")
+            screen.say(f"  always: writes the rule {rule} for this workspace, everywhere: for all", "dim")
         try:
             typed = await ask_line(_choices(rule), screen, keyboard)
             if typed.strip().lower() not in ("e", "edit"):
@@ -66,8 +66,9 @@ def _show(asked: ApprovalAsked, screen: Screen) -> None:
 
 
 def _choices(rule: str) -> str:
-    always = "  [a]lways here  every[w]here" if rule else ""
-    return f"  [y]es once  [s]ession{always}  [e]dit rule  [N]o, or type why not › "
+    """Short enough for 80 columns."""
+    always = "  [a]lways  every[w]here" if rule else ""
+    return f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
 
 
 def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
