@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.components import require
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, calls, error, text
@@ -258,10 +259,14 @@ def test_nobody_there_means_no_secret_file_is_read(provider: ProviderServer, mod
 
 
 def test_in_a_script_that_reads_it_the_value_is_hidden_too(provider: ProviderServer) -> None:
+    """Inside the sandbox, where no command asks, and no command names the file."""
+    require("bwrap")
     Path(".env").write_text(f"TOKEN={K}\n")
-    sneaky = """python3 -c "print(open('.'+'env').read()[::-1][::-1])" """
-    provider.script(call("shell", {"command": sneaky}), text("done"))
-    run_wolo("--json", "--allow", "shell:python3 *", *provider.flags, "go")
+    Path("build.py").write_text("import glob\nprint(open(glob.glob('.en?')[0]).read())\n")
+    provider.script(call("shell", {"command": "python3 build.py"}), text("done"))
+    done = run_wolo("--json", "--mode", "auto", *provider.flags, "go")
+    assert done.exit_code == 0
+    assert "SECRET_TOKEN_" in provider.requests[1].results[0]
     assert_hidden(provider)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wolo.messages.terminal_text import clean, clean_line, spelled_out
+from wolo.messages.terminal_text import Cleaner, clean, clean_line, show_hidden, spelled_out
 
 HARMLESS = ["plain", "tabs\tand\nlines", "naïve 你好 العربية", "👩‍👩‍👧 ❤️ 🏳️‍🌈", "می‌خواهم", "price: 5 € – “quoted”"]
 
@@ -61,10 +62,41 @@ def test_nothing_that_could_move_the_cursor_is_left(text: str) -> None:
     assert "\n" not in clean_line(text)
 
 
-@given(st.text("ab\x1b[]0;m\x07\\", max_size=40), st.integers(0, 40))
+def in_pieces(text: str, cuts: list[int]) -> str:
+    cleaner, places = Cleaner(), [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    return "".join(cleaner.feed(text[one:other]) for one, other in pairwise(places)) + cleaner.close()
+
+
+@given(st.text("ab\x1b[]P0;m\x07\x9b\x9d\x9c\\\r\n\u202e\ud83d\ude00é", max_size=40), st.lists(st.integers(0, 40), max_size=8))
+@settings(deadline=None, max_examples=500)
+def test_a_text_that_was_cut_anywhere_is_the_same_text(text: str, cuts: list[int]) -> None:
+    assert in_pieces(text, cuts) == clean(text)
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=100), st.lists(st.integers(0, 100), max_size=8))
 @settings(deadline=None, max_examples=200)
-def test_pieces_cut_anywhere_are_as_harmless(text: str, cut: int) -> None:
-    assert "\x1b" not in clean(text[:cut]) + clean(text[cut:])
+def test_no_piece_holds_anything_a_terminal_obeys(text: str, cuts: list[int]) -> None:
+    left = in_pieces(text, cuts)
+    assert left == clean(left)
+    left.encode()
+
+
+def test_a_string_that_never_ends_swallows_its_line_and_no_more() -> None:
+    cleaner = Cleaner()
+    assert cleaner.feed("a\x1b]52;c;") == "a"
+    assert [cleaner.feed("ZXZpbA==" * 1000) for _ in range(50)] == [""] * 50
+    assert cleaner.feed("\nnext") == "\nnext"
+    assert cleaner.feed("\x1b]0;x") + cleaner.close() == ""
+
+
+@pytest.mark.parametrize("data", ["😀\ufe0f\ufe0e\ufe0f\ufe0f", "é\u200d\u200c\u200d", "😀\U000e0101\U000e0102", "a\ufe0f"])
+def test_what_could_carry_a_hidden_message_is_shown(data: str) -> None:
+    assert clean(data).count("\\u{") == show_hidden(data).count("\\u{") >= 1
+
+
+def test_keycaps_and_families_are_left_alone() -> None:
+    for text in ("1️⃣ #️⃣", "👩‍❤️‍👩", "🏳️‍🌈", "می‌خواهم"):
+        assert clean(text) == show_hidden(text) == text
 
 
 @pytest.mark.parametrize("garbage", ["\x1b]0;", "\x1b[", "\x1b[1;", "\x9d", "\x1b]" + "x" * 1000, "\u202e", "\x1bP", "\x1b[?"])
