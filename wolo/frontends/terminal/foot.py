@@ -85,7 +85,7 @@ class Foot:
             erase_when_done=True,
             include_default_pygments_style=False,
         )
-        self.app.ttimeoutlen = ESCAPE_S
+        self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_S
         self._output = self.app.output
 
     # Its life
