@@ -31,6 +31,7 @@ OF_THE_SYSTEM = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-",
 """Readable for root, and no command's business."""
 _LOOKED_THROUGH = ("", ".config", ".local/share", ".docker")
 _MOST_ENTRIES = 2000
+_MOST_HOMES = 20
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -57,7 +58,8 @@ def profile_for(
     """`own` are wolo's places; `shown` what the model may read in them."""
     writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
     at_home = os.path.realpath(home or find_home())
-    secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *OF_THE_SYSTEM]))
+    homes = [at_home, *(_homes_of_others() if os.getuid() == 0 else ())]
+    secrets = dict.fromkeys(map(os.path.realpath, [*(path for each in homes for path in secrets_in(each)), *OF_THE_SYSTEM]))
     return Profile(
         home=at_home,
         writable=writable,
@@ -91,6 +93,15 @@ def secrets_in(home: str) -> list[str]:
             continue
         found += [path for path in names if protected.is_secret(path) or protected.is_secret(f"{path}/")]
     return found
+
+
+def _homes_of_others() -> list[str]:
+    """Root may read them; a command has no reason to."""
+    try:
+        with os.scandir("/home") as entries:
+            return [entry.path for entry, _ in zip(entries, range(_MOST_HOMES), strict=False)]
+    except OSError:
+        return []
 
 
 def _of_the_machine(home: str) -> list[str]:
