@@ -37,7 +37,7 @@ def test_a_placeholder_stands_for_one_value_on_one_machine() -> None:
     assert one != secrets_with(Known("DB_PASSWORD", K + "1")).hide(K + "1")
 
 
-@pytest.mark.parametrize("name", ["client-key-data", "über$name", "", "x" * 200, "../../etc", "a\nb"])
+@pytest.mark.parametrize("name", ["client-key-data", "über$name", "", "x" * 200, "../../etc", "a\nb", "KEY_123456789012_A"])
 def test_a_placeholder_is_one_plain_word_everywhere(name: str) -> None:
     shown = secrets_with(Known(name, K)).hide(K)
     assert shown.isidentifier()
@@ -50,7 +50,7 @@ def test_a_placeholder_is_one_plain_word_everywhere(name: str) -> None:
 @settings(deadline=None, max_examples=150)
 def test_what_was_hidden_comes_back_as_it_was(value: str, around: str) -> None:
     secrets = secrets_with(Known("TOKEN", value))
-    for text in (f"{around} {value} {around}", json.dumps({"key": value})):
+    for text in (f"{around}{value}{around}", f"{value}{value}", json.dumps({"key": value})):
         hidden = secrets.hide(text)
         assert value not in hidden
         assert secrets.restore({"command": [hidden]}).value == {"command": [text]}
@@ -59,9 +59,9 @@ def test_what_was_hidden_comes_back_as_it_was(value: str, around: str) -> None:
 def test_a_placeholder_of_nothing_known_stays_a_word() -> None:
     secrets = secrets_with(Known("TOKEN", K))
     shown = secrets.hide(K)
-    for strange in ("SECRET_TOKEN_000000000000", shown[:-1], f"{shown}0", "SECRET_", shown.lower()):
+    for strange in ("SECRET_TOKEN_000000000000", shown[:-1], "SECRET_", shown.lower()):
         assert secrets.restore(strange) == Restored(strange)
-    assert secrets.restore({"a": f"x{shown}y {shown}-z"}) == Restored({"a": f"x{shown}y {K}-z"}, ("TOKEN",))
+    assert secrets.restore({"a": f"x{shown}y {shown}0"}) == Restored({"a": f"x{K}y {K}0"}, ("TOKEN",))
 
 
 def test_every_part_of_a_message_is_hidden() -> None:

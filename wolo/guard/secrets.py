@@ -186,7 +186,7 @@ class Secrets:
     # The placeholder
 
     def _placeholder(self, form: str) -> str:
-        name = re.sub("[^A-Z0-9]+", "_", self._names[form].upper()).strip("_")[:_NAME_CHARACTERS].strip("_")
+        name = re.sub("[^A-Z0-9]+|[0-9]{6,}", "_", self._names[form].upper()).strip("_")[:_NAME_CHARACTERS].strip("_")
         return f"SECRET_{name or 'VALUE'}_{self._digest(form)}"
 
     def _digest(self, form: str) -> str:

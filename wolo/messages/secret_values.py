@@ -13,7 +13,7 @@ SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVAT
 """What stands under a name with one of these is a secret."""
 SHORTEST: Final = 8
 """Shorter values would be taken out of ordinary text."""
-PLACEHOLDER: Final = r"SECRET_[A-Z0-9_]{1,40}_[0-9a-f]{12}(?![0-9A-Za-z])"
+PLACEHOLDER: Final = r"SECRET_[A-Z0-9_]{1,40}?_[0-9a-f]{12}"
 """What stands for a value: a plain word in JSON, in a shell, in Markdown and in every programming language."""
 _WRAPPED = r"\n(?:(?<=[A-Za-z0-9+/_-]{16}\n)|(?<=[A-Za-z0-9+/_-]{16}\r\n))[A-Za-z0-9+/_-]"
 """Programs break base64 into lines. (The line break comes first: it is what is fast to look for.)"""
