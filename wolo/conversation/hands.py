@@ -27,13 +27,13 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
         extra_roots=workspace.extra,
         cwd=cwd,
         own_places=(places.config, places.data, places.state, places.cache),
-        free_reads=(kept.outputs, _jobs(places)),
+        free_reads=(kept.outputs, jobs_folder(places.state)),
     )
 
 
-def _new_shell(cwd: Path, places: Places, secrets: Secrets) -> ShellState:
-    processes = Processes(places.state / "commands")
-    return ShellState(cwd, processes, Jobs(processes, _jobs(places), secrets.hide_data))
+def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
+    processes = Processes(state / "commands")
+    return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets.hide_data))
 
 
 def _passed(config: Config) -> tuple[str, ...]:
@@ -47,9 +47,9 @@ def _passed(config: Config) -> tuple[str, ...]:
     return config.settings.shell.env
 
 
-def _jobs(places: Places) -> Path:
+def jobs_folder(state: Path) -> Path:
     """What jobs print lies there."""
-    return places.state / "jobs"
+    return state / "jobs"
 
 
 def make_context(
@@ -67,7 +67,7 @@ def make_context(
         workspace=workspace,
         ledger=FileLedger(places.state / "file-locks"),
         keep=lambda name, data: kept.keep(name, secrets.hide_data(data)),
-        shell=shell.go_on(cwd) if shell else _new_shell(cwd, places, secrets),
+        shell=shell.go_on(cwd) if shell else new_shell(cwd, places.state, secrets),
         secrets=secrets,
         shell_timeout_s=config.settings.shell.timeout_s,
         shell_env=_passed(config),

@@ -18,6 +18,7 @@ from wolo.agent.refusals import DENIED_BY_PERSON
 from wolo.config import layers
 from wolo.config.given import Given
 from wolo.config.schema import Config
+from wolo.conversation.hands import jobs_folder, new_shell
 from wolo.conversation.preamble import prepare
 from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.stage import Stage
@@ -32,11 +33,10 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.recorded import Diverged, Divergence, Kind, RecordedModel
 from wolo.places import find_places
-from wolo.tools.tool import Result, ShellState, ToolContext
+from wolo.tools.tool import Result, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace import landlock
 from wolo.workspace.files import FileLedger
-from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
 
 LEAST_RUN_S = 0.3
@@ -141,14 +141,14 @@ class _Replay:
             stage.root,
             cwd=workspace.start,
             own_places=(places.config, places.data, places.state, places.cache),
-            free_reads=stage.outputs,
+            free_reads=(*stage.outputs, jobs_folder(stage.scratch)),
         )
         secrets = make_secrets(places, self._config.settings, (stage.root,))
         context = ToolContext(
             workspace=workspace,
             ledger=FileLedger(stage.scratch / "file-locks"),
             keep=lambda name, data: stage.keep(name, secrets.hide_data(data)),
-            shell=ShellState(workspace.start, Processes(stage.scratch / "commands")),
+            shell=new_shell(workspace.start, stage.scratch, secrets),
             secrets=secrets,
             shell_timeout_s=self._config.settings.shell.timeout_s,
             readable=judge.readable,
@@ -180,7 +180,7 @@ class _Replay:
 
     def _close(self) -> None:
         if self._rooms is not None:
-            self._rooms.context.shell.processes.close_all()
+            self._rooms.context.shell.close()
 
     def _stop(self) -> None:
         if self._agent is not None:

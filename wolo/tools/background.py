@@ -169,7 +169,8 @@ class Jobs:
         if job.is_detached:
             raise ToolError(f"Job {job.id} is detached already.")
         if job.confined:
-            raise ToolError(f"Job {job.id} runs inside the sandbox, which ends with wolo.")
+            hint = "A command that you allow by a rule runs outside: --allow 'shell:npm run dev'."
+            raise ToolError(f"Job {job.id} runs inside the sandbox, which ends with wolo.", hint=hint)
         reading = self._processes.detach(job.program)
         if reading is None:
             raise ToolError("That cannot be noted on the disk, so the next wolo would end it.")
