@@ -202,7 +202,8 @@ class Calls:
 
         try:
             result = await run(context)
-            result = await self._outside.or_outside(name, result, context, ask=ask if self._ask_person else None, run=run)
+            may_leave = self._ask_person is not None and self._judge.confine != "always"
+            result = await self._outside.or_outside(name, result, context, ask=ask if may_leave else None, run=run)
         finally:
             await progress.close()
         secrets.look_again(call.intents, result.files_changed)
