@@ -112,6 +112,16 @@ def test_a_person_may_let_it_run_outside(provider: ProviderServer, ground: Groun
     assert result.startswith("[inside the sandbox it failed; the user let it run again outside]\nmade it\n[exit 0]")
 
 
+def test_where_a_sandbox_is_required_nobody_is_asked_to_leave_it(provider: ProviderServer, ground: Ground) -> None:
+    outside = ground.folder / "outside" / "new"
+    provider.script(call("shell", {"command": f"touch {outside}"}), text("Well."))
+    with pty_wolo("--sandbox", "required", *provider.flags, "go on", rows=40, columns=150) as terminal:
+        assert terminal.wait_for_exit() == 0
+        assert ASKED not in terminal.text
+    assert not outside.exists()
+    assert "sandbox denied:" in provider.requests[1].results[0]
+
+
 def test_a_no_leaves_it_at_that(provider: ProviderServer, ground: Ground) -> None:
     outside = ground.folder / "outside" / "new"
     provider.script(call("shell", {"command": f"touch {outside}"}), text("Well."))
