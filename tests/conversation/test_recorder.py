@@ -21,7 +21,7 @@ from wolo.conversation.recorder import PARTIAL_EVERY_CHARS, Recorder
 from wolo.errors import SessionError
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry
+from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.tree import messages
 
 ALLOWED = {"verdict": {"decision": "allow"}}
@@ -36,6 +36,9 @@ class Shelf:
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
         assert session_id == "session_1"
         self.commits.append(tuple(entries))
+
+    def change(self, setting: SettingEntry) -> None:
+        """No test here changes one."""
 
     def tidy(self) -> None:
         """There is nothing to tidy."""

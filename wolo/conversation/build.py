@@ -21,8 +21,8 @@ from wolo.config import keys, layers
 from wolo.config.given import Given, directories, many, text
 from wolo.config.schema import Config
 from wolo.conversation.choosing import check_prices, choose, choose_fallback, find, for_provider_of, gone_notice
-from wolo.conversation.conversation import Change, Conversation, Facts, Joints
-from wolo.conversation.enclosing import Enclosure, put_up, settle_walls
+from wolo.conversation.conversation import Change, Conversation, EnteredMode, Facts, Joints
+from wolo.conversation.enclosing import Confines, Enclosure, put_up, settle_walls
 from wolo.conversation.hands import make_context, make_judge
 from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
 from wolo.conversation.notices import said_once
@@ -40,7 +40,7 @@ from wolo.models.ask import Asker
 from wolo.models.provider import Choice
 from wolo.models.thinking_level import always_on_notice
 from wolo.places import Places, find_places
-from wolo.sessions.entries import LabelEntry
+from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.tools.questions import AskQuestions
@@ -149,6 +149,7 @@ def _tie(site: Site) -> Conversation:
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
     context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
     put_up(site.enclosure, judge, context, places, kept.outputs)
+    confines = Confines(config, judge, context, places, kept.outputs)
     watch_over(context, places, kept)
     in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
     preamble = prepare(
@@ -169,8 +170,6 @@ def _tie(site: Site) -> Conversation:
     asker = make_asker(reach, site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
     goes_on = runs_on = False
-    if context.walls is not None:
-        context.shell.closing.append(context.walls.close)
 
     async def close() -> None:
         await asker.close()
@@ -188,6 +187,7 @@ def _tie(site: Site) -> Conversation:
         said = conversation.history if change.said is None else change.said
         following = replace(
             site.opening,
+            given=_in_mode(site, conversation.mode),
             change=_following(change, site, asker.choice.thinking),
             said=said if goes_unkept else (),
             unkept_id=site.kept.session_id if goes_unkept else "",
@@ -208,6 +208,7 @@ def _tie(site: Site) -> Conversation:
         close=close,
         kill=context.shell.processes.close_all,
         reopen=reopen,
+        enter_mode=partial(_enter_mode, confines, recorder),
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,
         unread=site.kept.unread,
@@ -260,12 +261,27 @@ def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts
         cwd=site.cwd,
         root=site.workspace.root,
         mode=site.enclosure.mode.name,
-        sandbox=site.enclosure.found.backend if site.enclosure.found.make else "",
+        sandbox=_backend(site.enclosure),
         tool_names=tuple(spec.name for spec in toolbox.specs(compacted=site.kept.compaction is not None)),
         keeps_session=isinstance(site.kept, KeptInStore),
         begun_in=site.kept.begun_in,
         notices=(*site.notices, *more_notices),
     )
+
+
+def _enter_mode(confines: Confines, recorder: Recorder, name: str) -> EnteredMode:
+    enclosure = confines.enter(name)
+    recorder.change(SettingEntry(name="mode", value=enclosure.mode.name))
+    return EnteredMode(name=enclosure.mode.name, sandbox=_backend(enclosure), notice=enclosure.notice)
+
+
+def _backend(enclosure: Enclosure) -> str:
+    return enclosure.found.backend if enclosure.found.make else ""
+
+
+def _in_mode(site: Site, mode: str) -> Given:
+    """The options for a conversation that follows: a mode that a person has changed to lasts."""
+    return site.given if mode == site.enclosure.mode.name else {**site.given, "mode": mode}
 
 
 def _keep_rule(site: Site, asked: ApprovalAsked, given: ApprovalGiven) -> None:

@@ -38,7 +38,7 @@ from wolo.workspace.checkpoints.watch import Watch
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What a front end may show about a conversation; none of it changes while the conversation lives."""
+    """What a front end may show about a conversation; only `set_mode` changes some of it while the conversation lives."""
 
     session_id: str
     model: str
@@ -57,6 +57,16 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Said once, with the first prompt."""
 
 
+class EnteredMode(Struct, frozen=True, kw_only=True):
+    """Which mode holds once another one was asked for."""
+
+    name: str
+    sandbox: str
+    """The backend that holds commands in it; empty: none does."""
+    notice: str
+    """For a person, when it is not the mode that was asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Joints:
     """What ties a conversation to the rooms it does not know."""
@@ -72,6 +82,7 @@ class Joints:
     kill: Callable[[], None]
     """Ends all processes at once."""
     reopen: Callable[[Change], Awaitable[Conversation]]
+    enter_mode: Callable[[str], EnteredMode]
     sessions: Callable[[], list[SessionInfo]]
     """Of this directory, newest first."""
     tree: Callable[[], tuple[list[Node], int]]
@@ -174,6 +185,17 @@ class Conversation:
         """From the next request on. Returns the level that counts: the nearest one that the model knows."""
         self._agent.asker.think(level)
         return level_used(self._agent.asker.choice, level)
+
+    def set_mode(self, name: str) -> str:
+        """From the next call on, also within a turn; walls follow. Returns a notice where it is not that mode which holds now.
+
+        Raises UsageError for a mode that is not there, and for `yolo` unless the conversation was begun in it.
+        """
+        entered = self._joints.enter_mode(name)
+        self.facts = replace(self.facts, mode=entered.name, sandbox=entered.sandbox)
+        if self._opened:
+            self._opened["mode"] = entered.name
+        return entered.notice
 
     @property
     def cut(self) -> Cut:

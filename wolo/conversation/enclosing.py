@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.config.schema import Config
 from wolo.errors import UsageError
@@ -50,3 +52,26 @@ def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Pla
         own = (places.config, places.data, places.state, places.cache)
         profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=(outputs,))
         context.walls = enclosure.found.make(profile)
+        context.shell.closing.append(context.walls.close)
+
+
+@dataclass(frozen=True, slots=True)
+class Confines:
+    """What holds the commands of a conversation that lives, in whatever mode it is."""
+
+    config: Config
+    judge: Judge
+    context: ToolContext
+    places: Places
+    outputs: Path
+
+    def enter(self, name: str) -> Enclosure:
+        """Another mode holds from the next call on, and its walls with it. Raises UsageError for one that cannot be entered."""
+        if find_mode(name).name == "yolo" and find_mode(self.config.settings.mode).name != "yolo":
+            raise UsageError("The mode yolo cannot be entered from inside a conversation.", hint="wolo --yolo begins one in it.")
+        settings = replace(self.config.settings, mode=find_mode(name).name)
+        enclosure = settle_walls(replace(self.config, settings=settings), self.context.workspace, self.places)
+        if self.context.walls is None:
+            put_up(enclosure, self.judge, self.context, self.places, self.outputs)
+        self.judge.confine, self.judge.mode = enclosure.confine, enclosure.mode
+        return enclosure

@@ -48,6 +48,8 @@ class Kept(Protocol):
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
 
+    def change(self, setting: SettingEntry) -> None: ...
+
     def tidy(self) -> None: ...
 
     def keep(self, name: str, data: bytes) -> Path:
@@ -142,6 +144,10 @@ class KeptInStore:
         self._store.append(session_id, (*self._changes, *entries))
         self._changes = ()
 
+    def change(self, setting: SettingEntry) -> None:
+        others = (entry for entry in self._changes if not (isinstance(entry, SettingEntry) and entry.name == setting.name))
+        self._changes = (*others, setting)
+
     def tidy(self) -> None:
         if self._lock is not None:
             with suppress(SessionError):  # what was kept is safe in the log; the next commit tells of a disk that is full
@@ -204,6 +210,9 @@ class KeptNowhere:
         return False
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
+        """Nothing is kept."""
+
+    def change(self, setting: SettingEntry) -> None:
         """Nothing is kept."""
 
     def tidy(self) -> None:

@@ -23,7 +23,7 @@ from wolo.agent.events import (
     TurnStarted,
 )
 from wolo.messages.parts import ToolPart, new_id
-from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.tree import was_allowed_at_once
 
 PARTIAL_EVERY_S = 1.0
@@ -34,6 +34,10 @@ class Keeper(Protocol):
     """Where entries go; one call is one durable commit. Raises SessionError."""
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
+
+    def change(self, setting: SettingEntry) -> None:
+        """What is different from the next entry on. Must not raise."""
+        ...
 
     def tidy(self) -> None:
         """Housekeeping between turns. Must not raise: nothing is lost without it."""
@@ -92,6 +96,10 @@ class Recorder:
 
     async def keep(self, *entries: AnyEntry) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.append, self._session_id, entries)
+
+    def change(self, setting: SettingEntry) -> None:
+        """Kept with the next entry, whatever that is."""
+        self._writer.submit(self._keeper.change, setting)
 
     def _is_told_by_its_answer(self, part: ToolPart) -> bool:
         """The entry of an answer says already that its first call may begin, when it is allowed at once."""

@@ -1,0 +1,93 @@
+"""The mode of a conversation that lives: it changes for the calls to come, and the walls with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import components
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from wolo.agent.events import ApprovalAsked
+from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.conversation import Change, Conversation
+from wolo.errors import UsageError
+from wolo.messages.message import user
+
+
+async def begin(provider: ProviderServer, mode: str, **given: str) -> Conversation:
+    options = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": mode, **given}
+    return await open_conversation(Opening(given=options, attended=True))
+
+
+async def asked(conversation: Conversation, prompt: str) -> list[str]:
+    """The tools whose calls a person was asked about; the answer is no."""
+    tools = []
+    async for event in conversation.prompt(user(prompt)):
+        if isinstance(event, ApprovalAsked):
+            tools.append(event.part.tool)
+            conversation.answer(event.id, allowed=False)
+    return tools
+
+
+async def test_a_mode_holds_from_the_next_call_on(provider: ProviderServer) -> None:
+    write = call("write", {"path": "new.txt", "content": "x\n"})
+    provider.script(write, text("no"), write, text("denied"), write, text("written"))
+    conversation = await begin(provider, "ask")
+    try:
+        assert await asked(conversation, "one") == ["write"]
+        assert conversation.set_mode("plan") == ""
+        assert conversation.mode == "plan"
+        assert await asked(conversation, "two") == []
+        assert not Path("new.txt").exists()
+        assert conversation.set_mode("accept-edits") == ""
+        assert conversation.mode == "edit"
+        assert await asked(conversation, "three") == []
+        assert Path("new.txt").exists()
+    finally:
+        await conversation.close()
+
+
+async def test_a_mode_lasts_when_another_conversation_follows(provider: ProviderServer) -> None:
+    conversation = await begin(provider, "ask")
+    conversation.set_mode("plan")
+    following = await conversation.reopen(Change(session=None))
+    assert following.mode == "plan"
+    await following.close()
+
+
+async def test_walls_go_up_with_the_mode_that_needs_them(provider: ProviderServer) -> None:
+    components.require("bwrap")
+    provider.script(call("shell", {"command": "echo $WOLO_SANDBOX > made"}), text("ok"))
+    conversation = await begin(provider, "edit")
+    try:
+        assert conversation.facts.sandbox == ""
+        assert conversation.set_mode("auto") == ""
+        assert conversation.facts.sandbox == "bubblewrap"
+        assert await asked(conversation, "go") == []
+        assert Path("made").read_text() == "bubblewrap\n"
+        conversation.set_mode("edit")
+        assert conversation.facts.sandbox == ""
+    finally:
+        await conversation.close()
+
+
+async def test_auto_without_walls_is_edit_and_says_so(provider: ProviderServer) -> None:
+    conversation = await begin(provider, "plan", sandbox="off")
+    try:
+        assert "works as edit" in conversation.set_mode("auto")
+        assert conversation.mode == "edit"
+    finally:
+        await conversation.close()
+
+
+@pytest.mark.parametrize("name", ["yolo", "bypassPermissions", "careful"])
+async def test_some_modes_cannot_be_entered(provider: ProviderServer, name: str) -> None:
+    conversation = await begin(provider, "ask")
+    try:
+        with pytest.raises(UsageError):
+            conversation.set_mode(name)
+        assert conversation.mode == "ask"
+    finally:
+        await conversation.close()
