@@ -74,9 +74,9 @@ def test_an_approval_shows_everything_and_obeys_nothing(provider: ProviderServer
         text("done"),
     )
     with pty_wolo("--mode", "ask", *provider.flags, "go", columns=200) as terminal:
-        for number, wish in enumerate(("run a command", "write a file"), start=1):
+        for wish in ("run a command", "write a file"):
             terminal.wait_for(wish)
-            terminal.wait_until(lambda number=number: terminal.text.count("[N]o, or type why not") == number)
+            terminal.wait_until(lambda: terminal.text.rstrip().endswith("or type why not ›"))
             terminal.press("enter")
         assert terminal.wait_for_exit() == 0
     assert_harmless(terminal)

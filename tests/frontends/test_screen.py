@@ -6,6 +6,7 @@ import pytest
 from rich.text import Text
 
 from wolo.frontends.terminal.screen import Screen
+from wolo.frontends.terminal.status import StatusLine
 from wolo.frontends.terminal.stdout import Stdout
 
 
@@ -17,7 +18,7 @@ def test_whatever_is_printed_steers_nothing(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_the_moving_line_is_one_line_of_text() -> None:
-    screen = Screen(Stdout())
-    screen.status.say("writing \x1b[2J\nit")
-    assert "\x1b" not in screen.status._line("-")
-    assert "\n" not in screen.status._line("-")
+    status = StatusLine(Stdout())
+    status.say("writing \x1b[2J\nit")
+    assert "\x1b" not in status._line("-")
+    assert "\n" not in status._line("-")

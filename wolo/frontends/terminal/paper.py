@@ -8,6 +8,7 @@ from collections.abc import Callable
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.status import Words
 from wolo.frontends.terminal.stdout import Stdout
+from wolo.messages.terminal_text import clean_line
 
 
 class Paper(Stdout):
@@ -66,5 +67,5 @@ class Activity:
         self._foot.paint()
 
     def _line(self) -> str:
-        words = self._words if isinstance(self._words, str) else self._words()
+        words = clean_line(self._words if isinstance(self._words, str) else self._words())
         return f"{words} · {int(time.monotonic() - self._started)} s · Esc stops" if self._started is not None else ""
