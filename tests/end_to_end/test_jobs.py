@@ -203,3 +203,16 @@ def test_whatever_becomes_of_wolo_its_jobs_end_and_what_was_detached_goes_on(pro
     wait_for(lambda: any(file.read_text() == "serving\nlater\n" for file in files))
     os.kill(alive(free)[0], signal.SIGKILL)
     assert gone(free)
+
+
+def test_a_session_with_jobs_is_played_again_as_it_was(provider: ProviderServer) -> None:
+    provider.script(
+        background("echo up; sleep 30"),
+        call("jobs", {"action": "stop", "id": 1}),
+        background("sleep 1.3; echo x"),
+        call("shell", {"command": "sleep 2"}),
+        text("ok"),
+    )
+    assert run_wolo("-p", "--yolo", *provider.flags, "go").exit_code == 0
+    played = run_wolo("replay", "--json")
+    assert (played.exit_code, played.json["same"]) == (0, True), played.stdout

@@ -32,7 +32,7 @@ _CHANGING = (
     (re.compile(r"\b(?:pid|PID|process)[ =:]+\d+"), "<process>"),
     (re.compile(r"\b0x[0-9a-f]{6,16}\b"), "<address>"),
     (re.compile(r"/(?:private/)?(?:var/)?tmp/(?:[\w.+-]*[_.-])?[A-Za-z0-9_]{6,}(?=[/\s\"'`:,)]|$)"), "/tmp/<name>"),
-    (re.compile(r"[^\s\"'`]*/(?:blobs|unkept-[0-9a-f]+|outputs)/[0-9a-f]{12,}[\w.]*"), "<kept output>"),
+    (re.compile(r"[^\s\"'`]*/(?:blobs|unkept-[0-9a-f]+|outputs|jobs)/[0-9a-f]{12,}[\w.]*"), "<kept output>"),
 )
 
 

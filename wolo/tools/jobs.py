@@ -75,7 +75,7 @@ def _file(job: Job, context: ToolContext) -> Path:
     """Of one that has ended: where it stays as long as the session does."""
     if job.ending is not None and not job.is_detached:
         with suppress(OSError, SessionError):
-            return context.keep(job.spool.path.name, job.spool.path.read_bytes())
+            return context.keep(f"job-{job.id}.txt", job.spool.path.read_bytes())
     return job.spool.path
 
 
