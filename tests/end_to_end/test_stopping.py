@@ -71,8 +71,8 @@ STATES: dict[str, tuple[Callable[[], Reply], tuple[str, ...], str]] = {
     ),
     "in a tool that ignores signals": (lambda: call("shell", {"command": STUBBORN}), ("--yolo",), "waiting ·"),
     "between tries": (failing_reply, (), "trying again in"),
-    "in an approval": (lambda: call("shell", {"command": "true"}), (), "or type why not ›"),
-    "just asked for an approval": (lambda: call("shell", {"command": "true"}), (), "$ true"),
+    "in an approval": (lambda: call("shell", {"command": "touch x"}), ("--mode", "ask"), "or type why not ›"),
+    "just asked for an approval": (lambda: call("shell", {"command": "touch x"}), ("--mode", "ask"), "$ touch x"),
 }
 
 
