@@ -23,7 +23,7 @@ _MOVES = frozenset({"cd", "pushd", "popd"})
 
 def find_loss(line: Line, roots: Sequence[str], rules: Sequence[str]) -> str:
     """Why the line asks, in a sentence; empty when it need not. `rules` are those that allowed its parts."""
-    if not _SUSPECT.search(line.text) and not _SUSPECT.search(unquoted(line.text)):
+    if not any(map(_SUSPECT.search, {line.text, unquoted(line.text)})):
         return ""
     found = commands_in(line.text)
     scene = _scene(line, found, roots)
