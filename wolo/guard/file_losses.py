@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from wolo.guard.launchers import WRAPPERS
-from wolo.guard.losses import UNTELLABLE, Loss, Scene, counted
+from wolo.guard.losses import UNTELLABLE, Check, Loss, Scene, counted
 from wolo.guard.shell import name_of
 
 _TAKE_VALUE = {"truncate": "sr", "shred": "ns", "mv": "tS", "cp": "tS", "install": "tSmog", "ln": "tS", "tee": ""}
@@ -105,8 +105,7 @@ def _dd(words: Sequence[str], scene: Scene) -> Loss | None:
     return Loss(("dd",), f"{_listed(paths)} would be overwritten") if paths else None
 
 
-def _find(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
+def _find(words: Sequence[str], _: Scene) -> Loss | None:
     for at, word in enumerate(words):
         if word in _REMOVES_FOUND:
             return Loss((words[0], word), "it removes or replaces whatever is found")
@@ -123,14 +122,12 @@ def _destroyer(words: Sequence[str]) -> str:
     return ""
 
 
-def _whole_device(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
+def _whole_device(words: Sequence[str], _: Scene) -> Loss | None:
     return Loss((words[0],), "it overwrites whole files or disks")
 
 
-def _with_option(*names: str, letters: str = "") -> Callable[[Sequence[str], Scene], Loss | None]:
-    def check(words: Sequence[str], scene: Scene) -> Loss | None:
-        del scene
+def _with_option(*names: str, letters: str = "") -> Check:
+    def check(words: Sequence[str], _: Scene) -> Loss | None:
         if not has(words[1:], letters, *names):
             return None
         told = next((word for word in words[1:] if has([word], letters, *names)), "")
@@ -179,8 +176,8 @@ def _listed(paths: Sequence[str]) -> str:
     return ", ".join(shown) + more
 
 
-CHECKS: Mapping[str, Callable[[Sequence[str], Scene], Loss | None]] = {
-    **dict.fromkeys(("rm", "unlink", "srm", "trash", "grm"), _rm),
+CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(("rm", "unlink", "srm", "grm"), _rm),
     **dict.fromkeys(("mv", "cp", "install", "ln"), _replaces),
     **dict.fromkeys(("truncate", "shred"), _overwrites),
     **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _find),

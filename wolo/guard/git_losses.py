@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from wolo.guard.file_losses import has, operands
-from wolo.guard.losses import Loss, Scene, untracked
+from wolo.guard.losses import Check, Loss, Scene, untracked
 
 _TAKE_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env"})
 """Options of git itself that have a value of their own."""
@@ -35,11 +35,6 @@ def _alias(setting: str, scene: Scene) -> Loss | None:
     return _git(inner if inner[:1] == ["git"] else ["git", *inner], scene)
 
 
-def _reset(words: Sequence[str], scene: Scene) -> Loss | None:
-    option = _first(words, "", "--hard", "--merge")
-    return Loss(("git", "reset", option), _changes(scene)) if option else None
-
-
 def _clean(words: Sequence[str], scene: Scene) -> Loss | None:
     if has(words[1:], "n", "--dry-run"):
         return None
@@ -48,10 +43,7 @@ def _clean(words: Sequence[str], scene: Scene) -> Loss | None:
 
 def _checkout(words: Sequence[str], scene: Scene) -> Loss | None:
     if option := _first(words, "f", "--force", "--ours", "--theirs", "--pathspec-from-file"):
-        return Loss(("git", words[0], option), _changes(scene))
-    if words[0] == "switch":
-        option = _first(words, "C", "--discard-changes", "--force-create")
-        return Loss(("git", "switch", option), _changes(scene)) if option else None
+        return Loss(("git", "checkout", option), _changes(scene))
     if "--" in words and words[-1] != "--":
         return Loss(("git", "checkout", "--"), _changes(scene))
     named = [word for word in operands(words, "bB") if word[:1] == ":" or "$" in word or scene.there(word)]
@@ -66,89 +58,46 @@ def _restore(words: Sequence[str], scene: Scene) -> Loss | None:
     return Loss(("git", "restore"), _changes(scene))
 
 
-def _stash(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    if words[1:2] in (["drop"], ["clear"]):
-        return Loss(("git", "stash", words[1]), "what was put away is gone")
-    return None
-
-
-def _branch(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    option = _first(words, "DMCf", "--force")
-    return Loss(("git", "branch", option), HISTORY) if option else None
-
-
-def _tag(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    option = _first(words, "df", "--delete", "--force")
-    return Loss(("git", "tag", option), HISTORY) if option else None
-
-
-def _push(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    if option := _first(words, "fd", "--force", "--force-with-lease", "--delete", "--mirror", "--prune"):
-        return Loss(("git", "push", option), "what others have there would be replaced or gone")
-    refspec = next((word for word in words[1:] if word[:1] in ("+", ":")), "")
-    return Loss(("git", "push", refspec), "what others have there would be replaced or gone") if refspec else None
-
-
-def _reflog(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    return Loss(("git", "reflog", words[1]), HISTORY) if words[1:2] in (["expire"], ["delete"], ["drop"]) else None
-
-
-def _gc(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    option = _first(words, "", "--prune")
-    return Loss(("git", "gc", option), HISTORY) if option else None
-
-
-def _worktree(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    if words[1:2] == ["remove"] and (option := _first(words[1:], "f", "--force")):
-        return Loss(("git", "worktree", "remove", option), "changes in that worktree")
-    return None
-
-
 def _rm(words: Sequence[str], scene: Scene) -> Loss | None:
     if has(words[1:], "", "--cached") or not (option := _first(words, "f", "--force")):
         return None
     return Loss(("git", "rm", option), _changes(scene))
 
 
-def _always(what: str) -> Callable[[Sequence[str], Scene], Loss | None]:
-    return lambda words, scene: Loss(("git", words[0]), what)
+def _push(words: Sequence[str], _: Scene) -> Loss | None:
+    option = _first(words, "fd", "--force", "--force-with-lease", "--delete", "--mirror", "--prune")
+    telling = option or next((word for word in words[1:] if word[:1] in ("+", ":")), "")
+    return Loss(("git", "push", telling), "what others have there would be replaced or gone") if telling else None
 
 
-def _update_ref(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    option = _first(words, "d", "--delete", "--stdin")
-    return Loss(("git", words[0], option), HISTORY) if option else None
+def _always(what: str, *actions: str) -> Check:
+    """A command that destroys whatever its options are; with `actions` only when the first of them is its next word."""
+
+    def check(words: Sequence[str], _: Scene) -> Loss | None:
+        if actions and words[1:2] not in [[action] for action in actions]:
+            return None
+        return Loss(("git", *words[: 2 if actions else 1]), what)
+
+    return check
 
 
-def _deinit(words: Sequence[str], scene: Scene) -> Loss | None:
-    del scene
-    if words[1:2] == ["deinit"] and (option := _first(words[1:], "f", "--force")):
-        return Loss(("git", "submodule", "deinit", option), "changes in the submodule")
-    return None
-
-
-def _read_tree(words: Sequence[str], scene: Scene) -> Loss | None:
-    option = _first(words, "u", "--reset")
-    return Loss(("git", words[0], option), _changes(scene)) if option else None
-
-
-def _checkout_index(words: Sequence[str], scene: Scene) -> Loss | None:
-    option = _first(words, "f", "--force")
-    return Loss(("git", words[0], option), _changes(scene)) if option else None
-
-
-def _kin(**options: tuple[str, tuple[str, ...]]) -> Callable[[Sequence[str], Scene], Loss | None]:
-    """Mercurial and Subversion: a command, and the options that make it destructive (none: it always is)."""
+def _with_option(letters: str, *names: str, what: str = "", action: str = "") -> Check:
+    """A command that destroys when one of these options is there. Without `what` it is what no commit holds."""
 
     def check(words: Sequence[str], scene: Scene) -> Loss | None:
-        del scene
+        if action and words[1:2] != [action]:
+            return None
+        option = _first(words, letters, *names)
+        said = (words[0], action, option) if action else (words[0], option)
+        return Loss(("git", *said), what or _changes(scene)) if option else None
+
+    return check
+
+
+def _kin(**options: tuple[str, tuple[str, ...]]) -> Check:
+    """Mercurial and Subversion: a command, and the options that make it destructive (none: it always is)."""
+
+    def check(words: Sequence[str], _: Scene) -> Loss | None:
         for command, (letters, names) in options.items():
             if command in words[1:] and (not (letters or names) or has(words[1:], letters, *names)):
                 return Loss((words[0], command), "changes that no commit holds")
@@ -169,30 +118,30 @@ def _changes(scene: Scene) -> str:
     return f"{files} here differ{'s' if changed == 1 else ''} from what git keeps" if changed else "changes that no commit holds"
 
 
-_COMMANDS: Mapping[str, Callable[[Sequence[str], Scene], Loss | None]] = {
-    "reset": _reset,
-    "clean": _clean,
+_COMMANDS: Mapping[str, Check] = {
+    "branch": _with_option("DMCf", "--force", what=HISTORY),
     "checkout": _checkout,
-    "switch": _checkout,
-    "restore": _restore,
-    "stash": _stash,
-    "branch": _branch,
-    "tag": _tag,
-    "push": _push,
-    "reflog": _reflog,
-    "gc": _gc,
-    "prune": _always(HISTORY),
+    "checkout-index": _with_option("f", "--force"),
+    "clean": _clean,
     "filter-branch": _always("the whole history is rewritten"),
     "filter-repo": _always("the whole history is rewritten"),
-    "worktree": _worktree,
+    "gc": _with_option("", "--prune", what=HISTORY),
+    "prune": _always(HISTORY),
+    "push": _push,
+    "read-tree": _with_option("u", "--reset"),
+    "reflog": _always(HISTORY, "expire", "delete", "drop"),
+    "reset": _with_option("", "--hard", "--merge"),
+    "restore": _restore,
     "rm": _rm,
-    "update-ref": _update_ref,
-    "symbolic-ref": _update_ref,
-    "submodule": _deinit,
-    "read-tree": _read_tree,
-    "checkout-index": _checkout_index,
+    "stash": _always("what was put away is gone", "drop", "clear"),
+    "submodule": _with_option("f", "--force", what="changes in the submodule", action="deinit"),
+    "switch": _with_option("fC", "--force", "--discard-changes", "--force-create"),
+    "symbolic-ref": _with_option("d", "--delete", what=HISTORY),
+    "tag": _with_option("df", "--delete", "--force", what=HISTORY),
+    "update-ref": _with_option("d", "--delete", "--stdin", what=HISTORY),
+    "worktree": _with_option("f", "--force", what="changes in that worktree", action="remove"),
 }
-CHECKS: Mapping[str, Callable[[Sequence[str], Scene], Loss | None]] = {
+CHECKS: Mapping[str, Check] = {
     "git": _git,
     "hg": _kin(
         purge=("", ()), clean=("", ()), revert=("", ()), strip=("", ()), update=("C", ("--clean",)), up=("C", ("--clean",))

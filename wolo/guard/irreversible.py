@@ -6,16 +6,16 @@ They ask in every mode but `yolo`, also inside the sandbox, unless a rule that a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from wolo.guard import file_losses, git_losses
 from wolo.guard.anywhere import Found, commands_in
 from wolo.guard.launchers import behind
 from wolo.guard.lines import Line
-from wolo.guard.losses import Loss, Scene
+from wolo.guard.losses import Check, Loss, Scene
 from wolo.guard.shell import name_of, split_words, unquoted
 
-_CHECKS: Mapping[str, Callable[[Sequence[str], Scene], Loss | None]] = {**file_losses.CHECKS, **git_losses.CHECKS}
+_CHECKS: Mapping[str, Check] = {**file_losses.CHECKS, **git_losses.CHECKS}
 _SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _CHECKS))}|mkfs|eval|\$')|[>*?]|\$\(|`|\\x", re.IGNORECASE)
 """Nothing in a text without any of these is worth a second look."""
 _MOVES = frozenset({"cd", "pushd", "popd"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -56,6 +56,10 @@ class Scene:
         if any(real == root or real.startswith(root + "/") for root in self._roots):
             return False
         return any(real == place or real.startswith(place + "/") for place in _SCRATCH)
+
+
+Check = Callable[[Sequence[str], Scene], Loss | None]
+"""Looks at the words of one command, its program first."""
 
 
 def counted(paths: Sequence[str], index: Index) -> str:
