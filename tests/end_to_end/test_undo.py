@@ -238,3 +238,13 @@ def test_an_undo_that_is_killed_is_carried_to_its_end(provider: ProviderServer) 
         assert here() == before
         assert run_wolo("redo").exit_code == 0
         assert here() == after
+
+
+def test_a_command_inside_the_walls_goes_back_too(provider: ProviderServer) -> None:
+    Path("a").write_text("one\n")
+    before = here()
+    provider.script(calls(shell("echo two > a; mkdir -p d/e; touch d/e/f")), text("done"))
+    assert run_wolo("-p", "--mode", "auto", *provider.flags, "go").exit_code in (0, 4)  # 4: there are no walls here
+    row = run_wolo("undo", "--json").json
+    assert (set(row["restored"]), set(row["removed"])) in (({"a"}, {"d", "d/e", "d/e/f"}), (set(), set()))
+    assert here() == before
