@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from wolo.agent.events import Event
@@ -59,6 +59,10 @@ class Command:
     run: Callable[[Desk, str], Awaitable[Outcome]]
     """Gets the rest of the line. Raises WoloError for what a person must mend."""
     aliases: tuple[str, ...] = ()
+    arguments: Callable[[Desk], Sequence[tuple[str, str]]] | None = None
+    """What can follow the name, each with one line of help: for completion. It is called while a person types."""
+    while_working: bool = False
+    """It may run while the model works: it neither opens another conversation nor begins a turn."""
 
 
 async def dispatch(line: str, desk: Desk) -> Outcome:
