@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
@@ -120,8 +121,9 @@ async def test_what_lies_deep_is_known_before_the_first_call(tmp_path: Path) -> 
     (deep / ".env").write_text("TOKEN=deep-12345\n")
     secrets = Secrets(files=SecretFiles([tmp_path]), key=lambda: KEY)
     assert secrets.hide("deep-12345") == "deep-12345"
-    await secrets.settle()
-    assert secrets.hide("deep-12345") != "deep-12345"
+    for done in asyncio.as_completed([secrets.settle(), secrets.settle()]):
+        await done
+        assert secrets.hide("deep-12345") != "deep-12345"
 
 
 def test_only_regular_files_of_the_workspace_are_opened(tmp_path: Path) -> None:

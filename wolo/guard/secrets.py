@@ -63,6 +63,7 @@ class Secrets:
         self._exact = ExactValues()
         self._behind: dict[str, str] = {}
         self._changing = threading.Lock()
+        self._settling = asyncio.Lock()
         self._looked_far = self._is_explained = False
         self.learn((*known, *self._files.near()))
 
@@ -84,9 +85,10 @@ class Secrets:
 
     async def settle(self) -> None:
         """Before the first call runs: what lies deep in the workspace is known too."""
-        if not self._looked_far:
-            self._looked_far = True
-            self.learn(await asyncio.to_thread(self._files.far))
+        async with self._settling:
+            if not self._looked_far:
+                self.learn(await asyncio.to_thread(self._files.far))
+                self._looked_far = True
 
     def look_at(self, path: Path) -> None:
         self.learn(self._files.again([str(path)]))
