@@ -169,7 +169,9 @@ def test_what_is_stopped_can_be_gone_on_with(provider: ProviderServer) -> None:
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 130
     assert "● shell sleep 300 · interrupted" in terminal.text
-    assert run_wolo("-p", "-c", *provider.flags, "and now?").stdout == "Back again.\n"
+    with pty_wolo("-c", *provider.flags, "and now?") as terminal:
+        terminal.wait_for("Back again.")
+        assert terminal.wait_for_exit() == 0
     assert "interrupted" in provider.requests[1].results[0]
 
 
