@@ -232,3 +232,13 @@ def test_ask_and_deny_rules_hold_inside_the_walls(root: Path) -> None:
     assert verdict(root, "auto", "make && npm publish", *rules) == "ask"
     assert verdict(root, "auto", "cat names", *rules) == "ask"
     assert verdict(root, "auto", "cat < names > x", *rules) == "ask"
+
+
+def test_rules_about_files_hold_for_commands_that_name_them(root: Path) -> None:
+    rules = parse_rule("read:names", "ask"), parse_rule("read:src/**", "deny"), parse_rule("write:*.json", "ask")
+    for mode in ("ask", "edit", "auto", "yolo"):
+        assert verdict(root, mode, "cat names", *rules) == "ask", mode
+        assert verdict(root, mode, "cat a.txt src/b.py", *rules) == "ask", mode
+        assert verdict(root, mode, "cat a.txt", *rules) == "allow", mode
+        assert verdict(root, mode, "cat a.json", *rules) == "allow", mode
+    assert verdict(root, "auto", "touch a.json", *rules) == "ask"

@@ -15,7 +15,7 @@ from wolo.guard.lines import Command, Line, Place, read_line
 from wolo.guard.naming import TooManyFiles, named_in_text, named_paths
 from wolo.guard.rulebook import Paths, Rulebook
 from wolo.guard.rules import Verdict, strictest
-from wolo.guard.safe import SafeList
+from wolo.guard.safe import PROGRAMS, SafeList
 from wolo.guard.shell import name_of
 from wolo.guard.suggest import suggest_command
 from wolo.guard.weighing import SAFE, Matter, Scales
@@ -25,6 +25,7 @@ Confine = Literal["never", "unless_allowed", "always"]
 SHOWN_LENGTH = 80
 LOOKERS = frozenset({"ls", "find", "grep", "egrep", "fgrep", "rg", "ag", "fd", "tree", "du", "wc", "diff", "cmp", "echo", "git"})
 """A protected name among their words is usually one to leave out."""
+READERS = LOOKERS | PROGRAMS
 
 
 class _Named(NamedTuple):
@@ -75,7 +76,7 @@ class CommandJudge:
     def _as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
         """The short way for what happens most: the list has looked at all that such a command names."""
         book = self._scales.book
-        if line.commands is None or book.has("deny", "read") or book.has("deny", "write"):
+        if line.commands is None or book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read"):
             return None
         if not all(safe := [self._safe.has(command) for command in line.commands]):
             return None
@@ -138,17 +139,27 @@ class CommandJudge:
     def _concern(self, line: Line, named: _Named, *, confined: bool) -> str:
         """Why a command asks although a rule or the mode allows it; empty when it need not."""
         for path in named.paths:
-            for tool in ("read", "write"):
-                if rule := self._scales.book.find("deny", tool, Paths(path, path)):
-                    return f"The command names {path}, denied by the rule {rule}."
+            if said := self._ruled(path, line):
+                return said
         if self._scales.mode.trusts_commands:
             return ""
         if not confined and (named.unknown or (where := self._where(line))):
             return named.unknown or where
-        looks_only = confined and _only_looks(line)
+        looks_only = confined and _is_of(line, LOOKERS)
         for path in (*_real_places(line), *named.paths):
             if protected.is_secret(path) or (protected.runs_code(path) and not looks_only):
                 return f"The command names {path}, which is protected."
+        return ""
+
+    def _ruled(self, path: str, line: Line) -> str:
+        """What a rule about files says of a path that a command names: nobody can tell what for."""
+        subject = Paths(path, path)
+        for tool in ("read", "write"):
+            if rule := self._scales.book.find("deny", tool, subject):
+                return f"The command names {path}, denied by the rule {rule}."
+            asks = tool == "read" or not _is_of(line, READERS)
+            if asks and (rule := self._scales.book.find("ask", tool, subject)):
+                return f"The command names {path}, which needs an approval by the rule {rule}."
         return ""
 
     def _where(self, line: Line) -> str:
@@ -190,8 +201,8 @@ def _real_places(line: Line) -> Iterable[str]:
     return {place for place in _places(line) if place is not None} or {os.path.realpath(line.cwd)}
 
 
-def _only_looks(line: Line) -> bool:
-    return line.commands is not None and all(name_of(command.words[0].text) in LOOKERS for command in line.commands)
+def _is_of(line: Line, programs: frozenset[str]) -> bool:
+    return line.commands is not None and all(name_of(command.words[0].text) in programs for command in line.commands)
 
 
 def _listed(places: Iterable[Place]) -> str:

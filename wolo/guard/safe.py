@@ -46,6 +46,7 @@ _READ_NOTHING = {
     "tr": "-[cCdst]+|--(?:complement|delete|squeeze-repeats)",
 }
 _OPTIONS: Mapping[str, str] = _READ_FILES | _READ_NOTHING
+PROGRAMS = frozenset(_OPTIONS)
 _COUNT = re.compile(r"[+-]?\d+")
 
 
