@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import time
 from hashlib import sha256
@@ -238,6 +239,14 @@ def test_an_undo_that_is_killed_is_carried_to_its_end(provider: ProviderServer) 
         assert here() == before
         assert run_wolo("redo").exit_code == 0
         assert here() == after
+
+
+def test_what_is_not_kept_any_more_is_said(provider: ProviderServer, isolated: Path) -> None:
+    turn(provider, ("write", {"path": "a", "content": "x"}))
+    shutil.rmtree(isolated / "wolo" / "data" / "checkpoints")
+    done = run_wolo("undo")
+    assert (done.exit_code, Path("a").exists()) == (0, True)
+    assert "Nothing is kept" in done.stdout
 
 
 def test_a_command_inside_the_walls_goes_back_too(provider: ProviderServer) -> None:

@@ -10,10 +10,10 @@ from typing import Literal
 from msgspec import Struct, to_builtins
 
 from wolo.conversation.conversation import Change, Conversation
-from wolo.conversation.going_back import COMMANDING, done_between
+from wolo.conversation.going_back import COMMANDING, EDITING, done_between
 from wolo.errors import UsageError
 from wolo.messages.message import Message
-from wolo.messages.parts import TextPart
+from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loaded import Node
 from wolo.sessions.outline import outline, way_to
@@ -27,6 +27,7 @@ from wolo.workspace.checkpoints.watch import Watch
 UNDO, REDO = "undo", "redo"
 Kind = Literal["undo", "redo"]
 MOST_NAMED = 20
+FORGOTTEN = "Nothing is kept of what these turns did to files: it is too long ago, or happened elsewhere."
 _UNDONE = "[The user took back {turns}: what was said in it is not part of this conversation.{files}{conflicts}{commands}]"
 _UNDONE_FILES = "[The user undid what {turns} changed in some files.{files}{conflicts}]"
 _REDONE = "[The user brought back what had been undone before.{files}{conflicts}]"
@@ -108,28 +109,27 @@ class Undoing:
         store = self._watch.store
         noted = store.of_turns(turns) if store is not None else []
         plan = undo_changes.plan(store, noted, wanted) if store is not None else Plan()
-        behind, commands = self._head, 0
-        said: tuple[Message, ...] | None = None
-        if not wanted:
-            behind = self._before(turns[0])
-            said = self._said_before(turns[0])
-            commands = self._commands(behind, turns[0])
-        touches_commands = commands or any(each.source == "command" for each in noted)
+        calls = self._calls(turns[0])
+        commands = sum(part.tool == COMMANDING for part in calls)
+        is_forgotten = not noted and any(part.tool in EDITING and part.outcome == "ok" for part in calls)
         report = Report(
             kind="undo",
             session=self._watch.session,
             turns=tuple(message.text.strip() for message in found),
-            not_covered=_not_covered(self._watch.not_covered()) if touches_commands else (),
+            not_covered=(
+                *((FORGOTTEN,) if is_forgotten else ()),
+                *(_not_covered(self._watch.not_covered()) if commands else ()),
+            ),
             moves_conversation=not wanted,
         )
         return Undo(
             report=self._foreseen(report, plan),
             plan=plan,
             turns=turns,
-            behind=behind,
-            said=said,
+            behind=self._head if wanted else self._before(turns[0]),
+            said=None if wanted else self._said_before(turns[0]),
             draft="" if wanted else found[0].text.strip(),
-            commands=commands,
+            commands=0 if wanted else commands,
         )
 
     def redo(self) -> Undo:
@@ -221,13 +221,12 @@ class Undoing:
         at = next(at for at, message in enumerate(self._history) if message.id == turn)
         return tuple(self._history[:at])
 
-    def _commands(self, behind: int, turn: str) -> int:
+    def _calls(self, turn: str) -> list[ToolPart]:
+        """From that turn on."""
         if self._nodes:
-            calls = done_between(self._nodes, self._head, behind)
-        else:
-            left = self._history[len(self._said_before(turn) or ()) :]
-            calls = [part for message in left for part in message.calls]
-        return sum(part.tool == COMMANDING for part in calls)
+            return done_between(self._nodes, self._head, self._before(turn))
+        left = self._history[len(self._said_before(turn) or ()) :]
+        return [part for message in left for part in message.calls]
 
     def _last_undone(self) -> CustomEntry | None:
         way = way_to(self._nodes, self._head)
