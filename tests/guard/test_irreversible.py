@@ -349,6 +349,17 @@ def test_only_yolo_takes_the_question_away(root: Path, command: str) -> None:
     assert judge(root, "yolo").judge("shell", [RunIntent(command, root)]).decision == "allow"
 
 
+def test_the_question_of_a_mode_tells_what_would_vanish_too(root: Path) -> None:
+    reason = judge(root, "edit").judge("shell", [RunIntent("rm -rf build", root)]).reason
+    assert reason.startswith("This command needs an approval in mode edit. `rm` cannot be undone: build: 2 files")
+
+
+def test_where_a_sandbox_is_required_no_yes_takes_it_away(root: Path) -> None:
+    guarded = Judge(MODES["auto"], [parse_rule("shell:make *", "allow")], root, confine="always")
+    for command in ("make", "rm -rf build", "cat .env", "ls", "npm test", "echo x > .git/config"):
+        assert guarded.judge("shell", [RunIntent(command, root)]).confined, command
+
+
 def test_a_yes_to_a_loss_leaves_the_walls_up(root: Path) -> None:
     """It was asked for what it destroys, not for leaving the sandbox."""
     verdict = judge(root, "auto").judge("shell", [RunIntent("rm -rf build", root)])

@@ -54,11 +54,17 @@ class CommandJudge:
             return verdict
         if refusal := self._unfit(line):
             return Verdict("deny", refusal)
-        confined = self._is_confined(verdicts, confine)
-        verdict = replace(verdict, confined=confined)
-        if verdict.decision == "allow":
-            verdict = self._with_concerns(line, named, verdict, [each.rule for each in verdicts])
-        return replace(verdict, confined=False) if verdict.decision == "ask" and not verdict.confined else verdict
+        verdict = replace(verdict, confined=self._is_confined(verdicts, confine))
+        if verdict.decision == "allow" and (concern := self._concern(line, named, confined=verdict.confined)):
+            self._tell(f"names and places: {concern}")
+            return Verdict("ask", concern, confined=confine == "always")
+        loss = self._loss(line, [each.rule for each in verdicts if each.decision == "allow"])
+        if not loss:
+            return verdict
+        self._tell(f"what cannot be undone: {loss}")
+        if verdict.decision == "ask":
+            return replace(verdict, reason=f"{verdict.reason} {loss}")
+        return Verdict("ask", loss, confined=verdict.confined)
 
     def suggest(self, intent: RunIntent) -> set[str]:
         """Rules for those parts that ask; an empty one where none can be offered."""
@@ -123,18 +129,13 @@ class CommandJudge:
 
     # The whole
 
-    def _with_concerns(self, line: Line, named: _Named, verdict: Verdict, rules: Sequence[str]) -> Verdict:
-        concern = self._concern(line, named, confined=verdict.confined)
-        self._tell(f"names and places: {concern or 'nothing to ask about'}")
-        if concern:
-            return Verdict("ask", concern)
+    def _loss(self, line: Line, rules: Sequence[str]) -> str:
+        """What the line would destroy; empty where nothing is lost, a rule names it, or the mode lets it happen."""
         if self._scales.mode.trusts_commands:
-            return verdict
+            return ""
         from wolo.guard.irreversible import find_loss  # noqa: PLC0415  # and all it needs: for commands that run, at no start
 
-        loss = find_loss(line, self._boundaries.roots, rules)
-        self._tell(f"what cannot be undone: {loss or 'nothing'}")
-        return Verdict("ask", loss, confined=verdict.confined) if loss else verdict
+        return find_loss(line, self._boundaries.roots, rules)
 
     def _concern(self, line: Line, named: _Named, *, confined: bool) -> str:
         """Why a command asks although a rule or the mode allows it; empty when it need not."""
