@@ -47,7 +47,7 @@ FLAGS = {
 }
 """Options of the command line that are settings of another name or depth."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")
-NOT_USED_YET = ("ui", "mcp_servers", "hooks")
+NOT_USED_YET = ("mcp_servers", "hooks")
 PROVIDER_NAME = re.compile(r"[\w.-]+", re.ASCII)
 LONGEST_PLAIN = 20
 """What stands in the query of an address and is longer may be a key; a date or a version is not."""

@@ -55,6 +55,9 @@ class Tools(Struct, frozen=True, forbid_unknown_fields=True):
 class Ui(Struct, frozen=True, forbid_unknown_fields=True):
     theme: str = "auto"
     keys: Literal["emacs", "vi"] = "emacs"
+    """Whose keys edit what is written."""
+    keymap: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    """Other keys for what wolo does with them: `editor = "ctrl-x ctrl-e"`. `/keys` lists the names and the keys."""
     plain: bool = False
     """No colours, no boxes, no animation."""
     notify: bool = False

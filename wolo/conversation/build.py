@@ -263,6 +263,7 @@ def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts
         mode=site.enclosure.mode.name,
         sandbox=_backend(site.enclosure),
         tool_names=tuple(spec.name for spec in toolbox.specs(compacted=site.kept.compaction is not None)),
+        ui=site.config.settings.ui,
         keeps_session=isinstance(site.kept, KeptInStore),
         begun_in=site.kept.begun_in,
         notices=(*site.notices, *more_notices),

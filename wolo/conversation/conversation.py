@@ -19,6 +19,7 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, Jo
 from wolo.agent.filling import Filling, Preview
 from wolo.agent.loop import Agent
 from wolo.agent.todo_list import latest_todos
+from wolo.config.schema import Ui
 from wolo.conversation.asking import OpenQuestions
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
@@ -50,6 +51,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     sandbox: str = ""
     """The backend that holds commands; empty: none does."""
     tool_names: tuple[str, ...]
+    ui: Ui = Ui()
+    """How the settings want it to look and to be typed in."""
     keeps_session: bool = True
     begun_in: str = ""
     """The directory of the session that goes on; empty for a new one."""
