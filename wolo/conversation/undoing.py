@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from wolo.conversation.conversation import Change, Conversation
 from wolo.conversation.going_back import COMMANDING, EDITING, done_between
@@ -159,16 +160,11 @@ class Undoing:
         if store is not None:
             outcome = restore(store, undo.plan, self._locks, session=self._watch.session, turns=undo.turns)
             step = outcome.number
-            conflicts = tuple(Conflict(self._shown(each.path), each.reason) for each in outcome.conflicts)
-            report = Report(
-                kind=report.kind,
-                session=report.session,
-                turns=report.turns,
+            report = replace(
+                report,
                 restored=tuple(map(self._shown, outcome.restored)),
                 removed=tuple(map(self._shown, outcome.removed)),
-                conflicts=conflicts,
-                not_covered=report.not_covered,
-                moves_conversation=report.moves_conversation,
+                conflicts=tuple(Conflict(self._shown(each.path), each.reason) for each in outcome.conflicts),
                 is_preview=False,
             )
         kept = {name: to_builtins(getattr(report, name)) for name in ("turns", "restored", "removed", "conflicts")}
@@ -246,15 +242,11 @@ class Undoing:
     # What people see
 
     def _foreseen(self, report: Report, plan: Plan) -> Report:
-        return Report(
-            kind=report.kind,
-            session=report.session,
-            turns=report.turns,
+        return replace(
+            report,
             restored=tuple(self._shown(step.path) for step in plan.steps if step.after.kind),
             removed=tuple(self._shown(step.path) for step in plan.steps if not step.after.kind),
             conflicts=tuple(Conflict(self._shown(each.path), each.reason) for each in plan.conflicts),
-            not_covered=report.not_covered,
-            moves_conversation=report.moves_conversation,
         )
 
     def _shown(self, path: str) -> str:
