@@ -18,6 +18,7 @@ from pathlib import Path
 
 from wolo.guard.sandbox.bare import bare_python, text_of
 from wolo.guard.sandbox.janitor import sweep
+from wolo.guard.sandbox.scratch import make_private
 
 
 class Placeholders:
@@ -31,7 +32,7 @@ class Placeholders:
     def hold(self) -> None:
         """From now on nobody takes away what stands here. Raises OSError."""
         if self._fd < 0:
-            self.record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.record.parent)
             self._fd = os.open(self.record, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_SH)
         self._users += 1

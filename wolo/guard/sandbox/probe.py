@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox.profile import Profile
-from wolo.guard.sandbox.scratch import remove
+from wolo.guard.sandbox.scratch import make_private, remove
 from wolo.guard.walls import Walls
 
 _PATIENCE_S = 10.0
@@ -115,7 +115,7 @@ def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> st
 
 @contextmanager
 def _ground(above: Path) -> Iterator[Path]:
-    above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(above)
     folder = above / f".probe-{os.urandom(6).hex()}"
     try:
         for each in (folder, folder / "work", folder / "outside", folder / "own", folder / "state"):

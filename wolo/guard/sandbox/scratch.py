@@ -28,7 +28,7 @@ class Scratch:
     @property
     def folder(self) -> Path:
         if self._folder is None:
-            self._above.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._above)
             remove_abandoned(self._above)
             name = os.urandom(8).hex()
             making = self._above / f".{name}"
@@ -48,6 +48,12 @@ class Scratch:
         remove(folder)
         os.close(self._lock)
         atexit.unregister(self.close)
+
+
+def make_private(folder: Path) -> None:
+    """It and the one above it are wolo's own: for nobody else, whatever the umask says."""
+    for each in (folder.parent, folder):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def remove_abandoned(above: Path) -> None:
