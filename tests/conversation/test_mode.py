@@ -82,12 +82,24 @@ async def test_auto_without_walls_is_edit_and_says_so(provider: ProviderServer) 
         await conversation.close()
 
 
-@pytest.mark.parametrize("name", ["yolo", "bypassPermissions", "careful"])
-async def test_some_modes_cannot_be_entered(provider: ProviderServer, name: str) -> None:
+async def test_a_person_may_enter_yolo_and_no_other_conversation_is_in_it(provider: ProviderServer) -> None:
+    provider.script(text("hello"), call("shell", {"command": "echo x > made"}), text("ok"))
+    conversation = await begin(provider, "ask")
+    await asked(conversation, "hello")
+    assert conversation.set_mode("yolo") == ""
+    assert await asked(conversation, "go") == []
+    assert Path("made").read_text() == "x\n"
+    await conversation.close()
+    later = await begin(provider, "ask", resume=conversation.session_id)
+    assert (later.session_id, later.mode) == (conversation.session_id, "ask")
+    await later.close()
+
+
+async def test_a_mode_that_is_not_there_cannot_be_entered(provider: ProviderServer) -> None:
     conversation = await begin(provider, "ask")
     try:
         with pytest.raises(UsageError):
-            conversation.set_mode(name)
+            conversation.set_mode("careful")
         assert conversation.mode == "ask"
     finally:
         await conversation.close()

@@ -60,6 +60,11 @@ class Asked:
         return b"<transcript" in self.body and "tools" not in self.json
 
     @property
+    def is_aside(self) -> bool:
+        """It asks something that does not belong to the conversation."""
+        return b"<aside>" in self.body and "tools" not in self.json
+
+    @property
     def results(self) -> list[str]:
         """The text of every tool message, in order."""
         return [message["content"] for message in self.messages if message["role"] == "tool"]
@@ -90,6 +95,8 @@ class ProviderServer:
         """The reply to every request after the script has run out; None: that is a problem."""
         self.summary: Script | None = None
         """The reply to requests for a summary; None: they are answered like all others."""
+        self.aside: Script | None = None
+        """The reply to questions aside; the same."""
         self._script: list[Script] = list(script)
         self._expected: list[str] = []
         self._previous: dict[str, Any] = {}
@@ -229,6 +236,8 @@ class ProviderServer:
     def _scripted(self, asked: Asked) -> Script | None:
         if asked.is_summary and self.summary is not None:
             return self.summary
+        if asked.is_aside and self.aside is not None:
+            return self.aside
         return self._script.pop(0) if self._script else self.otherwise
 
     def _inspect(self, asked: Asked) -> None:
@@ -241,9 +250,10 @@ class ProviderServer:
         session = next((asked.headers[name] for name in SESSION_HEADERS if name in asked.headers), "")
         if asked.is_summary:  # after it less is sent
             self._previous.pop(session, None)
-        found = lint(asked.path, asked.json, self._previous.get(session), strict_template=self.strict_template)
+        previous = None if asked.is_aside else self._previous.get(session)
+        found = lint(asked.path, asked.json, previous, strict_template=self.strict_template)
         self.problems.extend(f"{label}: {problem}" for problem in found)
-        if not asked.is_summary:
+        if not (asked.is_summary or asked.is_aside):
             self._previous[session] = asked.json
 
     def _play(self, connection: socket.socket, asked: Asked, reply: Reply) -> bool:

@@ -6,8 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
+from wolo.agent.aside import ask_aside
 from wolo.agent.brake import Brake, outlast
-from wolo.agent.budget import NOTHING, Limits, add
+from wolo.agent.budget import NOTHING, Limits, add, describe, spent
 from wolo.agent.calls import AskPerson, Calls, Emit
 from wolo.agent.compaction import Compactor
 from wolo.agent.filling import Filling, Preview, filling, preview
@@ -16,9 +17,10 @@ from wolo.agent.making_room import MakingRoom, can_sum_up
 from wolo.agent.turn import Play, Turn
 from wolo.agent.verification import Verify
 from wolo.agent.window import Fixed
+from wolo.errors import UsageError
 from wolo.formats.format import ToolSpec
 from wolo.guard.judge import Judge
-from wolo.messages.message import Message
+from wolo.messages.message import Message, Usage
 from wolo.models.ask import Asker
 from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
@@ -111,6 +113,20 @@ class Agent:
         """As much as fits of what was shortened and left out is sent again."""
         self.messages = history
         await MakingRoom(self, Brake()).taken_back(history)
+
+    async def aside(self, history: Sequence[Message], question: str) -> Message:
+        """Asks beside the conversation, also while a turn runs. Raises ProviderError, and UsageError where that cannot be."""
+        if not can_sum_up(self.asker):
+            raise UsageError("The embedded model cannot be asked aside.", hint="Ask it as a prompt of its own.")
+        if limit := spent(self.limits, self.used, 0):
+            raise UsageError(describe(self.limits, limit), hint="Raise the limit, or go on with -c.")
+        said = self.compactor.cut.apply(self.messages or history)
+        window = self.compactor.window.most(self.fixed())
+        answer = await ask_aside(
+            self.asker, said, question, session_id=self.session_id, window=None if window is None else round(window)
+        )
+        self.used = add(self.used, answer.usage or Usage())
+        return answer
 
     async def run(self, history: Sequence[Message], prompt: Message) -> Turn:
         """One turn, from `TurnStarted` to `TurnEnded`. One at a time.

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from wolo.agent.events import Event
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
+from wolo.messages.terminal_text import clean_line
+
+Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around"]
+GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around")
+"""In the order in which /help shows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,8 @@ class Shown:
     """Something to read."""
 
     text: str
+    is_answer: bool = False
+    """Written by the model: to be drawn as its answers are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +52,18 @@ class Worked:
 
 
 @dataclass(frozen=True, slots=True)
+class Prompted:
+    """A prompt, to be shown and then sent as if the person had written it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Left:
     """The person leaves."""
 
 
-Outcome = Shown | Opened | Worked | Left
+Outcome = Shown | Opened | Worked | Prompted | Left
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,11 @@ class Command:
     run: Callable[[Desk, str], Awaitable[Outcome]]
     """Gets the rest of the line. Raises WoloError for what a person must mend."""
     aliases: tuple[str, ...] = ()
+    usage: str = ""
+    """What may follow the name, as `/help NAME` shows it."""
+    more: str = ""
+    """What one line cannot say."""
+    group: Group = "Around"
     arguments: Callable[[Desk], Sequence[tuple[str, str]]] | None = None
     """What can follow the name, each with one line of help: for completion. It is called while a person types."""
     while_working: bool = False
@@ -71,7 +91,19 @@ async def dispatch(line: str, desk: Desk) -> Outcome:
     for command in desk.commands:
         if name in (command.name, *command.aliases):
             return await command.run(desk, rest.strip())
-    raise UsageError(f"There is no command /{name}.", hint="/help lists them.")
+    nearest = _nearest(name, [each for command in desk.commands for each in (command.name, *command.aliases)])
+    hint = f"Did you mean /{nearest}? /help lists all." if nearest else "/help lists them."
+    raise UsageError(f"There is no command /{clean_line(name)}.", hint=hint)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    """The command that was probably meant; empty: nobody knows."""
+    from difflib import get_close_matches  # noqa: PLC0415  # 5 ms, and only on the way to an error
+
+    wanted = name.casefold()
+    if wanted and (begun := [each for each in names if each.startswith(wanted)]):
+        return begun[0]
+    return next(iter(get_close_matches(wanted, names, n=1, cutoff=0.6)), "")
 
 
 def number(text: str) -> int:

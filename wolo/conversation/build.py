@@ -24,6 +24,7 @@ from wolo.conversation.choosing import check_prices, choose, choose_fallback, fi
 from wolo.conversation.conversation import Change, Conversation, EnteredMode, Facts, Joints
 from wolo.conversation.enclosing import Confines, Enclosure, put_up, settle_walls
 from wolo.conversation.hands import make_context, make_judge
+from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
 from wolo.conversation.notices import said_once
 from wolo.conversation.preamble import Preamble, prepare, read_again
@@ -209,10 +210,12 @@ def _tie(site: Site) -> Conversation:
         kill=context.shell.processes.close_all,
         reopen=reopen,
         enter_mode=partial(_enter_mode, confines, recorder),
+        bench=Bench(judge, config, workspace),
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,
         unread=site.kept.unread,
         label=partial(_label, site),
+        entitle=partial(_entitle, site, recorder),
         watch=context.watch,
         file_locks=context.ledger.locks,
         jobs=context.shell.jobs,
@@ -301,6 +304,14 @@ def _sessions_here(site: Site) -> list[SessionInfo]:
 
 def _label(site: Site, message_id: str, label: str) -> None:
     site.kept.append(site.kept.session_id, [LabelEntry(message_id=message_id, label=label)])
+
+
+def _entitle(site: Site, recorder: Recorder, title: str) -> None:
+    setting = SettingEntry(name="title", value=title)
+    if site.kept.is_begun:
+        site.kept.append(site.kept.session_id, [setting])
+    else:
+        recorder.change(setting)
 
 
 # The session

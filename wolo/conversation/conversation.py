@@ -21,6 +21,7 @@ from wolo.agent.loop import Agent
 from wolo.agent.todo_list import latest_todos
 from wolo.config.schema import Ui
 from wolo.conversation.asking import OpenQuestions
+from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
 from wolo.errors import UsageError
@@ -29,7 +30,7 @@ from wolo.guard.intents import Intent
 from wolo.guard.secrets import Secrets
 from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
-from wolo.sessions.entries import CustomEntry
+from wolo.sessions.entries import CustomEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Job, Jobs
@@ -86,6 +87,8 @@ class Joints:
     """Ends all processes at once."""
     reopen: Callable[[Change], Awaitable[Conversation]]
     enter_mode: Callable[[str], EnteredMode]
+    bench: Bench
+    """The rules and the judge that calls are held to."""
     sessions: Callable[[], list[SessionInfo]]
     """Of this directory, newest first."""
     tree: Callable[[], tuple[list[Node], int]]
@@ -94,6 +97,8 @@ class Joints:
     """What of a huge session is only on the disk."""
     label: Callable[[str, str], None]
     """Names a message of this session."""
+    entitle: Callable[[str], None]
+    """Gives this session another title."""
     watch: Watch | None = None
     """Knows what was done to files."""
     file_locks: Path | None = None
@@ -136,7 +141,7 @@ class Conversation:
         self.facts = facts
         self.history = history
         self.summed_up = summed_up
-        """What summaries have cost so far."""
+        """What summaries and questions aside have cost so far."""
         self._joints = joints
         self._opened: dict[str, Any] = {"mode": facts.mode, "cwd": str(facts.cwd), "attended": attended}
         """Kept with the first prompt, for whoever wants to see the same happen again."""
@@ -192,7 +197,7 @@ class Conversation:
     def set_mode(self, name: str) -> str:
         """From the next call on, also within a turn; walls follow. Returns a notice where it is not that mode which holds now.
 
-        Raises UsageError for a mode that is not there, and for `yolo` unless the conversation was begun in it.
+        Raises UsageError for a mode that is not there.
         """
         entered = self._joints.enter_mode(name)
         self.facts = replace(self.facts, mode=entered.name, sandbox=entered.sandbox)
@@ -239,6 +244,18 @@ class Conversation:
             with suppress(asyncio.CancelledError):
                 await self._turn
             self._turn = None
+
+    async def aside(self, question: str) -> str:
+        """What the model says to a question that does not become part of the conversation; also while a turn runs.
+
+        Raises ProviderError, and UsageError where it cannot be asked.
+        """
+        answer = await self._agent.aside(self.history, question)
+        usage = answer.usage or Usage()
+        self.summed_up += (usage,)
+        if self.history or self._turn is not None:
+            await self._recorder.keep(aside_entry(usage))
+        return answer.text
 
     def attaching(self, path: Path) -> None:
         """This file becomes part of a prompt: what is secret in it must be known by then."""
@@ -319,6 +336,17 @@ class Conversation:
     def label(self, message_id: str, label: str) -> None:
         """Gives a message a name of the person's own; an empty one takes it away."""
         self._joints.label(message_id, label)
+
+    def entitle(self, title: str) -> None:
+        """Gives this session another title. Raises UsageError where none is kept."""
+        if not self.facts.keeps_session:
+            raise UsageError("This session is not kept, so it has no title.")
+        self._joints.entitle(title)
+
+    @property
+    def bench(self) -> Bench:
+        """The rules that are in force, and the judge that calls are held to."""
+        return self._joints.bench
 
     @property
     def watch(self) -> Watch | None:

@@ -67,8 +67,6 @@ class Confines:
 
     def enter(self, name: str) -> Enclosure:
         """Another mode holds from the next call on, and its walls with it. Raises UsageError for one that cannot be entered."""
-        if find_mode(name).name == "yolo" and find_mode(self.config.settings.mode).name != "yolo":
-            raise UsageError("The mode yolo cannot be entered from inside a conversation.", hint="wolo --yolo begins one in it.")
         settings = replace(self.config.settings, mode=find_mode(name).name)
         enclosure = settle_walls(replace(self.config, settings=settings), self.context.workspace, self.places)
         if self.context.walls is None:

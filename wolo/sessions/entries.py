@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, field, to_builtins
 
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
@@ -79,6 +79,26 @@ class CustomEntry(Entry, frozen=True, kw_only=True, omit_defaults=True, tag="cus
 
     custom_type: str
     data: dict[str, Any] = field(default_factory=dict)
+
+
+ASIDE = "aside"
+"""A question that is no part of the conversation: only what it has cost is kept."""
+
+
+def aside_entry(usage: Usage) -> CustomEntry:
+    return CustomEntry(custom_type=ASIDE, data={"usage": to_builtins(usage)})
+
+
+def spent_beside(entry: AnyEntry) -> Usage | None:
+    """What was used for something that is no message of the conversation: a summary, or a question aside."""
+    if isinstance(entry, CompactionEntry):
+        return entry.usage
+    if isinstance(entry, CustomEntry) and entry.custom_type == ASIDE:
+        try:
+            return convert(entry.data.get("usage"), Usage)
+        except ValidationError:
+            return None
+    return None
 
 
 AnyEntry = MessageEntry | ResultsEntry | PartialEntry | SettingEntry | BranchEntry | LabelEntry | CompactionEntry | CustomEntry

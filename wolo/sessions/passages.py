@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import ToolPart
-from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, ResultsEntry
+from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, ResultsEntry, spent_beside
 from wolo.sessions.words import clean, one_line
 
 TEXT_CHARS = 64_000
@@ -76,11 +76,13 @@ def facts(entries: Iterable[tuple[int, float, AnyEntry]]) -> Facts:
             _add_calls(found, seq, time_utc, entry.parts)
         elif isinstance(entry, BranchEntry | CompactionEntry) and entry.summary is not None:
             _add_message(found, seq, time_utc, entry.summary)
-        if isinstance(entry, CompactionEntry) and entry.usage is not None:
+        if (usage := spent_beside(entry)) is not None:
             # It was the model of the answers around it that was asked.
             model = found.answers[-1].model if found.answers else ""
-            asked_id = entry.summary.id if entry.summary else f"compaction_{seq}_{time_utc}"
-            found.answers.append(Answer(message_id=asked_id, at=time_utc, model=model, usage=entry.usage))
+            asked_id = f"aside_{seq}_{time_utc}"
+            if isinstance(entry, CompactionEntry):
+                asked_id = entry.summary.id if entry.summary else f"compaction_{seq}_{time_utc}"
+            found.answers.append(Answer(message_id=asked_id, at=time_utc, model=model, usage=usage))
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wolo.errors import SessionError
 from wolo.messages.characters import whole
 from wolo.sessions import listing
-from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, MessageEntry, SettingEntry
+from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, spent_beside
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.names import check_name, title_of
 
@@ -57,7 +57,7 @@ def count(connection: sqlite3.Connection, session_id: str, entries: Sequence[Any
     said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
     prompts = [message for message in said if message.is_prompt]
     usages = [message.usage for message in said if message.usage]
-    usages += [entry.usage for entry in entries if isinstance(entry, CompactionEntry) and entry.usage]
+    usages += [usage for entry in entries if (usage := spent_beside(entry)) is not None]
     costs = [usage.cost.total if usage.cost else None for usage in usages]
     connection.execute(
         "UPDATE sessions SET head = ?, updated = coalesce(?, updated), turns = turns + ?, tokens = tokens + ?, cost = cost + ?, "

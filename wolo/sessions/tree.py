@@ -8,7 +8,16 @@ from msgspec.structs import replace
 
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry
+from wolo.sessions.entries import (
+    AnyEntry,
+    BranchEntry,
+    CompactionEntry,
+    LabelEntry,
+    MessageEntry,
+    PartialEntry,
+    ResultsEntry,
+    spent_beside,
+)
 
 
 def messages(entries: Iterable[AnyEntry]) -> tuple[Message, ...]:
@@ -46,8 +55,8 @@ def compaction(entries: Iterable[AnyEntry]) -> CompactionEntry | None:
 
 
 def summed_up(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
-    """What asking for summaries has cost."""
-    return tuple(entry.usage for entry in entries if isinstance(entry, CompactionEntry) and entry.usage)
+    """What asking for summaries, and asking aside, has cost."""
+    return tuple(usage for entry in entries if (usage := spent_beside(entry)) is not None)
 
 
 def labels(entries: Iterable[AnyEntry]) -> dict[str, str]:
