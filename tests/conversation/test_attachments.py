@@ -59,3 +59,46 @@ def test_what_cannot_be_attached_is_said() -> None:
     for name in ("missing", "blob", "folder"):
         with pytest.raises(UsageError, match=name):
             compose("x", files=(Path(name),), cwd=Path.cwd())
+
+
+@pytest.mark.parametrize(
+    ("mention", "expected"),
+    [
+        ("@a.py:2-3", "two\nthree"),
+        ("@a.py:2", "two"),
+        ("@a.py:3-", "three\nfour"),
+        ("(see @a.py:3-99).", "three\nfour"),
+        ('@"a b.py":1-2', "one\ntwo"),
+        ('@"a b.py:1-2"', "one\ntwo"),
+    ],
+)
+def test_lines_of_a_file_are_attached_alone(mention: str, expected: str) -> None:
+    for name in ("a.py", "a b.py"):
+        Path(name).write_text("one\ntwo\nthree\nfour\n")
+    part = compose(mention, cwd=Path.cwd()).parts[1]
+    assert isinstance(part, TextPart)
+    assert part.text.split("\n", 3)[3] == f"{expected}\n</file>"
+    assert ' lines="' in part.text
+
+
+def test_a_file_whose_name_looks_like_lines_is_that_file() -> None:
+    Path("log:2-3").write_text("all of it\n")
+    assert "all of it" in compose("@log:2-3", cwd=Path.cwd()).text
+
+
+def test_lines_that_are_not_there_are_said() -> None:
+    Path("a.py").write_text("one\n")
+    with pytest.raises(UsageError, match="has 1 lines"):
+        compose("@a.py:7-9", cwd=Path.cwd())
+    assert len(compose("@b.py:7-9 and @a.py:99999999999999999999", cwd=Path.cwd()).parts) == 1
+
+
+def test_a_name_with_quotes_in_it_is_written_with_backslashes() -> None:
+    Path('a"b\\c.txt').write_text("inside\n")
+    assert "inside" in compose('@"a\\"b\\\\c.txt"', cwd=Path.cwd()).text
+
+
+def test_only_what_was_typed_names_files() -> None:
+    Path("notes.txt").write_text("remember\n")
+    message = compose("a log that says @notes.txt", typed="a log that says ", cwd=Path.cwd())
+    assert message.text == "a log that says @notes.txt"

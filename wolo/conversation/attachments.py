@@ -6,31 +6,56 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import Struct
+
 from wolo.errors import UsageError
 from wolo.messages.media_types import audio_type, image_type
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
+from wolo.places import find_home
 
 MAX_TEXT_BYTES = 256 * 1024
 MAX_MEDIA_BYTES = 20 * 1024 * 1024
+MAX_CUT_BYTES = 200 * 1024 * 1024
+"""Of a file of which only some lines are attached."""
 HEAD_BYTES = 16
 PDF = b"%PDF-"
 
-_MENTION = re.compile(r"(?<![\w@])@(?:\"([^\"]+)\"|([^\s@\"]+))")
+_MENTION = re.compile(r"(?<![\w@])@(?:\"((?:[^\"\\]|\\.)+)\"(:[0-9]{1,9}(?:-[0-9]{0,9})?)?|([^\s@\"]+))")
+_RANGE = re.compile(r"(.+):([0-9]{1,9})(?:(-)([0-9]{0,9}))?", re.DOTALL)
+_ESCAPED = re.compile(r"\\([\"\\])")
+
+
+class Lines(Struct, frozen=True):
+    """Which lines of a file are meant, from 1; without a `last` all that follow."""
+
+    first: int = 1
+    last: int | None = None
+
+
+WHOLE = Lines()
 
 
 def compose(
-    text: str, *, piped: str = "", files: tuple[Path, ...] = (), cwd: Path, attaching: Callable[[Path], None] = lambda path: None
+    text: str,
+    *,
+    piped: str = "",
+    files: tuple[Path, ...] = (),
+    cwd: Path,
+    attaching: Callable[[Path], None] = lambda path: None,
+    typed: str | None = None,
 ) -> Message:
     """The user message of a prompt. Raises UsageError for a file that cannot be attached.
 
-    `@path` in the text attaches the file when one of that name is there; otherwise it stays a word like any other.
-    `attaching` hears of each before it is read.
+    `@path` in the text attaches the file when one of that name is there, `@path:10-40` these lines of it; otherwise it stays
+    a word like any other. `typed` is what of the text can name files, when that is not all of it. `attaching` hears of each
+    file before it is read.
     """
     parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
-    for path in dict.fromkeys((*((cwd / file) for file in files), *_mentioned(text, cwd))):
+    named = ((cwd / file, WHOLE) for file in files)
+    for path, lines in dict.fromkeys((*named, *_mentioned(text if typed is None else typed, cwd))):
         attaching(path)
-        parts.append(_attach(path))
+        parts.append(_attach(path, lines))
     return Message(role="user", parts=parts, finished=True)
 
 
@@ -40,14 +65,29 @@ def _with_piped(text: str, piped: str) -> str:
     return f"{text}\n\n<stdin>\n{piped.rstrip(chr(10))}\n</stdin>"
 
 
-def _mentioned(text: str, cwd: Path) -> list[Path]:
+def _mentioned(text: str, cwd: Path) -> list[tuple[Path, Lines]]:
     found = []
-    for quoted, plain in _MENTION.findall(text):
-        for name in (quoted,) if quoted else (plain, plain.rstrip(".,;:!?)]}'")):
-            if name and _is_file(cwd / name):
-                found.append(cwd / name)
+    for quoted, range_behind, plain in _MENTION.findall(text):
+        spellings = (_ESCAPED.sub(r"\1", quoted) + range_behind, quoted) if quoted else (plain, plain.rstrip(".,;:!?)]}'"))
+        for name, lines in (each for spelling in spellings for each in _readings(spelling)):
+            if name and _is_file(_at(name, cwd)):
+                found.append((_at(name, cwd), lines))
                 break
     return found
+
+
+def _readings(spelling: str) -> list[tuple[str, Lines]]:
+    """A name as it is; then one with lines behind it."""
+    readings = [(spelling, WHOLE)]
+    if ranged := _RANGE.fullmatch(spelling):
+        name, first, dash, last = ranged.groups()
+        readings.append((name, Lines(max(int(first), 1), int(last) if last else None if dash else int(first))))
+    return readings
+
+
+def _at(name: str, cwd: Path) -> Path:
+    """`~` is the home of whoever typed it."""
+    return cwd / (find_home() / name[2:] if name.startswith("~/") else name)
 
 
 def _is_file(path: Path) -> bool:
@@ -57,17 +97,17 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _attach(path: Path) -> AnyPart:
+def _attach(path: Path, lines: Lines = WHOLE) -> AnyPart:
     try:
         if not path.is_file():
             raise UsageError(f"{path} is not a file that can be attached.")
         size = path.stat().st_size
-        if size > MAX_MEDIA_BYTES:
+        if size > (MAX_MEDIA_BYTES if lines == WHOLE else MAX_CUT_BYTES):
             raise UsageError(f"{path} is too large to attach ({size:,} bytes).", hint="Name it in the prompt; wolo can read it.")
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be attached: {error}.") from error
-    return _media(path, data) or _text(path, data)
+    return (_media(path, data) if lines == WHOLE else None) or _text(path, data, lines)
 
 
 def _media(path: Path, data: bytes) -> AnyPart | None:
@@ -80,9 +120,21 @@ def _media(path: Path, data: bytes) -> AnyPart | None:
     return None
 
 
-def _text(path: Path, data: bytes) -> TextPart:
+def _text(path: Path, data: bytes, lines: Lines) -> TextPart:
     if b"\0" in data[:8192]:
         raise UsageError(f"{path} is binary; only text, images, audio and PDF documents can be attached.")
+    named = ""
+    if lines != WHOLE:
+        data, named = _cut(path, data, lines)
     if len(data) > MAX_TEXT_BYTES:
         raise UsageError(f"{path} is too large to attach ({len(data):,} bytes).", hint="Name it in the prompt; wolo can read it.")
-    return TextPart(text=f'\n\n<file path="{path}">\n{data.decode("utf-8", "replace")}\n</file>')
+    return TextPart(text=f'\n\n<file path="{path}"{named}>\n{data.decode("utf-8", "replace")}\n</file>')
+
+
+def _cut(path: Path, data: bytes, lines: Lines) -> tuple[bytes, str]:
+    """These lines alone, and how the model is told which they are."""
+    all_lines = data.removesuffix(b"\n").split(b"\n")
+    last = min(lines.last or len(all_lines), len(all_lines))
+    if lines.first > last:
+        raise UsageError(f"{path} has {len(all_lines):,} lines, so there is no line {lines.first:,} to attach up to {last:,}.")
+    return b"\n".join(all_lines[lines.first - 1 : last]), f' lines="{lines.first}-{last}"'
