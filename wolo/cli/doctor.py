@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,7 +21,9 @@ def doctor(
     session: Annotated[str, typer.Option("--session", help="And this session.", metavar="ID", show_default=False)] = "",
 ) -> None:
     """What works here and what does not."""
-    report = _examine()
+    from wolo.conversation.examining import examine, lines
+
+    report = examine()
     if bundle or session:
         from wolo.cli.bundle import write_bundle
 
@@ -30,143 +32,5 @@ def doctor(
     if as_json:
         print_json(report)
         return
-    sqlite, sandbox = report["sqlite"], report["sandbox"]
-    tell(f"wolo      {report['version']}, Python {report['python']} on {report['platform']}")
-    tell(f"model     {report['model'] or 'none yet'}")
-    tell(f"keys      {', '.join(f'{name} from {source}' for name, source in report['keys'].items()) or 'none'}")
-    tell(f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}")
-    for damaged in sqlite["quarantine"]:
-        tell(f"set aside {damaged['path']}: {damaged['report']}")
-    if sqlite["backups"]:
-        tell(f"backups   {', '.join(sqlite['backups'])}")
-    tell(f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}")
-    if sandbox["covers"]:
-        tell(f"          covered: {', '.join(sandbox['covers'])}")
-    for why in sandbox["tried"]:
-        tell(f"          {why}")
-    for server in report["servers"]:
-        tell(f"found     {server}")
-    for problem in report["problems"]:
-        tell(f"problem   {problem}")
-
-
-def _examine() -> dict[str, Any]:
-    import platform
-
-    from wolo import __version__
-
-    problems: list[str] = []
-    return {
-        "version": __version__,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "keys": _keys(problems),
-        "model": _model(problems),
-        "sqlite": _sqlite(problems),
-        "sandbox": _sandbox(),
-        "servers": _model_servers(),
-        "problems": problems,
-    }
-
-
-def _sandbox() -> dict[str, Any]:
-    """What would hold a command here and now: it is tried out, whatever was found before."""
-    from pathlib import Path
-
-    from wolo.config import layers
-    from wolo.errors import WoloError
-    from wolo.guard.sandbox.ladder import Found, find
-    from wolo.places import find_places
-    from wolo.workspace.root import find_root
-
-    places = find_places()
-    try:
-        is_off = layers.load(places).settings.sandbox.backend == "off"
-    except WoloError:
-        is_off = False  # whoever looks for the model says why
-    if is_off:
-        found = Found(tried=("It is switched off in the settings (sandbox.backend).",))
-    else:
-        found = find((find_root(Path.cwd()),), places.state, None)
-    return {
-        "backend": found.backend,
-        "covers": list(found.covers),
-        "not_covered": list(found.not_covered),
-        "tried": list(found.tried),
-    }
-
-
-def _sqlite(problems: list[str]) -> dict[str, Any]:
-    import os
-    import sqlite3
-
-    from wolo.errors import SessionError
-    from wolo.places import find_places
-    from wolo.sessions import migrations, salvage
-    from wolo.sessions.store import Store
-
-    path = find_places().data / "wolo.db"
-    integrity = "not made yet"
-    may_look = os.access(path.parent, os.R_OK | os.X_OK)
-    if may_look and (path.exists() or salvage.quarantine_path(path).exists()):
-        try:
-            with Store.open(path.parent) as store:
-                integrity = store.check()
-                problems.extend(store.warnings)
-                if missing := store.missing_files():
-                    words = "file of a long output is" if missing == 1 else "files of long outputs are"
-                    problems.append(f"{missing} {words} missing in {store.blobs_dir}.")
-        except SessionError as error:
-            integrity = error.message
-        if integrity != "ok":
-            problems.append(f"The sessions cannot be trusted: {integrity}")
-    return {
-        "version": sqlite3.sqlite_version,
-        "path": str(path),
-        "integrity": integrity,
-        "quarantine": [
-            {"path": str(folder), "report": report} for folder, report in (salvage.set_aside(path) if may_look else ())
-        ],
-        "backups": [str(backup) for backup in (migrations.backups(path) if may_look else ())],
-    }
-
-
-def _keys(problems: list[str]) -> dict[str, str]:
-    """The providers there is a key for, in the order in which they are chosen, and where the key comes from."""
-    import os
-
-    from wolo.cli import model_facts
-    from wolo.config import keys, layers
-    from wolo.errors import WoloError
-    from wolo.places import find_places
-
-    try:
-        config = layers.load(find_places())
-        environ = keys.with_kept_keys(os.environ, find_places(), problems, config.settings.providers)
-    except WoloError:
-        return {}  # whoever looks for the model says why
-    problems.extend(config.notices)
-    return model_facts.sources_of_keys(environ, config.settings.providers)
-
-
-def _model(problems: list[str]) -> str | None:
-    from wolo.conversation.choosing import choose_now
-    from wolo.errors import WoloError
-
-    try:
-        return choose_now().label
-    except WoloError as error:
-        problems.append(f"{error.message} {error.hint}".strip())
-        return None
-
-
-def _model_servers() -> list[str]:
-    """Model servers on this machine; they are offered, never used unasked."""
-    import os
-
-    from wolo.models.loopback import find_servers
-
-    return [
-        f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
-        for server in find_servers(os.environ)
-    ]
+    for line in lines(report):
+        tell(line)

@@ -12,9 +12,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.elsewhere import find_elsewhere, list_elsewhere
-from wolo.cli.known_secrets import redactor
 from wolo.cli.stored import SessionSpec, open_store, require_session
-from wolo.cli.written import write_file
 from wolo.errors import UsageError
 from wolo.frontends.streams import say, stdout_bytes, tell
 
@@ -35,7 +33,9 @@ def export_session(
     redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take secrets out; jsonl may keep them.")] = True,
 ) -> None:
     """Write a session for others to read, or for another machine."""
+    from wolo.conversation.known_secrets import redactor
     from wolo.sessions.exchange.exporting import export
+    from wolo.sessions.exchange.written import write_file
 
     with open_store() as store:
         info = require_session(store, id)

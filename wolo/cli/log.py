@@ -31,7 +31,7 @@ class _WithoutSecrets(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if self._redactor is None:
-            from wolo.cli.known_secrets import best_redactor  # nothing of it is needed until there is something to say
+            from wolo.conversation.known_secrets import best_redactor  # nothing of it is needed until there is something to say
 
             self._redactor = best_redactor()
         return clean(self._redactor.text(super().format(record)))

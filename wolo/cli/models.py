@@ -24,8 +24,8 @@ def list_models(
 
     With window, abilities and price; a * marks those you can use now.
     """
-    from wolo.cli import model_facts
     from wolo.config import keys, layers
+    from wolo.conversation import model_facts
     from wolo.models import catalog
     from wolo.places import find_places
 
@@ -50,8 +50,8 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
 
     Limits, abilities, price, where it is asked and in which format, and where its key comes from.
     """
-    from wolo.cli import model_facts
     from wolo.config import layers
+    from wolo.conversation import model_facts
     from wolo.places import find_places
 
     places = find_places()

@@ -10,7 +10,6 @@ from wolo.cli.as_json import AsJson, print_json
 
 if TYPE_CHECKING:
     from wolo.conversation.judging import Bench
-    from wolo.guard.rules import Rule
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -25,31 +24,30 @@ Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="
 @app.command("list")
 def show(as_json: AsJson = False) -> None:
     """Every rule in force here and who said it, in the order in which they decide."""
+    from wolo.conversation.judging import in_order, told_rules
     from wolo.frontends.streams import tell
 
-    rules = _in_order(_bench("", None, None).config.rules)
+    rules = _bench("", None, None).config.rules
     if as_json:
-        print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in rules])
+        print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in in_order(rules)])
         return
-    if not rules:
-        tell("There are no rules here: the mode decides.")
-    for rule in rules:
-        tell(f"{rule.decision:<6} {rule!s:<40} {rule.source}")
+    for line in told_rules(rules):
+        tell(line)
 
 
 @app.command("test")
 def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
     """What would become of a call, and by which rule."""
+    from wolo.conversation.judging import told_verdict
     from wolo.frontends.streams import tell
 
-    bench = _bench(mode, allow, deny)
-    verdict = bench.judge.judge(call.partition(":")[0], [bench.intent(call)])
+    verdict = _bench(mode, allow, deny).verdict(call)
     if as_json:
         said = {"verdict": verdict.decision, "rule": verdict.rule, "source": verdict.source}
         print_json({**said, "confined": verdict.confined, "reason": verdict.reason})
         return
-    tell(f"{verdict.decision}{' (inside the sandbox)' if verdict.confined else ''}: {verdict.reason}")
-    tell(f"decided by {verdict.source}{f': {verdict.rule}' if verdict.rule else ''}")
+    for line in told_verdict(verdict):
+        tell(line)
 
 
 @app.command("explain")
@@ -76,17 +74,12 @@ def remove(
     """Take back a rule that was kept with "always"."""
     from pathlib import Path
 
-    from wolo.config.change import forget_rule
-    from wolo.errors import UsageError
+    from wolo.conversation.judging import take_back
     from wolo.frontends.streams import tell
-    from wolo.places import find_places
     from wolo.workspace.root import find_root
 
     root = find_root(Path.cwd())
-    removed = forget_rule(find_places(), None if everywhere else root, rule.strip())
-    if not removed:
-        where = "for every workspace" if everywhere else f"for {root}"
-        raise UsageError(f'No rule "{rule}" was kept {where}.', hint="`wolo permissions list` says where each rule stands.")
+    removed = take_back(rule.strip(), root, everywhere=everywhere)
     if as_json:
         print_json({"rule": rule.strip(), "removed": removed, "workspace": "*" if everywhere else str(root)})
         return
@@ -100,7 +93,3 @@ def _bench(mode: str, allow: list[str] | None, deny: list[str] | None) -> Bench:
     if mode:
         given["mode"] = mode
     return open_bench({**given, "allow": allow or [], "deny": deny or []})
-
-
-def _in_order(rules: tuple[Rule, ...]) -> list[Rule]:
-    return [rule for decision in ("deny", "ask", "allow") for rule in rules if rule.decision == decision]

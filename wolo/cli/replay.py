@@ -91,10 +91,10 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
 
 def _record(spec: str, file: Path, at: Path | None) -> None:
-    from wolo.cli.known_secrets import redactor
-    from wolo.cli.written import write_file
     from wolo.conversation import cassette
+    from wolo.conversation.known_secrets import redactor
     from wolo.conversation.rehearsal import set_stage
+    from wolo.sessions.exchange.written import write_file
 
     with _folder(keep=False) as folder, _recording(spec, folder) as recording:
         stage = set_stage(recording, folder / "stage", at)

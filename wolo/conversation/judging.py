@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.config import layers
+from wolo.config.change import forget_rule
 from wolo.config.given import Given
 from wolo.config.schema import Config
 from wolo.conversation.enclosing import settle_walls
 from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.judge import Judge
-from wolo.guard.rules import TOOLS
+from wolo.guard.rules import TOOLS, Rule, Verdict
 from wolo.places import find_places
 from wolo.workspace.root import Workspace, find_root
 
@@ -38,6 +39,38 @@ class Bench(NamedTuple):
         if tool == "fetch":
             return FetchIntent(text if "://" in text else f"https://{text}")
         return CallIntent(call)
+
+    def verdict(self, call: str) -> Verdict:
+        """What would become of it. Raises as `intent` does."""
+        return self.judge.judge(call.partition(":")[0], [self.intent(call)])
+
+
+def in_order(rules: tuple[Rule, ...]) -> list[Rule]:
+    """As they decide."""
+    return [rule for decision in ("deny", "ask", "allow") for rule in rules if rule.decision == decision]
+
+
+def told_rules(rules: tuple[Rule, ...]) -> list[str]:
+    """For people: every rule, and who said it."""
+    told = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_order(rules)]
+    return told or ["There are no rules here: the mode decides."]
+
+
+def told_verdict(verdict: Verdict) -> list[str]:
+    """For people: what would become of a call, and why."""
+    return [
+        f"{verdict.decision}{' (inside the sandbox)' if verdict.confined else ''}: {verdict.reason}",
+        f"decided by {verdict.source}{f': {verdict.rule}' if verdict.rule else ''}",
+    ]
+
+
+def take_back(rule: str, root: Path, *, everywhere: bool) -> list[str]:
+    """Forgets a rule that was kept with "always"; under which decisions it stood. Raises UsageError for one that was not."""
+    removed = forget_rule(find_places(), None if everywhere else root, rule)
+    if not removed:
+        where = "for every workspace" if everywhere else f"for {root}"
+        raise UsageError(f'No rule "{rule}" was kept {where}.', hint="`wolo permissions list` says where each rule stands.")
+    return removed
 
 
 def open_bench(given: Given) -> Bench:

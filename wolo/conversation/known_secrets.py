@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from wolo.messages.secret_values import Known
-    from wolo.sessions.exchange.redaction import Redactor
+from wolo.config import keys, layers
+from wolo.errors import WoloError
+from wolo.guard.secret_files import SecretFiles
+from wolo.messages.secret_values import Known
+from wolo.places import find_places
+from wolo.sessions.exchange.redaction import Redactor
+from wolo.workspace.root import find_root
 
 
 def redactor() -> Redactor:
     """Raises ConfigError when the settings cannot be read: then nobody knows what must not leave."""
-    import os
-
-    from wolo.config import keys, layers
-    from wolo.places import find_places
-
     places = find_places()
     return _knowing(keys.written_down(places, layers.load(places, os.environ).settings))
 
 
 def best_redactor() -> Redactor:
     """As much as can be known, whatever state the settings are in; for what is written on the way to the ground."""
-    from wolo.errors import WoloError
-
     try:
         return redactor()
     except (WoloError, OSError):
@@ -32,32 +32,17 @@ def best_redactor() -> Redactor:
 
 
 def _knowing(written_down: Iterator[Known]) -> Redactor:
-    import os
-
-    from wolo.config import keys
-    from wolo.sessions.exchange.redaction import Redactor
-
     found = keys.known(_on_the_line(), keys.in_environment(os.environ), written_down, _in_files())
     return Redactor(each.value for each in found)
 
 
 def _on_the_line() -> Iterator[Known]:
     """A key that was given for this run."""
-    import sys
-    from itertools import pairwise
-
-    from wolo.messages.secret_values import Known
-
     yield from (Known("API_KEY", token.removeprefix("--api-key=")) for token in sys.argv if token.startswith("--api-key="))
     yield from (Known("API_KEY", value) for token, value in pairwise(sys.argv) if token == "--api-key")
 
 
 def _in_files() -> Iterator[Known]:
-    from pathlib import Path
-
-    from wolo.guard.secret_files import SecretFiles
-    from wolo.workspace.root import find_root
-
     try:
         yield from SecretFiles([find_root(Path.cwd())]).near()
     except OSError:

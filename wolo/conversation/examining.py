@@ -1,0 +1,136 @@
+"""What works here and what does not: what `wolo doctor` and `/doctor` tell."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wolo import __version__
+from wolo.config import keys, layers
+from wolo.conversation import model_facts
+from wolo.conversation.choosing import choose_now
+from wolo.errors import SessionError, WoloError
+from wolo.guard.sandbox.ladder import Found, find
+from wolo.models.loopback import find_servers
+from wolo.places import find_places
+from wolo.sessions import migrations, salvage
+from wolo.sessions.store import Store
+from wolo.workspace.root import find_root
+
+Report = Mapping[str, Any]
+"""As `wolo doctor --json` prints it."""
+
+
+def examine() -> dict[str, Any]:
+    """Takes as long as the model servers on this machine take to answer."""
+    problems: list[str] = []
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "keys": _keys(problems),
+        "model": _model(problems),
+        "sqlite": _sqlite(problems),
+        "sandbox": _sandbox(),
+        "servers": _model_servers(),
+        "problems": problems,
+    }
+
+
+def lines(report: Report) -> Iterator[str]:
+    """For people."""
+    sqlite, sandbox = report["sqlite"], report["sandbox"]
+    yield f"wolo      {report['version']}, Python {report['python']} on {report['platform']}"
+    yield f"model     {report['model'] or 'none yet'}"
+    yield f"keys      {', '.join(f'{name} from {source}' for name, source in report['keys'].items()) or 'none'}"
+    yield f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}"
+    for damaged in sqlite["quarantine"]:
+        yield f"set aside {damaged['path']}: {damaged['report']}"
+    if sqlite["backups"]:
+        yield f"backups   {', '.join(sqlite['backups'])}"
+    yield f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}"
+    if sandbox["covers"]:
+        yield f"          covered: {', '.join(sandbox['covers'])}"
+    for why in sandbox["tried"]:
+        yield f"          {why}"
+    for server in report["servers"]:
+        yield f"found     {server}"
+    for problem in report["problems"]:
+        yield f"problem   {problem}"
+
+
+def _sandbox() -> dict[str, Any]:
+    """What would hold a command here and now: it is tried out, whatever was found before."""
+    places = find_places()
+    try:
+        is_off = layers.load(places).settings.sandbox.backend == "off"
+    except WoloError:
+        is_off = False  # whoever looks for the model says why
+    if is_off:
+        found = Found(tried=("It is switched off in the settings (sandbox.backend).",))
+    else:
+        found = find((find_root(Path.cwd()),), places.state, None)
+    return {
+        "backend": found.backend,
+        "covers": list(found.covers),
+        "not_covered": list(found.not_covered),
+        "tried": list(found.tried),
+    }
+
+
+def _sqlite(problems: list[str]) -> dict[str, Any]:
+    path = find_places().data / "wolo.db"
+    integrity = "not made yet"
+    may_look = os.access(path.parent, os.R_OK | os.X_OK)
+    if may_look and (path.exists() or salvage.quarantine_path(path).exists()):
+        try:
+            with Store.open(path.parent) as store:
+                integrity = store.check()
+                problems.extend(store.warnings)
+                if missing := store.missing_files():
+                    words = "file of a long output is" if missing == 1 else "files of long outputs are"
+                    problems.append(f"{missing} {words} missing in {store.blobs_dir}.")
+        except SessionError as error:
+            integrity = error.message
+        if integrity != "ok":
+            problems.append(f"The sessions cannot be trusted: {integrity}")
+    return {
+        "version": sqlite3.sqlite_version,
+        "path": str(path),
+        "integrity": integrity,
+        "quarantine": [
+            {"path": str(folder), "report": report} for folder, report in (salvage.set_aside(path) if may_look else ())
+        ],
+        "backups": [str(backup) for backup in (migrations.backups(path) if may_look else ())],
+    }
+
+
+def _keys(problems: list[str]) -> dict[str, str]:
+    """The providers there is a key for, in the order in which they are chosen, and where the key comes from."""
+    try:
+        config = layers.load(find_places())
+        environ = keys.with_kept_keys(os.environ, find_places(), problems, config.settings.providers)
+    except WoloError:
+        return {}  # whoever looks for the model says why
+    problems.extend(config.notices)
+    return model_facts.sources_of_keys(environ, config.settings.providers)
+
+
+def _model(problems: list[str]) -> str | None:
+    try:
+        return choose_now().label
+    except WoloError as error:
+        problems.append(f"{error.message} {error.hint}".strip())
+        return None
+
+
+def _model_servers() -> list[str]:
+    """Model servers on this machine; they are offered, never used unasked."""
+    return [
+        f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
+        for server in find_servers(os.environ)
+    ]
