@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -264,6 +264,7 @@ async def test_whatever_the_history_each_rung_makes_it_smaller_and_it_ends(
 
 
 @given(histories, st.integers(3_000, 30_000))
+@example([*[("prompt", size) for size in (*[0] * 10, 79, 163, 283, 691, 2559)], ("image", 0), ("image", 0)], 3362)
 @settings(deadline=None, max_examples=60)
 async def test_taking_back_never_overfills_the_window(kinds: list[Kind], window: int) -> None:
     history = [user("first"), *(told(kind, size) for kind, size in kinds)]

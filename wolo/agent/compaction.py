@@ -166,6 +166,9 @@ class Compactor:
             room = (most * RESTORED_SHARE - self.window.size(self.shown(messages), fixed)) / self.window.scale
             words = _share(most, WORDS_SHARE, WORDS_TOKENS)
             after = before.restored(messages, room, words)
+            while (size := self.window.size(after.apply(messages), fixed)) > most and after.left_out != before.left_out:
+                room -= (size - most * RESTORED_SHARE) / self.window.scale  # a new lead may be longer than the old one
+                after = before.restored(messages, room, words)
         if (after.shortened, after.left_out) == (before.shortened, before.left_out):
             return None
         return self._set(messages, fixed, after, "restored")
