@@ -35,6 +35,17 @@ def find_places(environ: dict[str, str] | None = None) -> Places:
         return Places(root / ".config/wolo", root / ".local/share/wolo", root / ".cache/wolo", root / ".local/state/wolo")
 
 
+def make_private(folder: Path) -> None:
+    """Makes it and all that is missing above it for the owner alone, whatever the umask says. Raises OSError.
+
+    The umask stays: it is the one of the user's own files. `mkdir` with `parents` would give it the folders above.
+    """
+    for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+        missing.mkdir(0o700, exist_ok=True)
+        missing.chmod(0o700)
+    folder.mkdir(0o700, exist_ok=True)
+
+
 def find_home() -> Path:
     """`/` where nobody knows one: so containers have it for a user without a name."""
     named = os.environ.get("HOME", "")

@@ -11,7 +11,8 @@ import pytest
 from tests import unprivileged
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import text
+from tests.fakes.replies import calls, text
+from tests.fakes.screen import pty_wolo
 from wolo.places import find_home, find_places
 
 NAMELESS = 4_000_000_000
@@ -83,3 +84,48 @@ def test_a_data_directory_that_leads_to_another_users_is_refused(provider: Provi
     done = run_wolo("-p", *provider.flags, "hi")
     assert (done.exit_code, provider.requests, list(theirs.iterdir())) == (3, [], [])
     assert "another user" in done.stderr
+
+
+def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_nothing(
+    provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions, blobs, jobs, undo, sandbox, secrets, trust, history, locks, wire and cache; the user's own files obey the umask."""
+    home = tmp_path / "above" / "wolo"
+    monkeypatch.setenv("WOLO_HOME", str(home))
+    wire = tmp_path / "kept" / "wire"
+    Path(".env").write_text("DB_PASSWORD=kD9.vvQz81xw\n")
+    Path("a.txt").write_text("one\n")
+    Path(".wolo").mkdir()
+    Path(".wolo/config.toml").write_text('[permissions]\nask = ["shell:git push *"]\n')
+    before = os.umask(0)
+    try:
+        provider.script(
+            calls(
+                ("shell", {"command": "seq 60000; echo x > made"}),
+                ("edit", {"path": "a.txt", "old": "one", "new": "two"}),
+                ("shell", {"command": "sleep 30", "background": True}),
+            ),
+            text("ok"),
+        )
+        flags = (*provider.flags, "--debug-wire", str(wire))
+        assert run_wolo("-p", "--mode", "auto", "-s", "mine", *flags, "go").exit_code == 0
+        with pty_wolo(*provider.flags) as terminal:
+            terminal.wait_for("Trust it?")
+            terminal.enter("y")
+            terminal.wait_for("Enter sends")
+            provider.script(text("hello"))
+            terminal.wait_until(lambda: terminal.text.count("›") > 1)
+            terminal.type("say")
+            terminal.wait_for("say")
+            terminal.press("enter")
+            terminal.wait_for("hello")
+            terminal.press("ctrl-d")
+            assert terminal.wait_for_exit() == 0
+        for words in (["undo", "--session", "mine"], ["redo", "--session", "mine"], ["doctor"], ["sessions", "list"]):
+            assert run_wolo(*words).exit_code == 0, words
+    finally:
+        os.umask(before)
+    own = [*home.parent.rglob("*"), home.parent, *wire.parent.rglob("*"), wire.parent]
+    assert [str(path) for path in own if path.lstat().st_mode & 0o077 and not path.is_symlink()] == []
+    assert {each.name for each in own} >= {"checkpoints", "blobs", "jobs", "trust.json", "history", "file-locks", "sandbox-probes"}
+    assert Path("made").stat().st_mode & 0o777 == 0o666

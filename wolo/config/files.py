@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wolo.errors import ConfigError
+from wolo.places import make_private
 
 OTHERS_WRITE = 0o002
 GROUP_WRITES = 0o020
@@ -86,7 +87,7 @@ def check_owner(path: Path, found: os.stat_result, notices: list[str], *, is_sec
 def locked(folder: Path) -> Iterator[None]:
     """One writer at a time in a directory of settings; it is made, for its owner alone, when missing."""
     try:
-        folder.mkdir(0o700, parents=True, exist_ok=True)
+        make_private(folder)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be used: {error.strerror}.") from error

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.messages.message import Message, Usage
+from wolo.places import make_private
 from wolo.sessions import blobs, tree
 from wolo.sessions.catching_up import after_turn
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
@@ -219,8 +220,7 @@ class KeptNowhere:
         """There is nothing to tidy."""
 
     def keep(self, name: str, data: bytes) -> Path:
-        for folder in (self.outputs.parent, self.outputs):  # `parents` would open the first to others
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self.outputs)
         path = self.outputs / f"{os.urandom(6).hex()}{blobs.suffix(name)}"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.places import Places
+from wolo.places import Places, make_private
 
 
 def said_once(places: Places, notice: str) -> tuple[str, ...]:
@@ -11,7 +11,7 @@ def said_once(places: Places, notice: str) -> tuple[str, ...]:
     if not notice or told.exists():
         return ()
     try:
-        places.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(places.state)
         told.touch(mode=0o600)
     except OSError:
         pass  # then it is said again

@@ -14,7 +14,7 @@ from wolo.guard.secret_files import SecretFiles
 from wolo.guard.secrets import KEY_BYTES, Secrets
 from wolo.messages.secret_values import Known
 from wolo.models.provider import Choice
-from wolo.places import Places
+from wolo.places import Places, make_private
 
 
 def make_secrets(places: Places, settings: Settings, roots: Iterable[Path], asked: Iterable[Choice | None] = ()) -> Secrets:
@@ -48,7 +48,7 @@ def _read(path: Path) -> bytes:
 
 def _make(path: Path) -> bytes:
     """Whole or not at all: another process may be about to do the same."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     key, beside = os.urandom(KEY_BYTES), path.with_name(f"{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)
     try:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from wolo.models.address import shown
 from wolo.models.provider import MEDIA, Ability, Choice, ModelSettings, ProviderSettings
 from wolo.models.provider_files import in_format
+from wolo.places import make_private
 
 SIGNS = {True: "yes", False: "no", None: "?"}
 
@@ -62,7 +63,7 @@ def read(cache: Path, choice: Choice) -> Card | None:
 def write(cache: Path, card: Card) -> Path:
     """Raises OSError."""
     place = place_of(cache, card.base_url, card.model)
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(place.parent)
     fresh = place.with_suffix(f".{os.getpid()}")
     try:
         fresh.write_bytes(msgspec.json.format(msgspec.json.encode(card)))

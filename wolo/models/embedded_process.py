@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 from msgspec import Struct
 
 from wolo.errors import ProviderError, Unavailable
+from wolo.places import make_private
 
 STOP_S: Final = 1.0
 LARGEST_LOG_BYTES: Final = 1_000_000
@@ -111,7 +112,7 @@ class EmbeddedProcess:
 
 def _prepare_log(log: Path) -> int:
     """Makes the file, readable by its owner alone, and tells where this child's words begin."""
-    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(log.parent)
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         if os.fstat(handle).st_size > LARGEST_LOG_BYTES:

@@ -29,6 +29,7 @@ from wolo.models.weight_sources import (
     hash_file,
     open_private,
 )
+from wolo.places import make_private
 
 WEIGHTS: Final = (
     Wanted(
@@ -130,8 +131,7 @@ def prepare(
     if download:
         sources = (Repository(environ), *sources)
     try:
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        make_private(path.parent)
         with _lock(path, wanted, progress):
             return _prepare_locked(wanted, path, sources, progress)
     except OSError as error:

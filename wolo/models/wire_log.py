@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wolo.errors import ConfigError
 from wolo.messages.secret_values import ExactValues, Piecewise
+from wolo.places import make_private
 
 
 class WireLog:
@@ -18,7 +19,7 @@ class WireLog:
     def __init__(self, directory: Path, secrets: Callable[[], ExactValues] = ExactValues) -> None:
         """`secrets` takes out what is known by then."""
         with _writing_to(directory):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(directory)
         self._directory = directory
         self._secrets = secrets
         self._number = 0

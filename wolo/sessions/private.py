@@ -7,15 +7,14 @@ import stat
 from pathlib import Path
 
 from wolo.errors import SessionError
+from wolo.places import make_private
 from wolo.sessions.faults import explain
 
 
 def make_directory(path: Path) -> list[str]:
     """Create it (and missing parents) for the owner alone, or check the one that is there. Returns warnings."""
     try:
-        for missing in reversed([place for place in (path, *path.parents) if not place.exists()]):
-            missing.mkdir(0o700, exist_ok=True)
-            missing.chmod(0o700)  # whatever the umask says; changing that would leak into the user's own files
+        make_private(path)
         return _check(path, path.stat(), 0o700)
     except OSError as error:
         raise explain(error, path) from error

@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.places import make_private
 from wolo.tools.spool import Spool
 from wolo.workspace.process_tree import Member
 from wolo.workspace.processes import MOST_PROCESSES, Cause, Processes, Program, Start
@@ -197,8 +198,7 @@ class Jobs:
                 job.spool.remove()
 
     def _new_spool(self) -> Spool:
-        for each in (self._folder.parent, self._folder):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder)
         if not self._jobs:
             _remove_old(self._folder)
         return Spool(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide)

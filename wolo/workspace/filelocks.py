@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from wolo.errors import ToolError
+from wolo.places import make_private
 
 _WAIT_S = 4.0
 _TEMPORARY = re.compile(r"\.wolo-[0-9a-f]{16}\.tmp")
@@ -88,8 +89,7 @@ def _open_lock(lock: Path) -> int:
     try:
         return os.open(lock, flags, 0o600)
     except FileNotFoundError:
-        for folder in (*reversed(lock.parent.parents), lock.parent):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        make_private(lock.parent)
         return os.open(lock, flags, 0o600)
 
 

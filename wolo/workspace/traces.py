@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
+from wolo.places import make_private
 from wolo.workspace.process_table import (
     Mark,
     everyone,
@@ -106,8 +107,7 @@ def _names(folder: Path) -> list[str]:
 def _put(folder: Path, name: str) -> Path | None:
     trace = folder / name
     try:
-        for each in (folder.parent, folder):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         os.close(os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except OSError:
         return None

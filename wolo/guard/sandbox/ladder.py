@@ -18,6 +18,7 @@ from msgspec import Struct
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
 from wolo.guard.sandbox.profile import VERSION, Profile
 from wolo.guard.walls import Walls
+from wolo.places import make_private
 
 _OF_THE_MACHINE = (
     "/proc/sys/kernel/random/boot_id",
@@ -109,7 +110,7 @@ def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Pat
     why = shortcoming(make, state)
     if not why:
         with suppress(OSError):
-            cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(cache)
             _remember(kept, proof)
     return why
 

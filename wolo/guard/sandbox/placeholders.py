@@ -18,7 +18,7 @@ from pathlib import Path
 
 from wolo.guard.sandbox.bare import bare_python, text_of
 from wolo.guard.sandbox.janitor import sweep
-from wolo.guard.sandbox.scratch import make_private
+from wolo.places import make_private
 
 
 class Placeholders:

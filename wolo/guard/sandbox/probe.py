@@ -12,8 +12,9 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox.profile import Profile
-from wolo.guard.sandbox.scratch import make_private, remove
+from wolo.guard.sandbox.scratch import remove
 from wolo.guard.walls import Walls
+from wolo.places import make_private
 
 _PATIENCE_S = 10.0
 _ATTEMPTS = """

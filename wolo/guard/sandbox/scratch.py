@@ -9,6 +9,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from wolo.places import make_private
+
 _LOCK = "in-use"
 
 
@@ -48,12 +50,6 @@ class Scratch:
         remove(folder)
         os.close(self._lock)
         atexit.unregister(self.close)
-
-
-def make_private(folder: Path) -> None:
-    """It and the one above it are wolo's own: for nobody else, whatever the umask says."""
-    for each in (folder.parent, folder):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def remove_abandoned(above: Path) -> None:

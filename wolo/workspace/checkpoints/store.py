@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from wolo.places import make_private
 from wolo.workspace.checkpoints.database import NOT_READ, NOT_SAVED, as_told, connect, set_aside
 from wolo.workspace.checkpoints.states import Change, Noted, State, digest
 
@@ -44,8 +45,7 @@ class Store:
         """Raises OSError or sqlite3.Error where it cannot be kept."""
         self.path = path
         self._lock = RLock()
-        for folder in (path.parent.parent, path.parent):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         path.parent.chmod(0o700)
         try:
             self._connection = connect(path)
