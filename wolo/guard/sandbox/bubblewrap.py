@@ -61,8 +61,9 @@ class Bubblewrap:
     covers = COVERS
     not_covered = NOT_COVERED
 
-    def __init__(self, binary: str, profile: Profile, *, of_others: bool = False) -> None:
-        """`of_others`: root works on files that are not root's."""
+    def __init__(self, binary: str, profile: Profile, *, of_others: bool = False, is_old: bool = False) -> None:
+        """`of_others`: root works on files that are not root's. `is_old`: this bwrap gives no modes (before 0.5)."""
+        self._closes_by_mode = not of_others and not is_old
         self._binary = binary
         self._namespaces = _NAMESPACES_OF_ROOT if of_others else _NAMESPACES
         self._profile = profile
@@ -100,7 +101,7 @@ class Bubblewrap:
 
     def _mounts(self, held: list[Placeholders]) -> list[str]:
         """What is seen where, as options; the placeholders among it stand from now on."""
-        tree = Tree(str(self._scratch.tmp))
+        tree = Tree(str(self._scratch.tmp), closed_by_mode=self._closes_by_mode)
         profile = self._profile
         for root in profile.writable:
             tree.write(root)

@@ -13,8 +13,11 @@ _NOTHING = "/dev/null"
 
 
 class Tree:
-    def __init__(self, tmp: str) -> None:
-        """`tmp` is the directory that stands for `/tmp`."""
+    def __init__(self, tmp: str, *, closed_by_mode: bool) -> None:
+        """`tmp` is the directory that stands for `/tmp`. `closed_by_mode`: what is empty is kept so by its mode, half as dear
+        as a mount that cannot be written; it does not hold who may pass over modes, and old versions of bwrap cannot.
+        """
+        self._closed_by_mode = closed_by_mode
         self._mounts: dict[str, tuple[str, ...]] = {
             "/": ("--ro-bind", "/", "/"),
             "/tmp": ("--bind", tmp, "/tmp"),
@@ -69,8 +72,11 @@ class Tree:
         return [*after_root, *(word for path in self._closed for word in ("--remount-ro", path))]
 
     def _empty(self, path: str) -> None:
-        self._mounts[path] = ("--tmpfs", path)
-        self._closed.append(path)
+        if self._closed_by_mode:
+            self._mounts[path] = ("--perms", "0555", "--tmpfs", path)
+        else:
+            self._mounts[path] = ("--tmpfs", path)
+            self._closed.append(path)
         self._covering.append(path)
 
 
