@@ -14,13 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.brake import Brake, Stopped
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, Walls
 from wolo.agent.outside import Outside
 from wolo.agent.progress import Progress
 from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, SET_ASIDE, crashed, end
 from wolo.errors import ToolError
 from wolo.guard.grants import fingerprint
-from wolo.guard.intents import Intent
+from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets import Restored, ask_first
@@ -164,15 +164,19 @@ class Calls:
         secrets = self._context.secrets
         rule = self._judge.suggest_rule(intents)
         rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
-        given = await self._ask_for(part, intents, verdict.reason, rule, brake)
+        asked = self._about(part, intents, verdict.reason, rule, walls="inside" if verdict.confined else "outside")
+        given = await self._put(asked, brake)
         if given.scope != "once" or not given.allowed:  # a no is not asked for again
             kept = given.rule or (rule if given.scope in ("always", "everywhere") else "")
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
         return given
 
-    async def _ask_for(self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str, brake: Brake) -> ApprovalGiven:
+    def _about(self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str = "", *, walls: Walls) -> ApprovalAsked:
         shown = tuple(map(self._context.secrets.hide_intent, intents))
-        asked = ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule)
+        held = walls if any(isinstance(intent, RunIntent) for intent in intents) else ""
+        return ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule, walls=held)
+
+    async def _put(self, asked: ApprovalAsked, brake: Brake) -> ApprovalGiven:
         given = await brake.step(self._wait_for_person(asked))
         await self._emit(given)
         return given
@@ -195,10 +199,10 @@ class Calls:
         context = self._context.for_call(part.wire_id, progress.tell, call.intents, confined=confined, only_reads=only_reads)
 
         async def run(within: ToolContext) -> Result:
-            return await brake.step(_run_guarded(tool, call.args, within))
+            return await brake.step(run_guarded(tool, call.args, within))
 
         async def ask(reason: str) -> ApprovalGiven:
-            return await self._ask_for(part, call.intents, reason, "", brake)
+            return await self._put(self._about(part, call.intents, reason, walls="again"), brake)
 
         try:
             result = await run(context)
@@ -207,7 +211,7 @@ class Calls:
         finally:
             await progress.close()
         secrets.look_again(call.intents, result.files_changed)
-        return Ended(part=_finished(part, result), view=result.view, files_changed=result.files_changed)
+        return Ended(part=finished(part, result), view=result.view, files_changed=result.files_changed)
 
     def _hidden(self, ended: Ended) -> Ended:
         """What others hear of a call: the model, the person, the disk."""
@@ -285,7 +289,7 @@ class Round:
             raise failed.exceptions[0] from None
 
 
-def _finished(part: ToolPart, result: Result) -> ToolPart:
+def finished(part: ToolPart, result: Result) -> ToolPart:
     outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
     return replace(
         end(part, outcome, result.text or ("" if result.media else "(no output)")),
@@ -295,7 +299,7 @@ def _finished(part: ToolPart, result: Result) -> ToolPart:
     )
 
 
-async def _run_guarded(tool: Tool, args: Any, context: ToolContext) -> Result:
+async def run_guarded(tool: Tool, args: Any, context: ToolContext) -> Result:
     """Whatever happens becomes a result."""
     try:
         return await tool.run(args, context)

@@ -168,6 +168,10 @@ Scope = Literal["once", "session", "always", "everywhere"]
 """For how long a yes holds: this call, this session, in this workspace for good, or in every workspace."""
 
 
+Walls = Literal["", "inside", "outside", "again"]
+"""Of the sandbox, for a command: it would run inside, or outside; or it has failed inside, and would run once more outside."""
+
+
 class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     """A person must say yes or no: `Conversation.answer(id, …)`."""
 
@@ -177,6 +181,8 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     reason: str
     rule: str
     """The rule that "always" would write; empty when none may be offered."""
+    walls: Walls = ""
+    """Where a command would run; empty for what is none."""
 
 
 class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
