@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -44,18 +44,20 @@ def compose(
     cwd: Path,
     attaching: Callable[[Path], None] = lambda path: None,
     typed: str | None = None,
+    ran: Sequence[str] = (),
 ) -> Message:
     """The user message of a prompt. Raises UsageError for a file that cannot be attached.
 
     `@path` in the text attaches the file when one of that name is there, `@path:10-40` these lines of it; otherwise it stays
     a word like any other. `typed` is what of the text can name files, when that is not all of it. `attaching` hears of each
-    file before it is read.
+    file before it is read. `ran` is what the person's own commands have printed, each with the command.
     """
     parts: list[AnyPart] = [TextPart(text=_with_piped(text, piped))]
     named = ((cwd / file, WHOLE) for file in files)
     for path, lines in dict.fromkeys((*named, *_mentioned(text if typed is None else typed, cwd))):
         attaching(path)
         parts.append(_attach(path, lines))
+    parts += (TextPart(text=f"\n\n<ran>\n{each.rstrip(chr(10))}\n</ran>") for each in ran)
     return Message(role="user", parts=parts, finished=True)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.agent.brake import Brake
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.compaction import Compactor
 from wolo.agent.cut import Cut, cut_of
@@ -210,6 +211,7 @@ def _tie(site: Site) -> Conversation:
         kill=context.shell.processes.close_all,
         reopen=reopen,
         enter_mode=partial(_enter_mode, confines, recorder),
+        run_by_hand=partial(_run_by_hand, context),
         bench=Bench(judge, config, workspace),
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,
@@ -277,6 +279,12 @@ def _enter_mode(confines: Confines, recorder: Recorder, name: str) -> EnteredMod
     enclosure = confines.enter(name)
     recorder.change(SettingEntry(name="mode", value=enclosure.mode.name))
     return EnteredMode(name=enclosure.mode.name, sandbox=_backend(enclosure), notice=enclosure.notice)
+
+
+async def _run_by_hand(context: ToolContext, command: str, brake: Brake, emit: Emit) -> None:
+    from wolo.agent.by_hand import run_by_hand
+
+    await run_by_hand(command, context, brake, emit)
 
 
 def _backend(enclosure: Enclosure) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.agent.brake import Brake
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.cut import Cut
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed, Scope
@@ -87,6 +88,7 @@ class Joints:
     """Ends all processes at once."""
     reopen: Callable[[Change], Awaitable[Conversation]]
     enter_mode: Callable[[str], EnteredMode]
+    run_by_hand: Callable[[str, Brake, Emit], Coroutine[None, None, None]]
     bench: Bench
     """The rules and the judge that calls are held to."""
     sessions: Callable[[], list[SessionInfo]]
@@ -153,6 +155,7 @@ class Conversation:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._waiting: dict[str, tuple[ApprovalAsked, asyncio.Future[ApprovalGiven]]] = {}
         self._turn: asyncio.Task[None] | None = None
+        self._by_hand = Brake()
         self.between: Callable[[Event], None] | None = None
         """Hears of what happens between turns; without it that waits for the next one."""
         if joints.jobs is not None:
@@ -230,6 +233,17 @@ class Conversation:
         """Takes back what fits of what was left out: the same events."""
         return self._play(partial(self._agent.uncompact, self.history))
 
+    def run_by_hand(self, command: str) -> AsyncIterator[Event]:
+        """A command of the person's own, which nobody is asked about: from its `CallStarted` to its `CallEnded`.
+
+        Nothing of it is kept, or heard by the model, unless a prompt says so.
+        """
+        self._by_hand = Brake()
+        return self._play(partial(self._joints.run_by_hand, command, self._by_hand, self._show))
+
+    async def _show(self, event: Event) -> None:
+        self._events.put_nowait(event)
+
     async def _play(self, work: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[Event]:
         for text in self.facts.notices:
             yield Noticed(text=text, level="warning")
@@ -240,7 +254,7 @@ class Conversation:
                 yield event
             await self._turn
         finally:
-            self._agent.interrupt()
+            self.interrupt()
             with suppress(asyncio.CancelledError):
                 await self._turn
             self._turn = None
@@ -264,6 +278,7 @@ class Conversation:
     def interrupt(self) -> None:
         """Stops the turn where it stands; its `TurnEnded` still comes. Does nothing between turns."""
         self._agent.interrupt()
+        self._by_hand.pull("interrupted")
 
     def steer(self, message: Message) -> None:
         """Joins the turn that runs, once the running call has ended; the calls behind that one are not run."""

@@ -145,7 +145,7 @@ class _Run:
         return Start(
             argv=enclosed.argv,
             cwd=self._place.cwd,
-            env=command_environment(os.environ, self._context.shell_env),
+            env=self._context.environment or command_environment(os.environ, self._context.shell_env),
             pass_fds=(*fds, *enclosed.pass_fds),
             tidy=enclosed.tidy,
         )

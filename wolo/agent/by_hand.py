@@ -1,0 +1,43 @@
+"""A command that a person runs themselves: by their own word, so nobody judges it and no walls hold it."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+from wolo.agent.brake import Brake, Stopped
+from wolo.agent.calls import Emit, finished, run_guarded
+from wolo.agent.events import CallEnded, CallStarted
+from wolo.agent.progress import Progress
+from wolo.agent.refusals import NEVER_STARTED
+from wolo.messages.parts import ToolPart
+from wolo.tools.shell import Shell, ShellArgs
+from wolo.tools.tool import Result, ToolContext
+from wolo.workspace.environment import persons_environment
+
+MOST_S = 3600.0
+
+
+async def run_by_hand(command: str, context: ToolContext, brake: Brake, emit: Emit) -> None:
+    """Tells its beginning, what it prints, and its end. Its output is hidden as that of any call, its secrets are not the model's.
+
+    What it changes is the person's own doing: no undo takes it back.
+    """
+    part = ToolPart(tool=Shell.name, input={"command": command}, status="running", start_time=time.time())
+    await emit(CallStarted(message_id="", part=part))
+    progress = Progress(part.id, emit, context.secrets.piecewise())
+    own = replace(
+        context.for_call(part.wire_id, progress.tell),
+        watch=None,
+        shell_timeout_s=MOST_S,
+        environment=persons_environment(os.environ),
+    )
+    try:
+        result = await brake.step(run_guarded(Shell(), ShellArgs(command=command), own))
+    except Stopped:
+        result = Result(NEVER_STARTED, is_error=True, outcome="never_started")
+    finally:
+        await progress.close()
+    ended = context.secrets.hide_part(finished(part, result))
+    await emit(CallEnded(message_id="", part=ended, view=result.view and context.secrets.hide_fields(result.view)))
