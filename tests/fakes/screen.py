@@ -13,6 +13,9 @@ from pathlib import Path
 import pexpect
 import pyte
 
+CUTS_ROWS = "XTerm(390)"
+"""The emulated screen does with rows that have become too long what xterm does: it does not wrap them anew."""
+
 KEYS = {
     "enter": "\r",
     "escape": "\x1b",
@@ -136,7 +139,7 @@ def pty_wolo(
         child = pexpect.spawn(
             sys.executable,
             ["-m", "wolo", *args],
-            env={**inherited, "TERM": "xterm-256color", **(env or {})},
+            env={**inherited, "TERM": "xterm-256color", "XTERM_VERSION": CUTS_ROWS, **(env or {})},
             cwd=None if cwd is None else str(cwd),
             dimensions=(rows, columns),
         )

@@ -7,11 +7,11 @@ line of facts. All else is printed once, above, and is the terminal's from then 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from prompt_toolkit import Application
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -32,21 +32,20 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import BeforeInput, Processor
-from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
+from wolo.frontends.terminal.outlet import Outlet
+from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
 from wolo.frontends.terminal.question import SETTLE_S, Dismissed, PassedOver
 
 TAIL_ROWS = 6
 WAITING_ROWS = 5
 WRITING_ROWS = 10
 MENU_ROWS = 8
-FLUSH_S = 0.08
+PAINT_S = 0.08
 """What is printed above is gathered for so long, because the foot is painted anew each time."""
 ESCAPE_S = 0.05
 """How long an escape may be the beginning of another key."""
-BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
-"""Terminals that know it show nothing in between; others pass over it."""
 STYLE = Style.from_dict({"prompt": "bold", "asking": "bold ansiyellow", "dim": "ansibrightblack", "hint": "ansibrightblack"})
 
 
@@ -55,12 +54,11 @@ class Foot:
         self,
         writing: Buffer,
         keys: KeyBindingsBase,
-        output: Output | None,
         *,
         facts: Callable[[], StyleAndTextTuples],
         processors: list[Processor] | None = None,
     ) -> None:
-        """`facts` are asked for whenever the foot is painted; without `output` the terminal is written to as it is."""
+        """`facts` are asked for whenever the foot is painted."""
         self.writing = writing
         self.tail = ""
         """The beginning of a line that is still coming, with its colours."""
@@ -73,74 +71,83 @@ class Foot:
         self._facts = facts
         self._unprinted: list[str] = []
         self._due: asyncio.TimerHandle | None = None
+        self._painted_at = float("-inf")
         self._question, self._may_pass = "", False
         self._answer: asyncio.Future[str] | None = None
         self._deaf_until = 0.0
         self._running: asyncio.Task[None] | None = None
-        self.app: Application[None] = Application(
+        self._outlet = Outlet(sys.stdout.fileno())
+        self._outlet.emptied = self.flush
+        self._output = FrameOutput(self._outlet)
+        self.app = FrameApplication(
+            self._outlet,
+            self._output,
             layout=self._layout(processors or []),
             key_bindings=merge_key_bindings([keys, self._answering_keys()]),
-            output=output,
             style=STYLE,
             erase_when_done=True,
             include_default_pygments_style=False,
         )
         self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_S
-        self._output = self.app.output
 
     # Its life
 
     def appear(self) -> None:
         """Below what was printed so far; from now on the keyboard belongs to it."""
         self.flush()
+        self._outlet.open()
         self._running = asyncio.ensure_future(self.app.run_async(handle_sigint=False, set_exception_handler=False))
 
     async def vanish(self) -> None:
         """Nothing of it stays on the screen; what was printed does."""
-        self.flush()
+        self._print_now()
         if self._running is not None:
             if self.app.is_running:
                 self.app.exit()
             with suppress(asyncio.CancelledError):
                 await self._running
             self._running = None
+        self._outlet.close()
 
     @property
     def is_asking(self) -> bool:
         return self._answer is not None
 
     def paint(self) -> None:
-        """Something it shows has changed."""
-        self.app.invalidate()
+        """Something it shows has changed. What a person types is painted at once, by the application itself."""
+        if self._due is None:
+            wait_s = max(self._painted_at + PAINT_S - time.monotonic(), 0.0)
+            self._due = asyncio.get_running_loop().call_later(wait_s, self.flush)
 
     # What is printed above
 
     def print(self, text: str) -> None:
         """Complete lines, with their colours."""
         self._unprinted.append(text)
-        if self._due is None:
-            self._due = asyncio.get_running_loop().call_later(FLUSH_S, self.flush)
+        self.paint()
 
     def flush(self) -> None:
-        """What was gathered goes above the foot, in one go."""
+        """What was gathered goes above the foot, in one go; it goes on waiting while the terminal is behind."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
+        if self._outlet.is_behind:
+            return
+        self._painted_at = time.monotonic()
+        self._print_now()
+
+    def _print_now(self) -> None:
         text = "".join(self._unprinted)
         self._unprinted.clear()
-        if not text:
-            return
         if not self.app.is_running:
             self._output.write_raw(text)
             self._output.flush()
             return
-        self._output.write_raw(BEGIN_SYNC)
-        self.app.renderer.erase(leave_alternate_screen=False)
-        self._output.write_raw(text)
-        self.app.renderer.reset()
-        self.app._redraw()
-        self._output.write_raw(END_SYNC)
-        self._output.flush()
+        with self._output.frame():
+            if text:
+                self.app.renderer.erase(leave_alternate_screen=False)
+                self._output.write_raw(text)
+            self.app._redraw()
 
     # What is asked
 

@@ -20,7 +20,6 @@ from wolo.errors import WoloError
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.paper import Activity, Paper
-from wolo.frontends.terminal.question import make_output
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work, tell_jobs
@@ -42,7 +41,7 @@ class Repl:
         names = [f"/{name}" for command in COMMANDS for name in (command.name, *command.aliases)]
         completer = WordCompleter(names, sentence=True)
         self._composer = Composer(completer, on_ctrl_o=self._show_thinking, stop=self._stop)
-        self._foot = Foot(self._composer.buffer, self._composer.keys, make_output(), facts=self._facts)
+        self._foot = Foot(self._composer.buffer, self._composer.keys, facts=self._facts)
         self._composer.hint = self._hint
         self._screen.thinking.hint = " · Ctrl-O shows it"
         self._foot.waiting = self._waiting

@@ -1,0 +1,137 @@
+"""What the conversation writes to a terminal, byte by byte and row by row: nothing is painted twice that need not be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, Reply, delta, finish, sse, text, usage
+from tests.fakes.screen import pty_wolo
+from tests.fakes.tmux import Tmux, tmux_wolo
+
+FORBIDDEN = (b"\x1b[2J", b"\x1b[3J", b"\x1b[?1049h", b"\x1b[?47h", b"\x1b[?1047h", b"\x1bc")
+LINES = [f"This is line {number} of an answer with many words." for number in range(500)]
+ANSWER = "".join(f"{line}\n" for line in LINES)
+SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def held(before: str, after: str = "") -> tuple[Hold, Reply]:
+    hold = Hold()
+    return hold, sse(delta(before), hold, *([delta(after)] if after else []), finish("stop", usage()))
+
+
+@pytest.fixture
+def socket(tmp_path: Path) -> Path:
+    return tmp_path / "tmux"
+
+
+def test_five_hundred_lines_stay_in_the_scrollback_and_cost_little(provider: ProviderServer) -> None:
+    provider.script(text(ANSWER, size=50).slow(0.004))
+    with repl(provider, columns=80) as terminal:
+        before = len(terminal.raw)
+        terminal.enter("go on")
+        terminal.wait_for(LINES[-1], 30)
+        wait_for_prompt(terminal)
+        written = len(terminal.raw) - before
+        leave(terminal)
+    shown = terminal.text.split("\n")
+    assert [line for line in shown if line.startswith("This is line")] == LINES
+    assert written <= 3 * len(ANSWER)
+    for forbidden in FORBIDDEN:
+        assert forbidden not in terminal.raw
+
+
+def test_tmux_keeps_all_of_a_long_answer(provider: ProviderServer, socket: Path) -> None:
+    provider.script(text(ANSWER, size=50).slow(0.002))
+    with tmux_wolo(*provider.flags, socket=socket) as tmux:
+        tmux.wait_for("›")
+        tmux.type("go on")
+        tmux.press("Enter")
+        tmux.wait_for(LINES[-1], 30)
+        assert [line.rstrip() for line in tmux.text.split("\n") if line.startswith("This is line")] == LINES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(" ".join(f"word{number}" for number in range(60)), id="a paragraph without a newline"),
+        pytest.param("x = '" + "y" * 290 + "'", id="code"),
+        pytest.param("漢字" * 100, id="wide characters"),
+    ],
+)
+def test_a_long_line_is_wrapped_by_the_terminal_alone(provider: ProviderServer, line: str) -> None:
+    provider.script(text(f"Here:\n\n```\n{line}\n```\n\n{line}"))
+    with pty_wolo(*provider.flags, columns=40) as terminal:
+        terminal.wait_for("›")
+        terminal.enter("go on")
+        terminal.wait_for(" out · ")
+        leave(terminal)
+    printed = SEQUENCE.sub(b"", bytes(terminal.raw)).decode()
+    assert printed.count(f"\r\n{line}\r\n") >= 2
+
+
+def test_long_code_and_tables_are_printed_once(provider: ProviderServer) -> None:
+    code = [f"    value_{number} = {number}" for number in range(2000)]
+    table = [f"| row{number}x | {number} |" for number in range(40)]
+    provider.script(text("\n".join(["```python", *code, "```", "", "| a | b |", "|---|---|", *table, "", "End."]), size=400))
+    with repl(provider) as terminal:
+        terminal.enter("go on")
+        terminal.wait_for("End.", 60)
+        wait_for_prompt(terminal)
+        leave(terminal)
+    shown = [line for line in terminal.text.split("\n") if line.startswith("    value_")]
+    assert shown == code
+    assert all(terminal.text.count(f"row{number}x") == 1 for number in range(40))
+
+
+# Other sizes
+
+
+def feet(rows: list[str]) -> int:
+    """How often there is a place to write in."""
+    return sum(row.startswith("› typed") for row in rows)
+
+
+def resize_about(tmux: Tmux) -> None:
+    for columns in (80, 20, 200, 33, 80):
+        tmux.resize(24, columns)
+        tmux.wait_until(lambda: "typed by hand" in "".join(tmux.rows), "what was typed was lost")
+    tmux.wait_until(lambda: feet(tmux.rows) == 1, "there was not one foot")
+
+
+def test_a_resize_leaves_one_foot_and_what_was_typed(provider: ProviderServer, socket: Path) -> None:
+    hold, reply = held("Some words.\n", "More words.\n")
+    provider.script(reply)
+    with tmux_wolo(*provider.flags, socket=socket, columns=80) as tmux:
+        tmux.wait_for("›")
+        tmux.type("first")
+        tmux.press("Enter")
+        tmux.wait_for("Some words.")
+        tmux.type("typed by hand")
+        resize_about(tmux)
+        hold.release()
+        tmux.wait_for("More words.")
+        resize_about(tmux)
+        text = tmux.text
+    assert text.count("typed by hand") == 1
+    assert text.count("Some words.") == text.count("More words.") == 1
+    assert "Traceback" not in text
+
+
+def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: ProviderServer) -> None:
+    provider.script(text("".join(f"l{number}\n" for number in range(10))))
+    with repl(provider, columns=80) as terminal:
+        terminal.enter("go on")
+        terminal.wait_for("l9")
+        wait_for_prompt(terminal)
+        terminal.type("typed by hand")
+        for columns in (40, 25, 80, 60):
+            terminal.resize(24, columns)
+            terminal.wait_until(lambda: "typed by hand" in "".join(terminal.lines))
+        for number in range(10):
+            assert f"l{number}" in terminal.text.split("\n")
+        assert terminal.text.count("typed by hand") == 1

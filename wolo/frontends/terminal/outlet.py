@@ -1,0 +1,85 @@
+"""Bytes on their way to a terminal that may be slow: they leave when it takes them, and nobody waits for that."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+PATIENCE_S = 2.0
+"""How long the end of a conversation waits for a terminal that takes nothing."""
+_PIECE_BYTES = 65_536
+
+
+class Outlet:
+    """The terminal is opened anew, because the modes of the descriptor that was given are shared with other processes."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.emptied: Callable[[], None] = lambda: None
+        """Called when all that had to wait has left."""
+        self._given = descriptor
+        self._own: int | None = None
+        self._waiting = bytearray()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Tells when the terminal takes more; None while nothing waits."""
+
+    def open(self) -> None:
+        with suppress(OSError):
+            self._own = os.open(os.ttyname(self._given), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """What waits gets a last chance."""
+        self._stop_waiting()
+        if self._own is None:
+            return
+        due = time.monotonic() + PATIENCE_S
+        while self._push() and (left_s := due - time.monotonic()) > 0:
+            select.select([], [self._own], [], left_s)
+        self._waiting.clear()
+        os.close(self._own)
+        self._own = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whatever is written now has to wait: better it is not painted yet."""
+        return bool(self._waiting)
+
+    def write(self, data: bytes) -> None:
+        self._waiting += data
+        if self._own is None:
+            self._push_all()
+        elif self._loop is None and self._push():
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_writer(self._own, self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._push():
+            self._stop_waiting()
+            self.emptied()
+
+    def _stop_waiting(self) -> None:
+        if self._loop is not None and self._own is not None:
+            self._loop.remove_writer(self._own)
+        self._loop = None
+
+    def _push(self) -> bool:
+        """True when something is left. A terminal that is gone takes everything."""
+        assert self._own is not None
+        try:
+            while self._waiting:
+                del self._waiting[: os.write(self._own, self._waiting[:_PIECE_BYTES])]
+        except BlockingIOError:
+            return True
+        except OSError:
+            self._waiting.clear()
+        return False
+
+    def _push_all(self) -> None:
+        """Where the terminal cannot be opened anew, writing waits for it."""
+        with suppress(OSError):
+            while self._waiting:
+                del self._waiting[: os.write(self._given, self._waiting)]
+        self._waiting.clear()

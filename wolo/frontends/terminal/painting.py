@@ -1,0 +1,137 @@
+"""How the foot is painted: in whole frames, only where something has changed, and on rows that a resize has wrapped anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from prompt_toolkit import Application
+from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.layout import Layout
+from prompt_toolkit.layout.screen import Char
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.renderer import Renderer
+
+from wolo.frontends.terminal.outlet import Outlet
+
+BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
+"""Terminals that know it show nothing in between; others pass over it."""
+
+_NOTHING = re.compile(r"(?:\x1b\[0?m|\x1b\[\?(?:7|12|25)[hl])*")
+"""What a frame without a change consists of."""
+_WITHOUT_REFLOW = ("linux", "screen", "vt", "cons", "xterm-mono")
+
+
+class FrameOutput(Vt100_Output):
+    """Gathers a frame and sends it as one piece. Never asks the terminal anything: a reply could end up in what is typed."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        super().__init__(
+            sys.stdout, _terminal_size, term=os.environ.get("TERM"), enable_cpr=False, default_color_depth=ColorDepth.from_env()
+        )
+        self._outlet = outlet
+        self._depth = 0
+        self._encoding = sys.stdout.encoding or "utf-8"
+
+    @contextmanager
+    def frame(self) -> Iterator[None]:
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            self._send()
+
+    def flush(self) -> None:
+        if not self._depth:
+            self._send()
+
+    def _send(self) -> None:
+        if self._depth or not self._buffer:
+            return
+        data = "".join(self._buffer)
+        self._buffer.clear()
+        if not (data.endswith("\x1b[?25h") and _NOTHING.fullmatch(data)):
+            self._outlet.write(f"{BEGIN_SYNC}{data}{END_SYNC}".encode(self._encoding, "replace"))
+
+
+class FrameRenderer(Renderer):
+    """Knows where its first row is, also when the window has become narrower and the terminal has wrapped its rows anew."""
+
+    does_reflow = True
+
+    def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
+        self._follow_reflow()
+        super().render(app, layout, is_done)
+
+    def erase(self, leave_alternate_screen: bool = True) -> None:
+        self._follow_reflow()
+        super().erase(leave_alternate_screen)
+
+    def _follow_reflow(self) -> None:
+        columns = self.output.get_size().columns
+        if self._last_screen is None or self._last_size is None or columns == self._last_size.columns:
+            return
+        if columns < self._last_size.columns and self.does_reflow:
+            rows = self._last_screen.data_buffer
+            above = sum(_rows_taken(rows[row], _length(rows[row]), columns) for row in range(self._cursor_pos.y))
+            within = _rows_taken(rows[self._cursor_pos.y], self._cursor_pos.x + 1, columns) - 1
+            self._cursor_pos = Point(x=self._cursor_pos.x % columns, y=above + within)
+        self._last_size = Size(rows=self._last_size.rows, columns=columns)
+        self._last_screen = None
+
+
+class FrameApplication(Application[None]):
+    """Paints nothing while the terminal is behind: it would be old by the time it is seen."""
+
+    def __init__(self, outlet: Outlet, output: FrameOutput, **given: Any) -> None:
+        super().__init__(output=output, terminal_size_polling_interval=None, **given)
+        self._outlet, self._frames = outlet, output
+        self.renderer = FrameRenderer(self._merged_style, output)
+        self.renderer.does_reflow = does_reflow(os.environ)
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if render_as_done or not self._outlet.is_behind:
+            with self._frames.frame():
+                super()._redraw(render_as_done)
+
+    def _on_resize(self) -> None:
+        with self._frames.frame():
+            super()._on_resize()
+
+
+def does_reflow(environment: Mapping[str, str]) -> bool:
+    """Whether rows that have become too long are wrapped anew (most terminals) or cut (xterm, the console, screen)."""
+    if "TMUX" in environment:
+        return True
+    return "XTERM_VERSION" not in environment and not environment.get("TERM", "").startswith(_WITHOUT_REFLOW)
+
+
+def _length(row: Mapping[int, Char]) -> int:
+    """Up to its last character that can be seen."""
+    return max((at + cell.width for at, cell in row.items() if cell.char != " "), default=0)
+
+
+def _rows_taken(row: Mapping[int, Char], length: int, columns: int) -> int:
+    """How many rows this one takes in a window of so many columns; a wide character never stands on two of them."""
+    rows, column, at = 1, 0, 0
+    while at < length:
+        width = max(row[at].width, 1)
+        if column + width > columns:
+            rows, column = rows + 1, 0
+        column += width
+        at += width
+    return rows
+
+
+def _terminal_size() -> Size:
+    try:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        columns, rows = 80, 24
+    return Size(rows=rows or 24, columns=columns or 80)
