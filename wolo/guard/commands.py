@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -19,6 +18,7 @@ from wolo.guard.safe import PROGRAMS, SafeList
 from wolo.guard.shell import name_of
 from wolo.guard.suggest import suggest_command
 from wolo.guard.weighing import SAFE, Matter, Scales
+from wolo.workspace.led_to import led_to
 
 Confine = Literal["never", "unless_allowed", "always"]
 """Which commands run inside the walls: `unless_allowed` leaves out what a person, or a rule a person wrote, allowed."""
@@ -166,7 +166,7 @@ class CommandJudge:
     def _where(self, line: Line) -> str:
         if any(place is None for place in _places(line)):
             return "The command goes to a directory that cannot be told before it runs."
-        start = line.commands[0].places[0] if line.commands else os.path.realpath(line.cwd)
+        start = line.commands[0].places[0] if line.commands else led_to(line.cwd)
         if start is None or not self._boundaries.is_inside(start):
             return "The command would run outside the workspace."
         goals = (goal for command in line.commands or () for goal in command.leads_to)
@@ -183,12 +183,12 @@ def _named(line: Line) -> _Named:
     if line.commands is None:
         from wolo.guard.anywhere import without_documents  # noqa: PLC0415  # few lines are not plain
 
-        return _Named(named_in_text(without_documents(line.text), os.path.realpath(line.cwd)))
+        return _Named(named_in_text(without_documents(line.text), led_to(line.cwd)))
     paths: list[str] = []
     try:
         for command in line.commands:
             for place in command.places:
-                paths += named_paths(command.words, place or os.path.realpath(line.cwd))
+                paths += named_paths(command.words, place or led_to(line.cwd))
     except TooManyFiles:
         return _Named(paths, "The command's wildcards may name any file.")
     return _Named(paths)
@@ -199,7 +199,7 @@ def _places(line: Line) -> Iterable[Place]:
 
 
 def _real_places(line: Line) -> Iterable[str]:
-    return {place for place in _places(line) if place is not None} or {os.path.realpath(line.cwd)}
+    return {place for place in _places(line) if place is not None} or {led_to(line.cwd)}
 
 
 def _is_of(line: Line, programs: frozenset[str]) -> bool:

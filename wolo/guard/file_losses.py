@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from wolo.guard.launchers import WRAPPERS
 from wolo.guard.losses import UNTELLABLE, Check, Loss, Scene, counted
 from wolo.guard.shell import name_of
+from wolo.workspace.led_to import led_to
 
 _TAKE_VALUE = {"truncate": "sr", "shred": "ns", "mv": "tS", "cp": "tS", "install": "tSmog", "ln": "tS", "tee": ""}
 """Short options that have a value."""
@@ -148,7 +149,7 @@ def _all_there(words: Sequence[str], scene: Scene) -> list[str] | None:
 
 def _is_kept(path: str, scene: Scene) -> bool:
     folder, _, name = path.rpartition("/")
-    real = f"{os.path.realpath(folder or '/')}/{name}"
+    real = f"{led_to(folder or '/')}/{name}"
     try:
         return scene.index.has_unchanged(real)
     except OSError:

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from wolo.workspace.led_to import led_to
+
 MAX_BYTES = 64 * 1024 * 1024
 _ENTRY = struct.Struct(">10I20sH")
 _EXTENDED = 0x4000
@@ -49,7 +51,7 @@ class Index(NamedTuple):
 
 def read_index(start: str) -> Index:
     """Of the repository around `start`."""
-    folder = os.path.realpath(start)
+    folder = led_to(start)
     while not os.path.lexists(f"{folder}/.git"):
         parent = os.path.dirname(folder)  # noqa: PTH120  # as above
         if parent == folder:

@@ -26,6 +26,7 @@ from wolo.guard.safe import SafeList
 from wolo.guard.suggest import is_too_wide, suggest
 from wolo.guard.weighing import Matter, Scales
 from wolo.places import find_home
+from wolo.workspace.led_to import led_to
 
 LONG_QUERY = 256
 
@@ -130,7 +131,7 @@ class Judge:
 
     def readable(self, path: Path) -> bool:
         """Whether a search may show this file's content unasked; of the path only the last part may be a link."""
-        intent = ReadIntent(Path(os.path.realpath(path)), str(path)) if path.is_symlink() else ReadIntent(path)
+        intent = ReadIntent(Path(led_to(path)), str(path)) if path.is_symlink() else ReadIntent(path)
         return self._judge_read(intent, None).decision == "allow"
 
     def may_fetch(self, url: str) -> bool:

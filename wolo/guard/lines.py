@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wolo.guard.shell import BUILTINS, TAKES_WORDS_AS_THEY_ARE, Word, has_fair_characters, plain_words
+from wolo.workspace.led_to import led_to
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -229,7 +230,7 @@ class _Walk:
     def _as_real(self, places: Places) -> Places:
         for place in places:
             if place not in self._real and place is not None:
-                self._real[place] = os.path.realpath(place)
+                self._real[place] = led_to(place)
         return tuple(self._real[place] for place in places)
 
 
@@ -245,6 +246,6 @@ def _goal(words: tuple[Word, ...], place: Place, home: str) -> Place:
         return None
     goal = operands[0].text if operands else home
     logical = os.path.normpath(f"{place}/{goal}" if goal[:1] != "/" else goal)
-    physical = f"{os.path.realpath(place)}/{goal}" if goal[:1] != "/" else goal
+    physical = f"{led_to(place)}/{goal}" if goal[:1] != "/" else goal
     # bash takes `..` out of the name, the system goes up from where a link led.
-    return logical if os.path.realpath(logical) == os.path.realpath(physical) else None
+    return logical if led_to(logical) == led_to(physical) else None

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from wolo.guard.git_index import Index, read_index
 from wolo.guard.naming import TooManyFiles, expand
 from wolo.guard.shell import Word
+from wolo.workspace.led_to import led_to
 
 MAX_ENTRIES = 20_000
 MAX_S = 0.2
@@ -52,7 +53,7 @@ class Scene:
         return [path for path in found if os.path.lexists(path) and not self._is_scratch(path)]
 
     def _is_scratch(self, path: str) -> bool:
-        real = os.path.realpath(path)
+        real = led_to(path)
         if any(real == root or real.startswith(root + "/") for root in self._roots):
             return False
         return any(real == place or real.startswith(place + "/") for place in _SCRATCH)
@@ -90,7 +91,7 @@ def _count(paths: Sequence[str], index: Index) -> tuple[int, int, str]:
 
 
 def _files_below(paths: Sequence[str]) -> Iterator[str]:
-    waiting = [os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)) for path in paths]  # noqa: PTH118, PTH119, PTH120  # many
+    waiting = [os.path.join(led_to(os.path.dirname(path)), os.path.basename(path)) for path in paths]  # noqa: PTH118, PTH119, PTH120  # many
     while waiting:
         path = waiting.pop()
         if os.path.islink(path) or not os.path.isdir(path):  # noqa: PTH112, PTH114  # as above

@@ -10,6 +10,7 @@ from glob import iglob
 from pathlib import Path
 
 from wolo.guard.shell import Word, unquoted
+from wolo.workspace.led_to import led_to
 
 _AROUND = re.compile(r"[=:@,\s;|&<>()]+")
 _PIECE = re.compile(r"""[^\s;|&()<>,"'`{}$\\]+""")
@@ -30,7 +31,7 @@ def named_paths(words: Iterable[Word], cwd: str) -> list[str]:
             if piece and ("/" in piece or piece[0] == "." or os.path.lexists(f"{cwd}/{piece}")):
                 named.append(real_path(cwd, piece))
         if word.has_glob:
-            named += map(os.path.realpath, expand(word, cwd))
+            named += map(led_to, expand(word, cwd))
     return named
 
 
@@ -40,7 +41,7 @@ def real_path(cwd: str, given: str) -> str:
     for part in given.split("/"):
         path = f"{path}/{part}"
         if part in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114  # text all along
-            return os.path.realpath(os.path.join(cwd, given))  # noqa: PTH118  # the same
+            return led_to(os.path.join(cwd, given))  # noqa: PTH118  # the same
     return path
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from wolo.guard import protected
 from wolo.guard.secret_text import read_values
 from wolo.messages.secret_values import Known
+from wolo.workspace.led_to import led_to
 
 NEAR_LEVELS = 3
 NEAR_ENTRIES = 4_000
@@ -94,7 +95,7 @@ def _decoded(data: bytes) -> str:
 
 def _secret_behind(path: str) -> str:
     """The file that a name leads to, when either says that it holds secrets; else empty."""
-    real = os.path.realpath(path)
+    real = led_to(path)
     return real if protected.is_secret(os.path.abspath(path)) or protected.is_secret(real) else ""  # noqa: PTH100  # links stay
 
 
@@ -135,7 +136,7 @@ def _secret_file(entry: os.DirEntry[str], roots: Sequence[str]) -> str:
         return ""
     if not entry.is_symlink():
         return entry.path
-    real = os.path.realpath(entry.path)
+    real = led_to(entry.path)
     return real if any(real.startswith(f"{root}/") for root in roots) else ""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wolo.errors import ToolError, UsageError
 from wolo.places import find_home
+from wolo.workspace.led_to import led_to
 
 _MAX_PATH_BYTES = 4096
 """PATH_MAX: beyond it links could not be judged, and other programs could not reach the file."""
@@ -111,7 +112,7 @@ def current_directory() -> Path:
 
 
 def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+    return Path(led_to(path))
 
 
 def _refuse_unusable(given: str) -> None:
