@@ -24,7 +24,7 @@ def set_value(places: Places, key: str, value: str) -> None:
         raise ConfigError("Mode yolo is never taken from a file.", hint="Give --yolo on the command line.")
     path = places.config / "config.toml"
     with locked(places.config):
-        document = _open(path)
+        document = open_document(path)
         table: Any = document
         for name in one.key[:-1]:
             table = table.setdefault(name, {})
@@ -39,7 +39,7 @@ def remember_rule(places: Places, workspace: Path | None, rule: str) -> None:
     rule = str(parse_rule(rule, "allow"))
     path = places.config / "permissions.toml"
     with locked(places.config):
-        document = _open(path)
+        document = open_document(path)
         table: Any = document.setdefault(_named(workspace), {})
         rules = table.setdefault("allow", [])
         if rule not in rules:
@@ -51,7 +51,7 @@ def forget_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
     """Takes a kept rule away again, of whatever decision; under which of them it stood."""
     path = places.config / "permissions.toml"
     with locked(places.config):
-        document = _open(path)
+        document = open_document(path)
         table: Any = document.get(_named(workspace), {})
         found = [decision for decision, rules in table.items() if rule in rules]
         for decision in found:
@@ -65,10 +65,11 @@ def _named(workspace: Path | None) -> str:
     return EVERYWHERE if workspace is None else os.path.realpath(workspace)
 
 
-def _open(path: Path) -> TOMLDocument:
+def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
+    """Empty when there is no such file. Raises ConfigError for one that is damaged, or that others may have written."""
     import tomlkit  # noqa: PLC0415  # 30 ms, for writing only
 
-    text, _ = read_toml(path, [])
+    text, _ = read_toml(path, [], is_secret=is_secret)
     return tomlkit.parse(text)
 
 

@@ -7,8 +7,7 @@ from itertools import chain
 
 from msgspec import to_builtins
 
-from wolo.config.files import find_line, read_toml
-from wolo.errors import ConfigError
+from wolo.config import kept_keys
 from wolo.guard.secret_text import is_ordinary
 from wolo.messages.secret_values import SHORTEST, Known, is_telling
 from wolo.models import references
@@ -20,22 +19,19 @@ from wolo.places import Places
 def with_kept_keys(
     environ: Mapping[str, str], places: Places, notices: list[str], overrides: Overrides | None = None
 ) -> Mapping[str, str]:
-    """The environment, and beneath it the keys of `keys.toml` (beside the settings): one line a provider, `zai = "…"`.
+    """The environment, and beneath it the keys that wolo keeps.
 
     One of a person's own, described in `overrides`, needs a variable in its `key_env` to go by. Raises ConfigError for a file
     others can write, an unknown provider, and a key that is no text.
     """
-    path = places.config / "keys.toml"
-    text, keys = read_toml(path, notices, is_secret=True)
-    kept: dict[str, str] = {}
-    for name, key in keys.items():
-        if not isinstance(key, str) or not key.strip():
-            line = find_line(text, (name,))
-            raise ConfigError(f'{path}, line {line}: the key of {name} must be text: {name} = "…".')
+    found: dict[str, str] = {}
+    for name, kept in kept_keys.read(places, notices).items():
         variables = load(name, overrides).key_env
-        if variables and not any(environ.get(variable, "").strip() for variable in variables):
-            kept[variables[0]] = key.strip()
-    return {**environ, **kept} if kept else environ
+        if not variables or any(environ.get(variable, "").strip() for variable in variables):
+            continue
+        if key := kept_keys.fetch(name, kept, notices):
+            found[variables[0]] = key
+    return {**environ, **found} if found else environ
 
 
 def sent_with(*choices: Choice | None) -> Iterator[Known]:
@@ -53,9 +49,8 @@ def in_environment(environ: Mapping[str, str]) -> Iterator[Known]:
 
 
 def written_down(places: Places, settings: object) -> Iterator[Known]:
-    """The keys of `keys.toml`, and what stands in the settings itself. Raises ConfigError."""
-    _, kept = read_toml(places.config / "keys.toml", [], is_secret=True)
-    yield from (Known(f"{name}_API_KEY", key) for name, key in kept.items() if isinstance(key, str))
+    """The keys that wolo keeps, and what stands in the settings itself. Raises ConfigError."""
+    yield from (Known(f"{name}_API_KEY", key) for name, key in kept_keys.values(places))
     yield from _telling(to_builtins(settings))
 
 
