@@ -1,26 +1,29 @@
-"""Where a person writes, at any time: several lines, with history, and pastes taken whole."""
+"""Where a person writes, at any time: several lines, with history, drafts that survive, and pastes taken whole."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.completion import Completer, ThreadedCompleter
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.filters import Condition
 
-from wolo.frontends.terminal.keys import line_keys
+from wolo.frontends.terminal.completion import takes_up
+from wolo.frontends.terminal.drafts import Drafts
+from wolo.frontends.terminal.dropped import as_mentions
+from wolo.frontends.terminal.history import DirectoryHistory
+from wolo.frontends.terminal.pastes import Pastes, cleaned, readable
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.places import find_places
 
 LEAVE_HINT = "Ctrl-C again leaves"
+SAME_PASTE_S = 0.3
+"""Pieces of a paste that the terminal did not mark follow each other faster than this."""
 
 
 class Leave(Exception):
@@ -29,32 +32,49 @@ class Leave(Exception):
 
 class Said(NamedTuple):
     text: str
+    """As it was written: what was pasted is one character (`Pastes`)."""
     later: bool = False
     """When the turn has ended, not in it."""
+
+
+class _Pasted(NamedTuple):
+    text: str
+    shown: str
+    end: int
+    at_s: float
 
 
 class Composer:
     """`stop` is told by Escape and Ctrl-C to end what is under way, and says whether there was something."""
 
-    def __init__(self, completer: Completer, *, on_ctrl_o: Callable[[], None], stop: Callable[[], bool]) -> None:
+    def __init__(self, completer: Completer, directory: Path, *, stop: Callable[[], bool]) -> None:
+        state = find_places().state
+        self.pastes = Pastes()
         self.buffer = Buffer(
-            history=_open_history(),
-            completer=completer,
-            complete_while_typing=False,
+            history=DirectoryHistory(state / "history", directory, self.pastes),
+            completer=ThreadedCompleter(completer),
+            complete_while_typing=Condition(lambda: takes_up(self.buffer.document) and not self.is_asking()),
             multiline=True,
             enable_history_search=True,
             accept_handler=self._accept,
+            on_text_changed=lambda _: self.keep_draft(),
         )
-        self.keys = merge_key_bindings([line_keys(self._ctrl_c, new_lines=True, on_ctrl_o=on_ctrl_o), self._more_keys()])
         self.is_working = False
         """A turn runs: what is sent joins it, or waits for its end."""
         self.hint: Callable[[str], None] = lambda words: None
         """Shows a word beside an empty line."""
         self.retract: Callable[[], bool] = lambda: False
         """Takes back the newest of what was sent and waits."""
+        self.is_asking: Callable[[], bool] = lambda: False
+        """What is written answers a question just now."""
+        self.unsent: Callable[[], list[str]] = list
+        """What was sent and has not been heard: it belongs to the draft."""
+        self._directory = directory
+        self._drafts = Drafts(state / "drafts", directory, self.pastes)
         self._stop = stop
         self._said: asyncio.Queue[Said | BaseException] = asyncio.Queue()
         self._pressed_at = float("-inf")
+        self._pasted = _Pasted("", "", 0, float("-inf"))
 
     async def read(self) -> Said:
         """The next thing the person sends. Raises Leave, and EOFError for Ctrl-D on an empty line."""
@@ -68,6 +88,20 @@ class Composer:
         written = "\n".join(filter(None, [text, self.buffer.text]))
         self.buffer.set_document(Document(written), bypass_readonly=True)
 
+    def take_up_draft(self) -> bool:
+        """What a process before this one had not sent stands there again. False: there is none."""
+        left = self._drafts.left_behind()
+        if left:
+            self.give_back(left)
+        return bool(left)
+
+    def keep_draft(self) -> None:
+        if not self.is_asking():
+            self._drafts.keep("\n".join(filter(None, [*self.unsent(), self.buffer.text])))
+
+    def close(self) -> None:
+        self._drafts.close()
+
     def leave(self) -> None:
         """Whoever reads learns that nothing more will come."""
         self._said.put_nowait(EOFError())
@@ -75,47 +109,32 @@ class Composer:
     def fail(self, failure: BaseException) -> None:
         self._said.put_nowait(failure)
 
-    def _accept(self, buffer: Buffer) -> bool:
-        self._send(later=False)
-        return False
+    # What the keys do
 
-    def _send(self, *, later: bool) -> None:
-        text = self.buffer.text
-        if text.strip():
-            self._said.put_nowait(Said(text, later))
+    def enter(self) -> None:
+        """Sends what is written, unless Enter takes what a menu offers."""
+        state = self.buffer.complete_state
+        if state is not None and state.current_completion is not None:
+            self.buffer.complete_state = None
+        else:
+            self.buffer.validate_and_handle()
 
-    def _more_keys(self) -> KeyBindings:
-        keys = KeyBindings()
-        working = Condition(lambda: self.is_working)
+    def send_later(self) -> None:
+        self._send(later=True)
+        self.buffer.reset(append_to_history=True)
 
-        @keys.add("escape", "enter", filter=working)
-        def send_later(event: KeyPressEvent) -> None:
-            self._send(later=True)
-            event.current_buffer.reset(append_to_history=True)
-
-        @keys.add("escape", filter=~has_completions)
-        def stop(event: KeyPressEvent) -> None:
+    def escape(self) -> None:
+        """Closes a menu, or stops what is under way."""
+        if self.buffer.complete_state is not None:
+            self.buffer.cancel_completion()
+        else:
             self._stop()
 
-        @keys.add("c-d", filter=Condition(lambda: not self.buffer.text))
-        def end(event: KeyPressEvent) -> None:
-            self._said.put_nowait(EOFError())
-
-        @keys.add("up", filter=Condition(lambda: not self.buffer.text and self.is_working))
-        def take_back(event: KeyPressEvent) -> None:
-            if not self.retract():
-                event.current_buffer.history_backward()
-
-        @keys.add("c-l")
-        def redraw(event: KeyPressEvent) -> None:
-            event.app.invalidate()
-
-        return keys
-
-    def _ctrl_c(self, event: KeyPressEvent) -> None:
+    def cancel(self) -> None:
         """Clears what is written, or stops what is under way, or leaves at the second time."""
-        if event.current_buffer.text:
-            event.current_buffer.reset()
+        if self.buffer.text:
+            self.buffer.reset(append_to_history=True)
+            self.keep_draft()
         elif self._stop():
             self._pressed_at = time.monotonic()
         elif time.monotonic() - self._pressed_at < AGAIN_WITHIN_S:
@@ -125,27 +144,38 @@ class Composer:
             self.hint(LEAVE_HINT)
             asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self.hint, "")
 
+    def end(self) -> None:
+        self._said.put_nowait(EOFError())
 
-class _PrivateHistory(FileHistory):
-    """What cannot be written is still remembered until the end."""
+    def take_back(self) -> None:
+        if not self.retract():
+            self.buffer.history_backward()
 
-    def load_history_strings(self) -> Iterable[str]:
-        with suppress(OSError):
-            yield from super().load_history_strings()
+    def paste(self, data: str) -> None:
+        """Text in one go: it sends nothing, whatever line ends are in it."""
+        text = cleaned(data)
+        if self.is_asking():
+            self.buffer.insert_text(" ".join(text.split("\n")))
+            return
+        if mentions := as_mentions(text, self._directory):
+            self.buffer.insert_text(mentions)
+            return
+        before, now = self._pasted, time.monotonic()
+        if now - before.at_s < SAME_PASTE_S and self.buffer.cursor_position == before.end and self._ends_with(before.shown):
+            self.buffer.delete_before_cursor(len(before.shown))
+            text = before.text + text
+        shown = self.pastes.fold(text)
+        self.buffer.insert_text(shown)
+        self._pasted = _Pasted(text, shown, self.buffer.cursor_position, now)
 
-    def store_string(self, string: str) -> None:
-        with suppress(OSError, UnicodeError):
-            super().store_string(string)
+    def _ends_with(self, shown: str) -> bool:
+        return bool(shown) and self.buffer.document.text_before_cursor.endswith(shown)
 
+    def _accept(self, buffer: Buffer) -> bool:
+        self._send(later=False)
+        return False
 
-def _open_history() -> History:
-    """Of this user and for this user's eyes."""
-    path = find_places().state / "history"
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.fchmod(descriptor, 0o600)
-        os.close(descriptor)
-    except OSError:
-        return InMemoryHistory()
-    return _PrivateHistory(str(path))
+    def _send(self, *, later: bool) -> None:
+        text = readable(self.buffer.text)
+        if text.strip():
+            self._said.put_nowait(Said(text, later))

@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 
-from prompt_toolkit.application.current import get_app
+from prompt_toolkit.application import in_terminal
+from prompt_toolkit.application.current import get_app, set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent, merge_key_bindings
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
+    AnyContainer,
     BufferControl,
     ConditionalContainer,
     Dimension,
@@ -33,7 +36,9 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
 
+from wolo.frontends.terminal.incoming import Incoming
 from wolo.frontends.terminal.outlet import Outlet
 from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
 from wolo.frontends.terminal.question import SETTLE_S, Dismissed, PassedOver
@@ -57,6 +62,7 @@ class Foot:
         *,
         facts: Callable[[], StyleAndTextTuples],
         processors: list[Processor] | None = None,
+        uses_vi: bool = False,
     ) -> None:
         """`facts` are asked for whenever the foot is painted."""
         self.writing = writing
@@ -76,6 +82,7 @@ class Foot:
         self._answer: asyncio.Future[str] | None = None
         self._deaf_until = 0.0
         self._running: asyncio.Task[None] | None = None
+        self._is_aside = False
         self._outlet = Outlet(sys.stdout.fileno())
         self._outlet.emptied = self.flush
         self._output = FrameOutput(self._outlet)
@@ -84,6 +91,8 @@ class Foot:
             self._output,
             layout=self._layout(processors or []),
             key_bindings=merge_key_bindings([keys, self._answering_keys()]),
+            editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
+            input=Incoming(),
             style=STYLE,
             erase_when_done=True,
             include_default_pygments_style=False,
@@ -109,6 +118,20 @@ class Foot:
             self._running = None
         self._outlet.close()
 
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """The terminal is another program's while the block runs; what is printed meanwhile waits."""
+        self.flush()
+        with set_app(self.app):
+            async with in_terminal():
+                self._is_aside = True
+                try:
+                    yield
+                finally:
+                    self._is_aside = False
+        self._deaf_until = time.monotonic() + SETTLE_S
+        self.paint()
+
     @property
     def is_asking(self) -> bool:
         return self._answer is not None
@@ -131,7 +154,7 @@ class Foot:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        if self._outlet.is_behind:
+        if self._outlet.is_behind or self._is_aside:
             return
         self._painted_at = time.monotonic()
         self._print_now()
@@ -158,16 +181,17 @@ class Foot:
         one `may_pass`, EOFError for Ctrl-D on an empty line.
         """
         written, self._question, self._may_pass = self.writing.document, question, may_pass
+        self._answer = asyncio.get_running_loop().create_future()
+        self.app.layout.focus(self.writing)
         self.writing.set_document(Document(draft), bypass_readonly=True)
         self._deaf_until = time.monotonic() + SETTLE_S
-        self._answer = asyncio.get_running_loop().create_future()
         self.flush()
         self.paint()
         try:
             return await self._answer
         finally:
-            self._answer, self._question = None, ""
             self.writing.set_document(written, bypass_readonly=True)
+            self._answer, self._question = None, ""
             self.paint()
 
     def _answering_keys(self) -> KeyBindings:
@@ -206,17 +230,25 @@ class Foot:
     # How it looks
 
     def _layout(self, processors: list[Processor]) -> Layout:
+        search = SearchToolbar(ignore_case=True, backward_search_prompt="search what was sent: ")
+        control = BufferControl(
+            self.writing,
+            input_processors=[*processors, BeforeInput(self._prompt)],
+            search_buffer_control=search.control,
+            preview_search=True,
+        )
         writing = Window(
-            BufferControl(self.writing, input_processors=[BeforeInput(self._prompt), *processors]),
+            control,
             wrap_lines=True,
             height=Dimension(min=1, max=WRITING_ROWS),
             dont_extend_height=True,
         )
-        rows = [
+        rows: list[AnyContainer] = [
             _shown(lambda: ANSI(self.tail), lambda: bool(self.tail), TAIL_ROWS),
             _shown(lambda: [("class:dim", self.activity())], lambda: bool(self.activity()), 1),
             _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
             writing,
+            search,
             Window(FormattedTextControl(self._facts), height=1, dont_extend_height=True),
         ]
         menu = Float(xcursor=True, ycursor=True, content=CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1))

@@ -50,7 +50,7 @@ async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -
 
     from wolo.frontends.terminal.keys import line_keys  # noqa: PLC0415  # the same
 
-    keys = line_keys(_interrupt, new_lines=False)
+    keys = line_keys(_interrupt)
     if may_pass:
         keys.add("escape")(_pass_over)
     session: PromptSession[str] = PromptSession(clean(question), key_bindings=keys, output=make_output())

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 
-from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from rich.text import Text
 
-from wolo.commands.command import Desk, Left, Opened, Shown, Worked, dispatch
+from wolo.commands.command import Command, Desk, Left, Opened, Outcome, Prompted, Shown, Worked, dispatch
 from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
+from wolo.frontends.terminal.chips import Chips
+from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
+from wolo.frontends.terminal.composer_keys import composer_keys
+from wolo.frontends.terminal.editor import edit
 from wolo.frontends.terminal.foot import Foot
+from wolo.frontends.terminal.keymap import Keymap
+from wolo.frontends.terminal.notes import is_note
+from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work, tell_jobs
+from wolo.frontends.terminal.waiting import Waiting
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.places import find_home
@@ -38,21 +46,36 @@ class Repl:
         self.conversation = conversation
         self._terminal = terminal
         self._screen = terminal.screen
-        names = [f"/{name}" for command in COMMANDS for name in (command.name, *command.aliases)]
-        completer = WordCompleter(names, sentence=True)
-        self._composer = Composer(completer, on_ctrl_o=self._show_thinking, stop=self._stop)
-        self._foot = Foot(self._composer.buffer, self._composer.keys, facts=self._facts)
+        ui = conversation.facts.ui
+        self._keymap = Keymap(ui.keymap)
+        composer = self._composer = Composer(Suggestions(self._desk), conversation.cwd, stop=self._stop)
+        keys = composer_keys(
+            composer, self._keymap, {"expand": self._show_thinking, "editor": self._open_editor, "mode": self._next_mode}
+        )
+        chips = Chips(composer.pastes)
+        self._foot = Foot(composer.buffer, keys, facts=self._facts, processors=[chips], uses_vi=ui.keys == "vi")
+        composer.is_asking = lambda: self._foot.is_asking
+        self._waiting = Waiting(composer.pastes)
+        composer.unsent = lambda: self._waiting.texts(self.conversation)
+        self._screen.said_as = self._waiting.as_written
         self._composer.hint = self._hint
         self._screen.thinking.hint = " · Ctrl-O shows it"
-        self._foot.waiting = self._waiting
+        self._foot.waiting = lambda: self._waiting.lines(self.conversation)
         self._composer.retract = self._retract
         self._work: asyncio.Task[None] | None = None
         """The turn or the command that runs."""
         self._is_stopping = False
         self._stopped_at = float("-inf")
         conversation.between = self._screen.show
-        self._later: deque[str] = deque()
-        """Sent while something ran; their turn comes when it has ended."""
+        self._beside: set[asyncio.Task[None]] = set()
+        """What goes on beside a turn: commands that only look, an editor."""
+        self._ran: list[str] = []
+        """What the person's own commands have printed: the next prompt tells it."""
+        self._commands = (
+            *COMMANDS,
+            Command("editor", "write in your editor (VISUAL, EDITOR)", self._run_editor, group="Talking", while_working=True),
+            Command("keys", "which keys do what", self._run_keys, while_working=True),
+        )
 
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
@@ -61,6 +84,8 @@ class Repl:
         self._introduce()
         self._screen.say("Enter sends, Alt-Enter makes a new line, /help shows the rest.", "dim")
         self._recall()
+        if self._composer.take_up_draft():
+            self._screen.say("What you had not sent is back.", "dim")
         self._screen.space()
         self._foot.appear()
         try:
@@ -68,6 +93,7 @@ class Repl:
                 return await self._live()
         finally:
             await self._end_work()
+            self._composer.close()
             await self._foot.vanish()
             self._screen.stand_on(None, *before)
 
@@ -86,18 +112,40 @@ class Repl:
     # What is said, and when its turn comes
 
     def _hear(self, said: Said) -> None:
-        text = said.text.strip()
-        if self._work is None:
+        text = said.text.strip() if is_command(said.text.strip()) else said.text
+        if self._may_run_beside(text):
+            self._run_beside(self._glance(text))
+        elif self._work is None:
             self._begin(text)
-        elif said.later or is_command(text):
-            self._later.append(text)
+        elif said.later or is_command(text) or text.startswith("!") or is_note(text):
+            self._waiting.later.append(text)
         else:
             self._steer(text)
+        self._composer.keep_draft()
         self._foot.paint()
+
+    def _may_run_beside(self, line: str) -> bool:
+        """A command that only looks, while something else runs."""
+        name = line[1:].partition(" ")[0]
+        known = (command for command in self._commands if name in (command.name, *command.aliases))
+        return self._work is not None and is_command(line) and any(command.while_working for command in known)
+
+    def _run_beside(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    async def _glance(self, line: str) -> None:
+        self._screen.fresh()
+        self._screen.print(Text.assemble(("› ", "bold"), clean(line)))
+        try:
+            await self._command(line)
+        except WoloError as error:
+            self._complain(error)
 
     def _begin(self, text: str) -> None:
         self._screen.fresh()
-        self._screen.print(Text.assemble(("› ", "bold"), clean(text)))
+        self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
         self._screen.status.start("getting ready")
         self._work = asyncio.ensure_future(self._take(text))
         self._work.add_done_callback(self._ended)
@@ -107,41 +155,32 @@ class Repl:
         self._work = None
         self._composer.is_working = False
         self._screen.status.stop()
-        unheard = [message.text for message in self.conversation.unheard()]
+        self._waiting.settle(self.conversation)
         if not work.cancelled() and (failure := work.exception()) is not None:
             self._composer.fail(failure)
         elif not self._terminal.signals.forgive():
             self._composer.leave()
         elif self._is_stopping:
-            self._composer.give_back("\n".join([*unheard, *self._later]))
-            self._later.clear()
-        else:
-            self._later.extendleft(reversed(unheard))
+            self._composer.give_back(self._waiting.give_up())
         self._screen.space()
-        if self._later and not self._is_stopping:
-            self._begin(self._later.popleft())
+        if self._waiting.later and not self._is_stopping:
+            self._begin(self._waiting.later.popleft())
+        self._composer.keep_draft()
         self._foot.paint()
 
     def _steer(self, text: str) -> None:
         try:
-            self.conversation.steer(self._compose(text))
+            self._waiting.steer(self.conversation, self._compose(text), text)
         except WoloError as error:
             self._complain(error)
-
-    def _waiting(self) -> tuple[str, ...]:
-        steered = (f"  ↪ {clean_line(message.text)}" for message in self.conversation.steered)
-        return (*steered, *(f"  ⧗ {clean_line(text)}" for text in self._later))
+            self._composer.give_back(text)
 
     def _retract(self) -> bool:
         """The newest of what waits goes back to where it was written. False: nothing waits."""
-        if self._later:
-            self._composer.give_back(self._later.pop())
-            return True
-        for message in reversed(self.conversation.steered):
-            if self.conversation.withdraw(message.id):
-                self._composer.give_back(message.text)
-                return True
-        return False
+        newest = self._waiting.take_newest(self.conversation)
+        if newest:
+            self._composer.give_back(newest)
+        return bool(newest)
 
     def _stop(self) -> bool:
         """Ends what runs; False when nothing does, or it is being stopped already."""
@@ -152,6 +191,8 @@ class Repl:
         return True
 
     async def _end_work(self) -> None:
+        for task in self._beside:
+            task.cancel()
         if self._work is not None:
             self._work.remove_done_callback(self._ended)
             self._terminal.signals.stop()
@@ -163,22 +204,36 @@ class Repl:
         try:
             if is_command(line):
                 await self._command(line)
-                return
-            message = self._compose(line)
+            elif line.startswith("!"):
+                if told := await run_command(line, self.conversation, self._terminal):
+                    self._ran.append(told)
+            elif not is_note(line) or await keep_note(line, self.conversation, self._terminal):
+                await self._prompt(line)
         except WoloError as error:
             self._complain(error)
-            return
+
+    async def _prompt(self, line: str) -> None:
+        message = self._compose(line)
         await run_turn(self.conversation, message, self._terminal)
 
     def _compose(self, line: str) -> Message:
-        talk = self.conversation
-        return compose(line[1:] if line.startswith("//") else line, cwd=talk.cwd, attaching=talk.attaching)
+        talk, pastes = self.conversation, self._composer.pastes
+        line = line[1:] if line.startswith("//") else line
+        typed, ran = pastes.typed(line), tuple(self._ran)
+        message = compose(pastes.unfold(line), typed=typed, ran=ran, cwd=talk.cwd, attaching=talk.attaching)
+        self._ran.clear()
+        return message
+
+    def _desk(self) -> Desk:
+        return Desk(self.conversation, self._commands)
 
     async def _command(self, line: str) -> None:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
-        outcome = await dispatch(line, Desk(self.conversation, COMMANDS))
+        outcome = await dispatch(line, self._desk())
         match outcome:
+            case Shown(is_answer=True):
+                self._screen.answer(outcome.text)
             case Shown():
                 self._screen.say(outcome.text)
             case Opened():
@@ -187,6 +242,9 @@ class Repl:
                     tell_jobs(jobs, running, self._screen)
             case Worked():
                 await run_work(self.conversation, outcome.events, self._terminal)
+            case Prompted():
+                self._screen.print(Text.assemble(("› ", "bold"), clean(outcome.text)))
+                await self._prompt(outcome.text)
             case Left():
                 self._composer.leave()
 
@@ -199,9 +257,41 @@ class Repl:
         else:
             self._introduce()
         if is_other:
+            self._ran.clear()
             self._recall()
         if opened.draft:
             self._composer.give_back(opened.draft)
+
+    # What the person writes with
+
+    def _open_editor(self) -> None:
+        if not self._beside:
+            self._run_beside(self._edit())
+
+    async def _run_editor(self, desk: Desk, rest: str) -> Outcome:
+        self._run_beside(self._edit())
+        return Shown("")
+
+    async def _run_keys(self, desk: Desk, rest: str) -> Outcome:
+        return Shown(self._keymap.listed())
+
+    async def _edit(self) -> None:
+        pastes = self._composer.pastes
+        try:
+            with self._terminal.signals.aside():
+                async with self._foot.aside():
+                    text = await edit(pastes.unfold(self._composer.buffer.text))
+        except WoloError as error:
+            self._complain(error)
+        else:
+            self._composer.buffer.set_document(Document(pastes.fold_again(text)), bypass_readonly=True)
+
+    def _next_mode(self) -> None:
+        try:
+            next_mode(self.conversation)
+        except WoloError as error:
+            self._complain(error)
+        self._foot.paint()
 
     # What is shown
 

@@ -75,6 +75,8 @@ class Screen:
         """Why a call was refused, by its id."""
         self.says_more = False
         """Notices that are only good to know are shown, too."""
+        self.said_as: Callable[[Message], str] = lambda message: message.text
+        """How a word of the person's is shown when the model hears it in the middle of a turn."""
         self._told: set[str] = set()
         """Notices are said once."""
 
@@ -121,7 +123,7 @@ class Screen:
             case CallEnded():
                 self._call_ended(event)
             case MessageAdded() if event.message.is_persons:
-                self.print(Text.assemble(("› ", "bold"), clean(event.message.text)))
+                self.print(Text.assemble(("› ", "bold"), clean(self.said_as(event.message))))
             case VerifyStarted():
                 self.status.start(f"verifying with {clean_line(event.command)}")
             case Verified():

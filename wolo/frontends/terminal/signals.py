@@ -36,6 +36,7 @@ class Signals:
         self._last_act = last_act
         self._stop: Callable[[], None] = lambda: None
         self._forgiven_at = float("-inf")
+        self._is_aside = False
 
     def __enter__(self) -> Self:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -45,7 +46,7 @@ class Signals:
             if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 loop.add_signal_handler(number, self.hear, number)
         loop.add_signal_handler(signal.SIGTSTP, self._suspend)
-        loop.add_signal_handler(signal.SIGCONT, self._resumed)
+        loop.add_signal_handler(signal.SIGCONT, self._resume)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -62,7 +63,18 @@ class Signals:
         finally:
             self._stop = before
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """The keyboard is another program's: its Ctrl-C is not ours, and its modes are left alone when both are stopped."""
+        self._is_aside = True
+        try:
+            yield
+        finally:
+            self._is_aside = False
+
     def hear(self, number: signal.Signals = signal.SIGINT) -> None:
+        if self._is_aside and number == signal.SIGINT:
+            return
         if number == signal.SIGHUP:
             self._hung_up()
         if self.exit_status:
@@ -76,8 +88,13 @@ class Signals:
         self._stop()
 
     def _suspend(self) -> None:
-        self._suspending()
+        if not self._is_aside:
+            self._suspending()
         os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _resume(self) -> None:
+        if not self._is_aside:
+            self._resumed()
 
     def forgive(self) -> bool:
         """True after a Ctrl-C that only meant the turn: it counts no more, unless another one follows soon."""

@@ -1,0 +1,78 @@
+"""The keys of the place where a person writes, as the keymap names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.filters import Condition, Filter, vi_insert_mode, vi_mode
+from prompt_toolkit.input import ansi_escape_sequences
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.search import SearchDirection, start_search
+
+from wolo.frontends.terminal.composer import Composer
+from wolo.frontends.terminal.keymap import SHIFT_ENTER, Keymap
+from wolo.frontends.terminal.keys import END_OF_PASTE, PasteWatch, suspend
+
+_SPELLINGS_OF_SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
+"""How terminals send it, those that do."""
+
+
+def composer_keys(composer: Composer, keymap: Keymap, others: Mapping[str, Callable[[], None]]) -> KeyBindings:
+    """`others` are the actions that are not the composer's own."""
+    ansi_escape_sequences.ANSI_SEQUENCES[END_OF_PASTE] = Keys.Ignore  # what is left of one that was pasted
+    for spelling in _SPELLINGS_OF_SHIFT_ENTER:
+        ansi_escape_sequences.ANSI_SEQUENCES[spelling] = Keys(SHIFT_ENTER)
+    keys = KeyBindings()
+    has_focus = Condition(lambda: get_app().layout.current_buffer is composer.buffer)
+    writing = has_focus & Condition(lambda: not composer.is_asking())
+    working = Condition(lambda: composer.is_working)
+    empty = Condition(lambda: not composer.buffer.text)
+
+    def bind(name: str, does: Callable[[KeyPressEvent], None], when: Filter = writing) -> None:
+        for pressed in keymap.pressed(name):
+            keys.add(*pressed, filter=when)(does)
+
+    bind("new_line", lambda event: event.current_buffer.insert_text("\n"))
+    bind("send", _send(composer))
+    bind("send_later", lambda event: composer.send_later(), writing & working)
+    bind("stop", lambda event: _stop(composer, event), writing & (~vi_mode | ~vi_insert_mode | empty))
+    bind("cancel", lambda event: composer.cancel())
+    bind("leave", lambda event: composer.end(), writing & empty)
+    bind("take_back", lambda event: composer.take_back(), writing & working & empty)
+    bind("search", lambda event: start_search(direction=SearchDirection.BACKWARD))
+    bind("redraw", lambda event: event.app.invalidate())
+    bind("suspend", lambda event: _suspend())
+    for name, does in others.items():
+        bind(name, _calls(does))
+    keys.add(Keys.BracketedPaste, filter=has_focus)(lambda event: composer.paste(event.data))
+    return keys
+
+
+def _send(composer: Composer) -> Callable[[KeyPressEvent], None]:
+    watch = PasteWatch()
+
+    def send(event: KeyPressEvent) -> None:
+        if watch.goes_on(event):
+            event.current_buffer.insert_text("\n")
+        else:
+            composer.enter()
+
+    return send
+
+
+def _stop(composer: Composer, event: KeyPressEvent) -> None:
+    composer.escape()
+    if vi_mode() and not composer.is_working:
+        event.app.vi_state.input_mode = InputMode.NAVIGATION
+
+
+def _suspend() -> None:
+    run_in_terminal(suspend)
+
+
+def _calls(does: Callable[[], None]) -> Callable[[KeyPressEvent], None]:
+    return lambda event: does()

@@ -1,0 +1,68 @@
+"""What is being written, in the editor of the person's own choice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from wolo.errors import UsageError
+from wolo.places import find_places
+
+USUAL = ("sensible-editor", "nano", "vim", "vi")
+"""Tried in this order where neither VISUAL nor EDITOR is set."""
+HINT = "VISUAL or EDITOR name the program; the text is as it was."
+
+
+async def edit(text: str) -> str:
+    """The text as the editor leaves it, without the line end that editors add. Raises UsageError when that came to nothing.
+
+    The terminal must be the editor's alone meanwhile.
+    """
+    argv = _find()
+    folder = find_places().state / "editing"
+    path = folder / f"{os.getpid()}-{os.urandom(4).hex()}.md"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _write(path, text)
+        status = await _run([*argv, str(path)])
+        if status:
+            raise UsageError(f"The editor {argv[0]} ended with status {status}.", hint=HINT)
+        return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
+    except OSError as error:
+        raise UsageError(f"The editor {argv[0]} could not be used: {error.strerror}.", hint=HINT) from error
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _find() -> list[str]:
+    for name in ("VISUAL", "EDITOR"):
+        if given := os.environ.get(name, "").strip():
+            try:
+                argv = shlex.split(given)
+            except ValueError as error:
+                raise UsageError(f"{name} cannot be read as a command: {given}", hint=HINT) from error
+            if argv and shutil.which(argv[0]):
+                return argv
+            raise UsageError(f"{name} names {given}, which is no program here.", hint=HINT)
+    found = next(filter(shutil.which, USUAL), None)
+    if found is None:
+        raise UsageError("There is no editor here.", hint=HINT)
+    return [found]
+
+
+def _write(path: Path, text: str) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+async def _run(argv: list[str]) -> int:
+    process = await asyncio.create_subprocess_exec(*argv)
+    try:
+        return await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise

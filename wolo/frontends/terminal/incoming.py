@@ -1,0 +1,117 @@
+"""What comes from the keyboard: keys one by one, and pastes as a whole, whether the terminal marks them or not."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+
+from prompt_toolkit.input.posix_utils import PosixStdinReader
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+
+BEGIN, END = "\x1b[200~", "\x1b[201~"
+"""How terminals mark a paste, those that do."""
+MOST_READ_BYTES = 65_536
+SAME_PASTE_S = 0.02
+"""What comes sooner after the piece before belongs to the same paste."""
+LAST_LINE_S = 0.1
+"""Nor does anyone press Enter so soon after the last of several lines: it is one more line end of the paste, or its last one."""
+MOST_S = 1.0
+"""Nothing else is done while a paste is taken in; so it is for so long at a time."""
+FASTEST_CHARS = 64
+"""More at once than fingers type: it was pasted."""
+
+
+class Incoming(Vt100Input):
+    def __init__(self) -> None:
+        super().__init__(sys.stdin)
+        self.stdin_reader = PosixStdinReader(self._fileno, encoding="utf-8")
+        self._held = ""
+        """What may be the beginning of a mark."""
+        self._open: str | None = None
+        """What has come of a marked paste that has not ended; None: there is none."""
+
+    def read_keys(self) -> list[KeyPress]:
+        text, self._held = self._held + self._read(), ""
+        if self._open is not None:
+            text = self._marked(text)
+        while BEGIN in text:
+            before, _, text = text.partition(BEGIN)
+            self._keys(before)
+            self._open = ""
+            text = self._marked(text)
+        self._held = _beginning_of_mark(text)
+        self._unmarked(text.removesuffix(self._held))
+        return self._taken()
+
+    def flush_keys(self) -> list[KeyPress]:
+        held, self._held = self._held, ""
+        self._keys(held)
+        return [*self._taken(), *super().flush_keys()]
+
+    def _marked(self, text: str) -> str:
+        """Takes a paste as far as it has come, and returns what stands behind its end.
+
+        An end mark with more behind it, and another end mark behind that, was pasted itself.
+        """
+        pieces, began = [self._open or "", text], time.monotonic()
+        while (more := self._more(SAME_PASTE_S)) and time.monotonic() - began < MOST_S:
+            pieces.append(more)
+        pasted, following, rest = "".join(pieces).partition(BEGIN)
+        if END not in pasted:
+            self._open = pasted + following + rest
+            return ""
+        within, _, behind = pasted.rpartition(END)
+        self._open = None
+        self._paste(within)
+        return behind + following + rest
+
+    def _unmarked(self, text: str) -> None:
+        """Several lines at once, or very much of one, were pasted, too: a line end in them does not send."""
+        if "\x1b" in text or not (_has_lines(text) or len(text) >= FASTEST_CHARS):
+            self._keys(text)
+            return
+        began = time.monotonic()
+        pieces = [text]
+        while time.monotonic() - began < MOST_S and (more := self._more(LAST_LINE_S if _has_lines(pieces[0]) else SAME_PASTE_S)):
+            pieces.append(more)
+        text = "".join(pieces)
+        text, escape, rest = text.partition("\x1b")
+        ends = text.endswith(("\r", "\n")) and not escape
+        self._paste(text[:-1] if ends else text)
+        self._keys("\r" if ends else escape + rest)
+
+    def _more(self, patience_s: float) -> str:
+        """What comes in this time; empty when nothing does."""
+        try:
+            ready, _, _ = select.select([self._fileno], [], [], patience_s)
+        except (OSError, ValueError):
+            return ""
+        return self._read() if ready else ""
+
+    def _read(self) -> str:
+        return self.stdin_reader.read(MOST_READ_BYTES)
+
+    def _paste(self, text: str) -> None:
+        if text:
+            self._buffer.append(KeyPress(Keys.BracketedPaste, text))
+
+    def _keys(self, text: str) -> None:
+        self.vt100_parser.feed(text)
+
+    def _taken(self) -> list[KeyPress]:
+        taken, self._buffer = self._buffer, []
+        return taken
+
+
+def _has_lines(text: str) -> bool:
+    """A line end with something behind it."""
+    lines = text.replace("\r", "\n").strip("\n")
+    return "\n" in lines
+
+
+def _beginning_of_mark(text: str) -> str:
+    """The end of a text, where it may be the first half of the mark of a paste."""
+    return next((text[-size:] for size in range(len(BEGIN) - 1, 1, -1) if text.endswith(BEGIN[:size])), "")

@@ -1,0 +1,45 @@
+"""`#note`: a line to remember goes to the end of the project's instructions or of the person's own, after a question which."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from wolo.errors import UsageError
+from wolo.places import find_places
+
+FILE = "AGENTS.md"
+QUESTION = "Keep this in [p]roject's or [y]our {file}, [s]end it as a prompt, or nothing? [p/y/s/N] › "
+_NOTE = re.compile(r"#+(?!\d)[^#\n]*\S[^\n]*\Z")
+
+
+def is_note(line: str) -> bool:
+    """One line that begins with `#`; `#12` is the number of something."""
+    return _NOTE.match(line) is not None
+
+
+def keep(line: str, path: Path) -> None:
+    """At the end of the file, as an item of a list. Raises UsageError when it cannot be written."""
+    note = line.lstrip("#").strip()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        with open(descriptor, "r+b") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 1))
+            gap = b"\n" if size and file.read(1) != b"\n" else b""
+            file.write(gap + f"- {note}\n".encode())
+    except OSError as error:
+        raise UsageError(f"{path} could not be written: {error.strerror}.") from error
+
+
+def place(answer: str, root: Path) -> Path | None:
+    """Where it goes; None: nowhere."""
+    match answer.strip().lower()[:1]:
+        case "p":
+            return root / FILE
+        case "y":
+            return find_places().config / FILE
+        case _:
+            return None
