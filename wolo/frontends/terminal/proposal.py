@@ -1,0 +1,138 @@
+"""What a call would do, in full and with nothing hidden, for the person who is asked whether it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from wolo.agent.events import ApprovalAsked, ApprovalGiven
+from wolo.frontends.terminal.render.changes import ink, replaced, signed_lines
+from wolo.frontends.terminal.render.tool import subject
+from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.messages.parts import ToolPart
+from wolo.messages.terminal_text import clean, clean_line, spelled_out
+from wolo.tools.apply_patch import ApplyPatchArgs
+from wolo.tools.edit import EditArgs, Replacement
+from wolo.tools.toolbox import Toolbox
+from wolo.tools.write import WriteArgs
+
+MOST_TITLES = 4
+LONGEST_TITLE = 60
+
+_WISHES = {
+    ReadIntent: "read a file",
+    WriteIntent: "write a file",
+    RunIntent: "run a command",
+    FetchIntent: "fetch a page",
+    CallIntent: "call out",
+}
+_WALLS = {
+    "inside": ("inside the sandbox", "dim"),
+    "outside": ("outside any sandbox, with all your rights", "yellow"),
+    "again": ("it has run inside the sandbox and failed; it would run again outside, with all your rights", "bold yellow"),
+}
+
+
+def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = ()) -> list[Text]:
+    """Line by line. `waiting` is what else of the answer is going to be asked."""
+    lines = [_headline(asked)]
+    lines += [line for intent in asked.intents for line in _spelled_out(intent)]
+    if any(isinstance(intent, WriteIntent) for intent in asked.intents):
+        lines += [Text("  ").append_text(line) for line in _changes(asked.part)]
+    if asked.walls:
+        words, style = _WALLS[asked.walls]
+        lines.append(Text(f"  {words}", style))
+    lines += [Text(f"  {line}", "yellow") for line in clean(asked.reason).splitlines()]
+    if source := _source(asked):
+        lines.append(Text(f"  the rule is from: {clean_line(source)}", "dim"))
+    return lines + _titles(waiting)
+
+
+def outcome(asked: ApprovalAsked, given: ApprovalGiven) -> Text:
+    """What was answered, for the record."""
+    what = f"{clean_line(asked.part.tool)} {_title(asked.part)}".strip()
+    if not given.allowed:
+        why = f" · {clean_line(given.reason)}" if given.reason else ""
+        return Text.assemble(("✗ ", "yellow"), ("you said no", "bold"), f": {what}", (why, "dim"))
+    rule = given.rule or asked.rule
+    held = {
+        "once": "outside the sandbox, once" if asked.walls == "again" else "once",
+        "session": f"for this session{f', by the rule {clean_line(given.rule)}' if given.rule else ''}",
+        "always": f"always here, by the rule {clean_line(rule)}",
+        "everywhere": f"always everywhere, by the rule {clean_line(rule)}",
+    }[given.scope]
+    return Text.assemble(("✓ ", "green"), ("you allowed it", "bold"), f" {held}: {what}")
+
+
+def _headline(asked: ApprovalAsked) -> Text:
+    name = clean_line(asked.part.tool)
+    if asked.walls == "again":
+        return Text.assemble(("! ", "bold red"), (f"The sandbox stopped {name}", "bold reverse"))
+    wishes = " and ".join(dict.fromkeys(_WISHES[type(intent)] for intent in asked.intents)) or "go on"
+    return Text.assemble(("? ", "bold yellow"), (f"{name} wants to {wishes}", "bold"))
+
+
+def _spelled_out(intent: Intent) -> list[Text]:
+    """The whole of it, never cut; each line of a command carries a mark, so that none of them can pose as ours."""
+    match intent:
+        case RunIntent():
+            return _marked(intent.command, "  $ ", "  > ")
+        case ReadIntent() | WriteIntent():
+            lines = _marked(str(intent.path), "  ", "  ")
+            if not intent.inside:
+                lines[-1].append("   outside the workspace", "yellow")
+            return lines
+        case FetchIntent():
+            return _marked(intent.url, "  ", "  ")
+        case CallIntent():
+            return _marked(intent.target, "  ", "  ")
+
+
+def _marked(shown: str, first: str, following: str) -> list[Text]:
+    lines = [Text(first, "dim")]
+    for piece, is_escape in spelled_out(shown):
+        for number, line in enumerate(piece.split("\n")):
+            if number:
+                lines.append(Text(following, "dim"))
+            lines[-1].append(line, "reverse" if is_escape else "cyan")
+    return lines
+
+
+def _changes(part: ToolPart) -> Iterator[Text]:
+    """Read as the tool reads it: models have other names for its arguments."""
+    _, given = Toolbox().decode(part.tool, part.input)
+    match given:
+        case WriteArgs():
+            yield from signed_lines(("+", line) for line in given.content.splitlines())
+        case EditArgs():
+            for each in given.edits or (Replacement(given.old or "", given.new or "", given.replace_all),):
+                if each.replace_all:
+                    yield Text("wherever it occurs:", "dim")
+                yield from replaced(each.old, each.new)
+        case ApplyPatchArgs():
+            yield from signed_lines((line[:1] or " ", line[1:]) for line in given.patch.strip().split("\n"))
+
+
+def _source(asked: ApprovalAsked) -> str:
+    """Who wrote the rule that asks, where it was one."""
+    said = asked.part.metadata.get("verdict")
+    if not isinstance(said, dict) or not said.get("rule") or f"{said['rule']}" not in asked.reason:
+        return ""
+    return str(said.get("source", ""))
+
+
+def _titles(waiting: Sequence[ToolPart]) -> list[Text]:
+    if not waiting:
+        return []
+    lines = [Text(f"  {len(waiting)} more {'waits' if len(waiting) == 1 else 'wait'} to be judged after this:", "dim")]
+    for part in waiting[:MOST_TITLES]:
+        lines.append(Text("    · ", "dim").append_text(ink(f"{clean_line(part.tool)} {_title(part)}", "dim")))
+    if len(waiting) > MOST_TITLES:
+        lines.append(Text(f"    and {len(waiting) - MOST_TITLES} more", "dim"))
+    return lines
+
+
+def _title(part: ToolPart) -> str:
+    shown = clean_line(subject(part))
+    return shown if len(shown) <= LONGEST_TITLE else f"{shown[:LONGEST_TITLE]}…"
