@@ -188,7 +188,7 @@ def say(terminal: Terminal, line: str, shown: str) -> None:
     terminal.wait_for("›")
     terminal.enter(line)
     terminal.wait_for(shown)
-    terminal.wait_until(lambda: [each for each in terminal.lines if each][-1:] == ["›"])
+    terminal.wait_until(lambda: [each for each in terminal.lines if each][-2:-1] == ["›"])
 
 
 def test_a_person_can_look_compact_and_take_it_back(provider: ProviderServer) -> None:

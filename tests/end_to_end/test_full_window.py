@@ -80,7 +80,7 @@ def test_in_the_terminal_one_line_says_so(provider: ProviderServer) -> None:
             terminal.wait_for("›")
             terminal.enter(f"number {number}")
             terminal.wait_for(f"Read {number} files.")
-            terminal.wait_until(lambda: [line for line in terminal.lines if line][-1:] == ["›"])
+            terminal.wait_until(lambda: [line for line in terminal.lines if line][-2:-1] == ["›"])
         assert "The conversation no longer fits the model's window" in terminal.text
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0

@@ -277,7 +277,9 @@ def test_a_rule_that_denies_now_is_named_before_anything_runs(reading: ProviderS
     assert divergence()["step"] == 1
 
 
-def test_a_stricter_mode_stops_the_command(reading: ProviderServer) -> None:
+def test_a_stricter_mode_stops_the_command(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}), text("Made."))
+    run(provider, "--mode", "yolo")
     assert divergence("--mode", "edit")["kind"] == "call"
 
 

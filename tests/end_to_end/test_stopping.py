@@ -150,13 +150,11 @@ def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up(provider: ProviderSer
     provider.script(call("shell", {"command": STUBBORN}))
     with in_a_shell(*provider.flags, "--yolo", "go on") as terminal:
         terminal.wait_for("waiting ·")
-        terminal.press("ctrl-c")
-        terminal.wait_for("stopping, once more ends it at once")
         pressed = time.monotonic()
-        terminal.press("ctrl-c")
+        terminal.press("ctrl-c", "ctrl-c")
         terminal.wait_for_exit()
         took = time.monotonic() - pressed
-    assert took < 1.0, "what does not want to end has a second and a half, and had half of it yet"
+    assert took < 1.0
     assert Path("status").read_text() == "130\n"
     assert Path("after").read_text() == Path("before").read_text()
     wait_for(lambda: not is_alive(int(Path("child").read_text())))

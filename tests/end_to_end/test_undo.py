@@ -17,6 +17,7 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.workspace.checkpoints.bench import Picture, picture
+from wolo.places import find_places
 
 Step = tuple[str, dict[str, object]]
 
@@ -95,6 +96,8 @@ def test_undo_touches_nothing_of_what_a_person_did(provider: ProviderServer, pla
         with start_wolo("-p", "--yolo", *provider.flags, "go") as process:
             wait_for(lambda: Path("ready").exists())
             process.kill()
+        marks = find_places().data / "checkpoints"
+        wait_for(lambda: any(marks.glob("killed-*")))  # no person is as quick as this test
     else:
         turn(provider, *steps)
     (top / "B").write_text("person\n")
