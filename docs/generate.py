@@ -20,6 +20,7 @@ def pages() -> dict[str, str]:
     """The text of each page by its file name."""
     written = {
         "cli.md": _cli(),
+        "commands.md": _commands(),
         "tools.md": _tools(),
         "settings.md": _settings(),
         "events.md": _events(),
@@ -42,6 +43,24 @@ def _cli() -> str:
     for name, words in SUBCOMMANDS.items():
         then = ", ".join(f"`{word}`" for word in words)
         rows.append(f"- `wolo {name}`{': ' + then if then else ''}")
+    return "\n".join(rows)
+
+
+def _commands() -> str:
+    from wolo.commands.command import GROUPS
+    from wolo.commands.table import COMMANDS
+
+    rows = ["# Slash commands", "", "What a line that begins with `/` does. `/help NAME` says the same."]
+    for group in GROUPS:
+        rows += ["", f"## {group}"]
+        for command in (each for each in COMMANDS if each.group == group):
+            also = f" Also {', '.join(f'`/{alias}`' for alias in command.aliases)}." if command.aliases else ""
+            beside = " Works while a turn runs." if command.while_working else ""
+            first = command.help[0].upper() + command.help[1:]
+            more = f" {command.more}" if command.more else ""
+            rows += ["", f"### /{command.name}", ""]
+            rows += [f"`/{command.name} {command.usage}`", ""] if command.usage else []
+            rows.append(f"{first}.{more}{also}{beside}")
     return "\n".join(rows)
 
 

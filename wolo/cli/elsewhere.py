@@ -18,7 +18,7 @@ CANDIDATES_SHOWN = 8
 
 
 def list_elsewhere(agent: str, *, as_json: bool) -> None:
-    from wolo.cli.when import age, iso
+    from wolo.sessions.when import age, iso
 
     found = _of_this_directory(agent)
     if as_json:

@@ -12,8 +12,8 @@ import typer
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.columns import cut, in_short, money, padded, width_of
 from wolo.cli.stored import open_store
-from wolo.cli.when import age, iso
 from wolo.frontends.streams import tell
+from wolo.sessions.when import age, iso
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo

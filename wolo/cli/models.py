@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -24,15 +23,11 @@ def list_models(
 
     With window, abilities and price; a * marks those you can use now.
     """
-    from wolo.config import keys, layers
+    from wolo.config import layers
     from wolo.conversation import model_facts
-    from wolo.models import catalog
     from wolo.places import find_places
 
-    config = layers.load(find_places())
-    environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
-    found = catalog.list_models(environ, overrides=config.settings.providers)
-    found = [each for each in found if model_facts.matches(each, pattern)]
+    found = [each for each in model_facts.models_here(layers.load(find_places())) if model_facts.matches(each, pattern)]
     if as_json:
         print_json([model_facts.row(each) for each in found])
         return

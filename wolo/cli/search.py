@@ -10,9 +10,9 @@ import typer
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.listing import called
 from wolo.cli.stored import open_store, reading_progress
-from wolo.cli.when import age, iso
 from wolo.errors import UsageError
 from wolo.frontends.streams import for_stdout, tell
+from wolo.sessions.when import age, iso
 
 if TYPE_CHECKING:
     from wolo.sessions.search import Hit

@@ -12,9 +12,9 @@ from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.columns import cut, in_short, money, padded, width_of
 from wolo.cli.listing import from_home
 from wolo.cli.stored import open_store, reading_progress
-from wolo.cli.when import iso
 from wolo.errors import UsageError
 from wolo.frontends.streams import tell
+from wolo.sessions.when import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

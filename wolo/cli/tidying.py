@@ -10,9 +10,9 @@ import typer
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.listing import called
 from wolo.cli.stored import open_store
-from wolo.cli.when import age
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import say, tell
+from wolo.sessions.when import age
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo

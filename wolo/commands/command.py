@@ -88,10 +88,15 @@ class Command:
 async def dispatch(line: str, desk: Desk) -> Outcome:
     """Runs the command that a line beginning with `/` names. Raises UsageError for one that is not there."""
     name, _, rest = line.removeprefix("/").partition(" ")
-    for command in desk.commands:
+    return await find(name, desk.commands).run(desk, rest.strip())
+
+
+def find(name: str, commands: Sequence[Command]) -> Command:
+    """By its name or another name of it. Raises UsageError with the nearest one."""
+    for command in commands:
         if name in (command.name, *command.aliases):
-            return await command.run(desk, rest.strip())
-    nearest = _nearest(name, [each for command in desk.commands for each in (command.name, *command.aliases)])
+            return command
+    nearest = _nearest(name, [each for command in commands for each in (command.name, *command.aliases)])
     hint = f"Did you mean /{nearest}? /help lists all." if nearest else "/help lists them."
     raise UsageError(f"There is no command /{clean_line(name)}.", hint=hint)
 

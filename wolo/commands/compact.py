@@ -41,3 +41,7 @@ def _preview(preview: Preview) -> str:
 def _moved(before: Filling, after: Filling) -> str:
     outputs, messages = after.shortened - before.shortened, after.left_out - before.left_out
     return f"Answers whose outputs would be shortened: {max(outputs, 0)}. Messages that would be left out: {max(messages, 0)}."
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    return [(PREVIEW, "only show what it would do")]

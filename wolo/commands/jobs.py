@@ -43,3 +43,10 @@ def _printed(job: Job) -> str:
     """Its last lines; the model's own look is not disturbed."""
     lines = job.spool.newest.decode(errors="replace").splitlines()[-_MOST_LINES:]
     return "\n".join([*lines, f"{job.name}: {job.state}; all it prints: {job.spool.path}"])
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    jobs = desk.conversation.jobs
+    if jobs is None:
+        return []
+    return [(f"{action} {job.id}", f"{job.name}: {job.state}") for job in jobs.all for action in ("output", "stop", "detach")]

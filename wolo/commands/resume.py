@@ -7,6 +7,11 @@ from wolo.commands.command import Desk, Opened, Outcome
 from wolo.conversation.conversation import Change
 
 
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    here = desk.conversation.session_id
+    return [(info.id, info.name or info.title) for info in desk.conversation.sessions() if info.id != here]
+
+
 async def run(desk: Desk, rest: str) -> Outcome:
     if not rest:
         return await sessions.run(desk, rest)

@@ -18,3 +18,8 @@ async def run(desk: Desk, rest: str) -> Outcome:
     following = await desk.conversation.reopen(change)
     told = f"Back to before: {' '.join(text.split())[:60]}\nFiles were not changed back; /undo takes them along."
     return Opened(following, draft=text, text=told)
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    """The newest first."""
+    return [(str(place.number), place.text) for place in reversed(outline(*desk.conversation.tree())) if place.is_on_way]

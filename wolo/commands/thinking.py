@@ -26,3 +26,8 @@ async def run(desk: Desk, rest: str) -> Outcome:
 
 def _instead(conversation: Conversation, level: ThinkingLevel) -> str:
     return "" if conversation.thinking_used == level else f"; {conversation.model} does not know {level}"
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    now = desk.conversation.thinking
+    return [(level, "as now" if level == now else "") for level in LEVELS]

@@ -12,3 +12,8 @@ async def run(desk: Desk, rest: str) -> Outcome:
         return Shown("Nothing of this conversation is kept yet.")
     ways = "/rewind N: to before a prompt · /branch N: to the end of its branch · /label N NAME"
     return Shown("\n".join([*lines, "", ways]))
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    """The prompts that another branch goes through."""
+    return [(str(place.number), place.text) for place in outline(*desk.conversation.tree()) if not place.is_on_way]

@@ -35,3 +35,7 @@ async def carry_out(desk: Desk, undoing: Undoing, undo: Undo) -> Outcome:
     if following.watch is not None and (store := following.watch.store) is not None:
         store.end_step(done.step)
     return Opened(following, draft=undo.draft, text="\n".join(lines(done.report)))
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    return [(PREVIEW, "only show what would happen"), (ANYWAY, "also where something cannot go back")]

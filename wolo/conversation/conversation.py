@@ -26,7 +26,7 @@ from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
 from wolo.errors import UsageError
-from wolo.formats.format import ThinkingLevel
+from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.guard.intents import Intent
 from wolo.guard.secrets import Secrets
 from wolo.messages.message import OPENED, Message, Usage
@@ -180,6 +180,11 @@ class Conversation:
     @property
     def tool_names(self) -> tuple[str, ...]:
         return self.facts.tool_names
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """What the model is offered with the next request."""
+        return self._agent.tools
 
     @property
     def thinking(self) -> ThinkingLevel | None:

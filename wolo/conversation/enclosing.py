@@ -34,7 +34,7 @@ def settle_walls(config: Config, workspace: Workspace, places: Places) -> Enclos
     """Raises UsageError where a sandbox is required and there is none."""
     wanted = config.settings.sandbox.backend
     needs_walls = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
-    found = find((workspace.root, *workspace.extra), places.state, places.cache) if needs_walls else Found()
+    found = found_here(config, workspace, places) if needs_walls else Found()
     if wanted == "required" and found.make is None:
         raise UsageError(
             "--sandbox required: there is no sandbox on this machine that wolo can use.", hint="; ".join(found.tried).capitalize()
@@ -42,6 +42,13 @@ def settle_walls(config: Config, workspace: Workspace, places: Places) -> Enclos
     mode, notice = effective(config.settings.mode, sandbox_available=found.make is not None)
     confine: Confine = "never" if found.make is None else "always" if wanted == "required" else "unless_allowed"
     return Enclosure(mode, notice, found, confine)
+
+
+def found_here(config: Config, workspace: Workspace, places: Places) -> Found:
+    """What would hold commands here."""
+    if config.settings.sandbox.backend == "off":
+        return Found(tried=("It is switched off in the settings (sandbox.backend).",))
+    return find((workspace.root, *workspace.extra), places.state, places.cache)
 
 
 def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Places, outputs: Path) -> None:

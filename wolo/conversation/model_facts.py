@@ -18,7 +18,7 @@ from wolo.models.catalog import Listed
 from wolo.models.provider import Choice, Model, Price, Provider, ProviderSettings
 from wolo.models.provider_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
 from wolo.models.wire import dialect_of, format_of
-from wolo.places import Places
+from wolo.places import Places, find_places
 
 LABEL_WIDTH = 39
 SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
@@ -26,6 +26,18 @@ SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
 LEGEND = "* ready to use. Window, abilities, dollars per million tokens in and out."
 MORE = "`wolo models show NAME` says more."
 PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
+
+
+def models_here(config: Config) -> list[Listed]:
+    """All that wolo knows, and whether there is a key for each."""
+    environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
+    return catalog.list_models(environ, overrides=config.settings.providers)
+
+
+def in_brief(each: Listed) -> str:
+    """Window, price and abilities of one, for a list."""
+    model = each.model or Model(id="")
+    return f"{in_short(model.context):>5}  {_in_and_out(model.price):<12} {_abilities(each.model)}".rstrip()
 
 
 def matches(each: Listed, pattern: str) -> bool:

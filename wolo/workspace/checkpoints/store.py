@@ -131,6 +131,9 @@ class Store:
         """In their order."""
         return [noted for _, noted in self._changes(f"turn IN ({', '.join('?' * len(turns))})", turns)]
 
+    def of_session(self, session: str) -> list[Noted]:
+        return [noted for _, noted in self._changes("session = ?", (session,))]
+
     def of_step(self, step: int) -> list[Noted]:
         return [noted for _, noted in self._changes("step = ?", (step,))]
 

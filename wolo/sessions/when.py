@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
+
 
 def iso(then: float) -> str:
     """ISO 8601 in UTC."""
-    from datetime import UTC, datetime
-
     return datetime.fromtimestamp(then, UTC).isoformat(timespec="seconds")
 
 
 def age(then: float) -> str:
-    import time
-
     seconds = max(time.time() - then, 0)
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:

@@ -1,0 +1,344 @@
+"""What every slash command says, in a session with some past, in an empty one, and where nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer, Script
+from tests.fakes.replies import call, text, usage
+from wolo.agent.events import ApprovalAsked
+from wolo.commands.command import Desk, Opened, Outcome, Prompted, Shown, dispatch
+from wolo.commands.table import COMMANDS
+from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.conversation import Conversation
+from wolo.errors import ConfigError, SessionError, UsageError, WoloError
+from wolo.messages.message import user
+from wolo.places import find_places
+
+LOOKING = (
+    "help", "todo", "jobs", "tree", "diff", "sessions", "context", "cost", "mode", "permissions", "sandbox", "tools", "memory",
+    "debug", "model", "thinking", "rewind", "branch", "resume",
+)  # fmt: skip
+
+
+async def begin(provider: ProviderServer, *script: Script, **given: str | bool) -> Conversation:
+    provider.script(*script)
+    options: dict[str, str | bool | list[str]] = {
+        "base_url": provider.base_url,
+        "model": "test-model",
+        "api_key": "sk-key-0123456789abcdef",
+        "mode": "ask",
+        **given,
+    }
+    return await open_conversation(Opening(given=options, attended=True))
+
+
+async def say(conversation: Conversation, words: str, *, allowed: bool = True) -> None:
+    async for event in conversation.prompt(user(words)):
+        if isinstance(event, ApprovalAsked):
+            conversation.answer(event.id, allowed=allowed)
+
+
+async def ran(line: str, conversation: Conversation) -> Outcome:
+    return await dispatch(line, Desk(conversation, COMMANDS))
+
+
+async def shown(line: str, conversation: Conversation) -> str:
+    outcome = await ran(line, conversation)
+    assert isinstance(outcome, Shown), outcome
+    return outcome.text
+
+
+@pytest.fixture
+async def conversation(provider: ProviderServer) -> AsyncIterator[Conversation]:
+    begun = await begin(provider)
+    yield begun
+    await begun.close()
+
+
+@pytest.mark.parametrize("given", [{}, {"no_session": True}], ids=["kept", "not kept"])
+@pytest.mark.parametrize("name", LOOKING)
+async def test_what_only_looks_says_something_before_anything_was_said(
+    provider: ProviderServer, name: str, given: dict[str, bool]
+) -> None:
+    conversation = await begin(provider, **given)
+    said = await shown(f"/{name}", conversation)
+    assert said.strip()
+    assert "Traceback" not in said
+    await conversation.close()
+    assert not list(find_places().data.glob("sessions/*"))
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each.arguments], ids=lambda each: each.name)
+async def test_what_can_follow_a_command_is_known_while_a_person_types(conversation: Conversation, command: object) -> None:
+    assert command.arguments is not None  # type: ignore[attr-defined]
+    offered = command.arguments(Desk(conversation, COMMANDS))  # type: ignore[attr-defined]
+    assert all(isinstance(word, str) and isinstance(words, str) for word, words in offered)
+
+
+# Help
+
+
+async def test_the_page_of_help_fits_eighty_columns_and_names_everything(conversation: Conversation) -> None:
+    page = await shown("/help", conversation)
+    assert max(map(len, page.splitlines())) <= 80
+    for command in COMMANDS:
+        alone = await shown(f"/help {command.name}", conversation)
+        assert alone.startswith(f"/{command.name}")
+        assert command.help in " ".join(alone.split())
+        assert max(map(len, alone.splitlines())) <= 80
+
+
+async def test_help_finds_a_command_by_any_of_its_names(conversation: Conversation) -> None:
+    assert await shown("/help /quit", conversation) == await shown("/help exit", conversation)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("hlep", "help"), ("sess", "sessions"), ("Model", "model"), ("perm", "permissions")]
+)
+async def test_a_slip_of_the_fingers_is_told_what_was_meant(conversation: Conversation, typed: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        await ran(f"/{typed}", conversation)
+    assert f"/{meant}?" in caught.value.hint
+    assert "/help" in caught.value.hint
+
+
+async def test_an_unknown_name_cannot_paint_the_screen(conversation: Conversation) -> None:
+    with pytest.raises(UsageError) as caught:
+        await ran("/\x1b[2Jno", conversation)
+    assert "\x1b" not in caught.value.message
+
+
+# Finding and naming
+
+
+async def test_search_finds_what_was_said_here_and_elsewhere(provider: ProviderServer, conversation: Conversation) -> None:
+    provider.script(text("An ostrich is a bird."), text("It runs."))
+    await say(conversation, "tell me of the ostrich")
+    following = await ran("/new", conversation)
+    assert isinstance(following, Opened)
+    later = following.conversation
+    await say(later, "does an ostrich run?")
+    found = await shown("/search ostrich", later)
+    assert f"* {later.session_id}" in found
+    assert f"  {conversation.session_id}" in found
+    assert "user: does an ostrich run?" in found
+    assert await shown("/search emu", later) == "Nothing was found."
+    for wrong in ("/search", "/search --here", '/search "'):
+        with pytest.raises(WoloError):
+            await ran(wrong, later)
+    await later.close()
+
+
+async def test_a_title_stays_also_when_it_was_given_before_the_first_prompt(provider: ProviderServer) -> None:
+    conversation = await begin(provider, text("One."))
+    assert await shown("/title The big work", conversation) == "This session is called: The big work"
+    await say(conversation, "hello")
+    assert "The big work" in await shown("/sessions", conversation)
+    await shown("/title Another", conversation)
+    assert "Another" in await shown("/sessions", conversation)
+    with pytest.raises(UsageError):
+        await ran("/title", conversation)
+    await conversation.close()
+    unkept = await begin(provider, no_session=True)
+    with pytest.raises(UsageError, match="not kept"):
+        await ran("/title x", unkept)
+    await unkept.close()
+
+
+# What changed
+
+
+async def test_diff_shows_what_tools_and_commands_did_without_git(provider: ProviderServer) -> None:
+    Path("kept.txt").write_text("one\ntwo\n")
+    Path("gone.txt").write_text("bye\n")
+    Path("fence.md").write_text("```\nx\n```\n")
+    conversation = await begin(
+        provider,
+        call("write", {"path": "new.txt", "content": "fresh\n"}),
+        call("edit", {"path": "kept.txt", "old": "two", "new": "three"}),
+        call("shell", {"command": "rm gone.txt; echo '```' >> fence.md"}),
+        text("Done."),
+    )
+    assert await shown("/diff", conversation) == "This session has changed no file."
+    await say(conversation, "go")
+    outcome = await ran("/diff", conversation)
+    assert isinstance(outcome, Shown)
+    assert outcome.is_answer
+    for line in (
+        "--- a/gone.txt\n+++ /dev/null",
+        "-bye",
+        "--- /dev/null\n+++ b/new.txt",
+        "+fresh",
+        "-two\n+three",
+        "4 files changed",
+    ):
+        assert line in outcome.text
+    assert outcome.text.startswith("````diff\n")
+    only = await shown("/diff kept.txt", conversation)
+    assert "three" in only
+    assert "fresh" not in only
+    assert await shown("/diff nowhere", conversation) == "This session has changed nothing there."
+    Path("kept.txt").write_text("somebody else\n")
+    assert "changed again since, by somebody else" in await shown("/diff kept.txt", conversation)
+    await conversation.close()
+
+
+async def test_diff_names_what_it_cannot_show_and_stays_short(provider: ProviderServer) -> None:
+    conversation = await begin(
+        provider,
+        call("write", {"path": "long.txt", "content": "line\n" * 900}),
+        call("shell", {"command": "printf 'a\\0b' > binary"}),
+        text("Done."),
+    )
+    await say(conversation, "go")
+    said = await shown("/diff", conversation)
+    assert "it is no text" in said
+    assert "more lines; /diff PATH" in said
+    assert len(said.splitlines()) < 420
+    await conversation.close()
+
+
+# What it may do
+
+
+async def test_mode_changes_and_shows(conversation: Conversation) -> None:
+    assert "* ask" in await shown("/mode", conversation)
+    assert (await shown("/mode yolo", conversation)).startswith("Mode yolo: nothing asks")
+    assert "* yolo" in await shown("/mode", conversation)
+    with pytest.raises(UsageError, match="no mode"):
+        await ran("/mode careful", conversation)
+
+
+async def test_plan_only_reads_and_asks_for_the_plan_of_a_task(conversation: Conversation) -> None:
+    assert (await shown("/plan", conversation)).startswith("Mode plan: reads only")
+    outcome = await ran("/plan make it faster", conversation)
+    assert isinstance(outcome, Prompted)
+    assert outcome.text.endswith("make it faster")
+    assert conversation.mode == "plan"
+
+
+async def test_permissions_are_shown_tried_out_and_taken_back(provider: ProviderServer) -> None:
+    conversation = await begin(provider, call("shell", {"command": "touch made"}), text("ok"), allow=["shell:ls"])  # type: ignore[arg-type]
+    async for event in conversation.prompt(user("go")):
+        if isinstance(event, ApprovalAsked):
+            conversation.answer(event.id, allowed=True, scope="always")
+    assert "allow  shell:ls" in await shown("/permissions", conversation)
+    assert (await shown("/permissions test shell:ls", conversation)).startswith("allow")
+    assert "shell:touch" in Path(find_places().config / "permissions.toml").read_text()
+    following = await ran("/new", conversation)
+    assert isinstance(following, Opened)
+    conversation = following.conversation
+    (rule,) = [str(rule) for rule in conversation.bench.judge.rules if "touch" in str(rule)]
+    assert f"allow  {rule}" in await shown("/permissions", conversation)
+    gone = await ran(f"/permissions remove {rule}", conversation)
+    assert isinstance(gone, Opened)
+    assert "touch" not in await shown("/permissions", gone.conversation)
+    for wrong in ("/permissions remove shell:nope", "/permissions test", "/permissions test nonsense", "/permissions frob"):
+        with pytest.raises(UsageError):
+            await ran(wrong, gone.conversation)
+    await gone.conversation.close()
+
+
+async def test_the_sandbox_says_what_it_does_not_cover(conversation: Conversation) -> None:
+    assert "not covered" in await shown("/sandbox", conversation)
+
+
+async def test_tools_are_named_with_one_line_each(conversation: Conversation) -> None:
+    lines = (await shown("/tools", conversation)).splitlines()
+    assert {line.split()[0] for line in lines} == set(conversation.tool_names)
+    assert max(map(len, lines)) <= 100
+
+
+async def test_memory_names_the_files_that_are_read(conversation: Conversation) -> None:
+    assert "/init" in await shown("/memory", conversation)
+    Path("AGENTS.md").write_text("Be kind.\n")
+    assert str(Path.cwd() / "AGENTS.md") in await shown("/memory", conversation)
+
+
+# Prompts
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("/init", "AGENTS.md"),
+        ("/init in French", "in French"),
+        ("/review", "git diff HEAD"),
+        ("/review src/a.py", "Review this: src/a.py."),
+        ("/commit", "git status"),
+        ("/commit only the docs", "only the docs"),
+    ],
+)
+async def test_some_commands_are_prompts_that_a_person_can_read(conversation: Conversation, line: str, part: str) -> None:
+    outcome = await ran(line, conversation)
+    assert isinstance(outcome, Prompted)
+    assert part in outcome.text
+    assert "{" not in outcome.text
+
+
+async def test_a_question_aside_is_answered_and_counted(provider: ProviderServer, conversation: Conversation) -> None:
+    provider.script(text("One.", usage=usage(100, 10)), text("**Aside.**", usage=usage(30, 3)))
+    await say(conversation, "one")
+    outcome = await ran("/btw what is that?", conversation)
+    assert outcome == Shown("**Aside.**", is_answer=True)
+    assert "130 in" in await shown("/cost", conversation)
+    with pytest.raises(UsageError):
+        await ran("/btw", conversation)
+
+
+# Around
+
+
+async def test_export_writes_what_was_asked_for_and_no_key(provider: ProviderServer, conversation: Conversation) -> None:
+    with pytest.raises(UsageError, match="is kept"):
+        await ran("/export", conversation)
+    provider.script(text("Answer."))
+    await say(conversation, "my question")
+    assert f"{conversation.session_id}.md" in await shown("/export", conversation)
+    await shown("/export page.html", conversation)
+    await shown("/export openai", conversation)
+    await shown("/export atif sub.json", conversation)
+    assert "my question" in Path(f"{conversation.session_id}.md").read_text()
+    assert "my question" in Path("page.html").read_text()
+    assert Path(f"{conversation.session_id}.json").read_text().startswith("[")
+    assert oct(Path("page.html").stat().st_mode & 0o777) == "0o600"
+    with pytest.raises(UsageError, match="already"):
+        await ran("/export page.html", conversation)
+    with pytest.raises(UsageError, match="which format"):
+        await ran("/export notes.docx", conversation)
+    with pytest.raises(SessionError, match="cannot be written"):
+        await ran("/export no/such/folder.md", conversation)
+
+
+async def test_debug_tells_the_state_and_no_secret(provider: ProviderServer, conversation: Conversation) -> None:
+    provider.script(text("One.", usage=usage(100, 10, cached=40)))
+    await say(conversation, "confidential words")
+    said = await shown("/debug", conversation)
+    for part in (conversation.session_id, "custom/test-model", "100 tokens in (40 cached), 10 out", str(Path.cwd())):
+        assert part in said
+    assert "sk-key" not in said
+    assert "confidential" not in said
+
+
+async def test_doctor_says_what_wolo_doctor_says(conversation: Conversation) -> None:
+    said = await shown("/doctor", conversation)
+    assert said.startswith("wolo ")
+    assert "sandbox" in said
+
+
+async def test_a_bad_setting_written_meanwhile_is_an_error_and_nothing_is_lost(
+    provider: ProviderServer, conversation: Conversation
+) -> None:
+    provider.script(text("One."))
+    await say(conversation, "one")
+    settings = find_places().config / "config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("mode = [")
+    with pytest.raises(ConfigError):
+        await ran("/export", conversation)
+    settings.unlink()
+    assert "Written" in await shown("/export", conversation)

@@ -1,0 +1,10 @@
+"""/commit: have the work committed; git is run by the model, so it asks as every command does."""
+
+from __future__ import annotations
+
+from wolo.commands.command import Desk, Outcome, Prompted
+from wolo.commands.prose import prompt
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    return Prompted(prompt("commit", rest))

@@ -1,0 +1,40 @@
+"""/diff: what this session has changed in files, by tools and by commands, with or without git."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from wolo.commands.command import Desk, Outcome, Shown
+from wolo.conversation.changes import Changed, changed_by, patch
+from wolo.errors import UsageError
+
+MOST_LINES = 400
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    conversation = desk.conversation
+    if conversation.watch is None:
+        raise UsageError("Nothing is known here of what was changed.")
+    wanted = [conversation.cwd / Path(name) for name in rest.split()]
+    changed = await asyncio.to_thread(changed_by, conversation.watch, wanted)
+    if not changed:
+        return Shown("This session has changed no file." if not rest else "This session has changed nothing there.")
+    shown = await asyncio.to_thread(_shown, changed, conversation.cwd)
+    return Shown(shown, is_answer=True)
+
+
+def _shown(changed: list[Changed], where: Path) -> str:
+    """As Markdown: whoever draws it knows the colours."""
+    lines = [line for each in changed for line in patch(each, where)]
+    more = len(lines) - MOST_LINES
+    lines = lines[:MOST_LINES]
+    fence = "`" * max(3, *(_run_of_ticks(line) + 1 for line in lines))
+    told = f"\n\n{more:,} more lines; /diff PATH shows a part." if more > 0 else ""
+    files = "1 file" if len(changed) == 1 else f"{len(changed)} files"
+    return f"{fence}diff\n" + "\n".join(lines) + f"\n{fence}\n\n{files} changed in this session.{told}"
+
+
+def _run_of_ticks(line: str) -> int:
+    stripped = line.lstrip(" +-")
+    return len(stripped) - len(stripped.lstrip("`"))
