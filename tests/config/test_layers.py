@@ -403,3 +403,8 @@ def test_a_broken_file_is_never_replaced_by_defaults(places: Places) -> None:
     write_config(places, "mode = ")
     with pytest.raises(ConfigError):
         loaded(places, environ={"WOLO_MODE": "ask"})
+
+
+def test_an_unknown_word_in_a_list_names_the_nearest(places: Places) -> None:
+    with pytest.raises(ConfigError, match=r"ui\.status cannot be .*brnch.*\. Did you mean branch\?"):
+        loaded(places, 'ui.status=["dir", "brnch"]')

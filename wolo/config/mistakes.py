@@ -44,7 +44,9 @@ def sentence(called: str, value: Any, kind: Any, said: str) -> str:
         return f"{called}: {lacking[1]} is missing."
     if unknown := _UNKNOWN.match(said):
         return f"{called}: there is no {unknown[1]}; there are {', '.join(_names(kind))}."
-    return f"{called} cannot be {'that' if is_secret else _shown(value)}: it takes {_takes(kind, said, path)}."
+    near = "" if is_secret else _nearest(value, kind)
+    meant = f" Did you mean {near}?" if near else ""
+    return f"{called} cannot be {'that' if is_secret else _shown(value)}: it takes {_takes(kind, said, path)}.{meant}"
 
 
 def _takes(kind: Any, said: str, path: str) -> str:
@@ -56,6 +58,15 @@ def _takes(kind: Any, said: str, path: str) -> str:
     word, sign, bound = expected.groups()
     limit = f" {_LIMITS[sign]} {float(bound):g}" if sign else ""
     return _WORDS.get(word, word) + ("" if word == "str" and limit else limit) + (f" at {path}" if path else "")
+
+
+def _nearest(value: Any, kind: Any) -> str:
+    """What was probably meant by a word that is none of the few."""
+    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
+
+    words = _words_of(kind)
+    wrong = [each for each in (value if isinstance(value, list) else [value]) if each not in words]
+    return next(iter(difflib.get_close_matches(str(wrong[0]), words, n=1)), "") if words and wrong else ""
 
 
 def _words_of(kind: Any) -> list[str]:

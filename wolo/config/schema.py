@@ -52,14 +52,20 @@ class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     """Not these."""
 
 
+Fact = Literal["dir", "branch", "model", "mode", "context", "cache", "cost", "jobs"]
+
+
 class Ui(Struct, frozen=True, forbid_unknown_fields=True):
-    theme: str = "auto"
+    theme: Literal["auto", "dark", "light"] = "auto"
+    """`auto`: as COLORFGBG says, or else dark. The terminal is never asked."""
+    status: tuple[Fact, ...] = ("dir", "branch", "model", "mode", "context", "cache", "cost", "jobs")
+    """What the line of facts says, in this order; in a narrow window what matters least is left out."""
     keys: Literal["emacs", "vi"] = "emacs"
     """Whose keys edit what is written."""
     keymap: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Other keys for what wolo does with them: `editor = "ctrl-x ctrl-e"`. `/keys` lists the names and the keys."""
     plain: bool = False
-    """No colours, no boxes, no animation."""
+    """For screen readers: whole lines one after the other, in turns; no colours, and nothing is painted twice."""
     notify: bool = False
     """Ring when a long turn ends or something asks."""
 

@@ -60,11 +60,11 @@ class Foot:
         writing: Buffer,
         keys: KeyBindingsBase,
         *,
-        facts: Callable[[], StyleAndTextTuples],
+        facts: Callable[[int], str],
         processors: list[Processor] | None = None,
         uses_vi: bool = False,
     ) -> None:
-        """`facts` are asked for whenever the foot is painted."""
+        """`facts` are told how many cells there are, whenever the foot is painted."""
         self.writing = writing
         self.tail = ""
         """The beginning of a line that is still coming, with its colours."""
@@ -249,7 +249,7 @@ class Foot:
             _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
             writing,
             search,
-            Window(FormattedTextControl(self._facts), height=1, dont_extend_height=True),
+            Window(FormattedTextControl(self._fact_line), height=1, dont_extend_height=True),
         ]
         menu = Float(xcursor=True, ycursor=True, content=CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1))
         return Layout(FloatContainer(HSplit(rows), [menu]), focused_element=writing)
@@ -259,6 +259,9 @@ class Foot:
             return [("class:asking", self._question)]
         hint = [("class:hint", f"{self.hint} ")] if self.hint and not get_app().current_buffer.text else []
         return [("class:prompt", "› "), *hint]
+
+    def _fact_line(self) -> StyleAndTextTuples:
+        return [("class:dim", self._facts(self._output.get_size().columns - 1))]
 
     def _waiting_lines(self) -> StyleAndTextTuples:
         return [("class:dim", "\n".join(self.waiting()))]

@@ -6,10 +6,8 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
-from pathlib import Path
 
 from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import StyleAndTextTuples
 from rich.text import Text
 
 from wolo.commands.command import Command, Desk, Left, Opened, Outcome, Prompted, Shown, Worked, dispatch
@@ -22,6 +20,7 @@ from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
 from wolo.frontends.terminal.editor import edit
+from wolo.frontends.terminal.facts_line import FactsLine, how_held, where
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.keymap import Keymap
 from wolo.frontends.terminal.notes import is_note
@@ -29,11 +28,10 @@ from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.terminal import Terminal
-from wolo.frontends.terminal.turn import jobs_running, run_turn, run_work, tell_jobs
+from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.waiting import Waiting
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line
-from wolo.places import find_home
 from wolo.workspace.branch import current_branch
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
@@ -52,8 +50,9 @@ class Repl:
         keys = composer_keys(
             composer, self._keymap, {"expand": self._show_thinking, "editor": self._open_editor, "mode": self._next_mode}
         )
+        self._facts = FactsLine(lambda: self.conversation)
         chips = Chips(composer.pastes)
-        self._foot = Foot(composer.buffer, keys, facts=self._facts, processors=[chips], uses_vi=ui.keys == "vi")
+        self._foot = Foot(composer.buffer, keys, facts=self._facts.text, processors=[chips], uses_vi=ui.keys == "vi")
         composer.is_asking = lambda: self._foot.is_asking
         self._waiting = Waiting(composer.pastes)
         composer.unsent = lambda: self._waiting.texts(self.conversation)
@@ -67,6 +66,7 @@ class Repl:
         self._is_stopping = False
         self._stopped_at = float("-inf")
         conversation.between = self._screen.show
+        self._screen.also = self._facts.hear
         self._beside: set[asyncio.Task[None]] = set()
         """What goes on beside a turn: commands that only look, an editor."""
         self._ran: list[str] = []
@@ -87,6 +87,7 @@ class Repl:
         if self._composer.take_up_draft():
             self._screen.say("What you had not sent is back.", "dim")
         self._screen.space()
+        self._facts.look()
         self._foot.appear()
         try:
             with self._terminal.signals.during(self._composer.leave):
@@ -163,6 +164,7 @@ class Repl:
         elif self._is_stopping:
             self._composer.give_back(self._waiting.give_up())
         self._screen.space()
+        self._facts.look()
         if self._waiting.later and not self._is_stopping:
             self._begin(self._waiting.later.popleft())
         self._composer.keep_draft()
@@ -304,12 +306,6 @@ class Repl:
             Text.assemble(("wolo", "bold"), (f" · {facts.model} · {how_held(facts.mode, facts.sandbox)} · {place}", "dim"))
         )
 
-    def _facts(self) -> StyleAndTextTuples:
-        facts = self.conversation.facts
-        running = jobs_running(self.conversation)
-        jobs = f" · {running} · /jobs" if running else ""
-        return [("class:dim", f"{where(facts.cwd)} · {facts.model} · {how_held(facts.mode, facts.sandbox)}{jobs}")]
-
     def _hint(self, words: str) -> None:
         self._foot.hint = words
         self._foot.paint()
@@ -353,14 +349,3 @@ def last_exchange(history: tuple[Message, ...]) -> tuple[str, str]:
         elif message.role == "assistant" and message.text:
             answered = message.text
     return asked, answered
-
-
-def how_held(mode: str, sandbox: str) -> str:
-    """The mode, and what holds commands in it."""
-    return f"{mode} in {sandbox}" if sandbox else mode
-
-
-def where(path: Path) -> str:
-    """A directory as people write it."""
-    home = find_home()
-    return clean_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))

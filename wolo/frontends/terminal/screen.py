@@ -77,6 +77,8 @@ class Screen:
         """Notices that are only good to know are shown, too."""
         self.said_as: Callable[[Message], str] = lambda message: message.text
         """How a word of the person's is shown when the model hears it in the middle of a turn."""
+        self.also: Callable[[Event], None] = lambda event: None
+        """Hears every event, too."""
         self._told: set[str] = set()
         """Notices are said once."""
 
@@ -86,6 +88,7 @@ class Screen:
         self.foot, self.stdout, self.status, self._console = foot, stdout, status, _console(stdout)
 
     def show(self, event: Event) -> None:
+        self.also(event)
         match event:
             case TurnStarted():
                 self.status.start("getting ready")
