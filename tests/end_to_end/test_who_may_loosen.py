@@ -106,7 +106,7 @@ def test_an_ask_of_the_project_asks_although_the_user_allows_it(provider: Provid
     assert is_denied(run_wolo("-p", "--trust", *provider.flags, "go"), provider)
     wants_marker(provider)
     with pty_wolo("--trust", *provider.flags, "go") as terminal:
-        terminal.wait_for("[y]es")
+        terminal.wait_for("[y]es  [s]ession")
         terminal.enter("y")
         terminal.wait_for("Done.")
     assert Path(MARKER).exists()
@@ -295,7 +295,7 @@ def test_a_hostile_project_changes_nothing_at_the_keyboard_either(provider: Prov
         with pty_wolo("--mode", "ask", *provider.flags, "go", columns=200) as terminal:
             terminal.wait_for("Trust it?")
             terminal.enter(answer)
-            terminal.wait_for("[y]es")
+            terminal.wait_for("[y]es  [s]ession")
             terminal.press("enter")
             terminal.wait_for("Done.")
             assert terminal.wait_for_exit() == exit_code
