@@ -217,3 +217,17 @@ def test_doctor_says_what_holds_and_what_does_not(ground: Ground) -> None:
     assert {"network", "secrets", "protected names"} <= set(report["covers"])
     assert report["not_covered"]
     assert "sandbox   bubblewrap; not covered: " in run_wolo("doctor").stdout
+
+
+TIDIES_UP = "sh -c 'trap \"sleep 0.3; echo tidied > tidied; exit\" TERM; echo begun; while :; do sleep 0.05; done'"
+
+
+@pytest.mark.parametrize("command", [f"{TIDIES_UP}; echo went on > went-on", f"({TIDIES_UP}; true) & wait"])
+def test_what_runs_too_long_inside_can_tidy_up(provider: ProviderServer, ground: Ground, command: str) -> None:
+    provider.script(call("shell", {"command": command, "timeout_s": 1}), text("ok"))
+    run_wolo("-p", *provider.flags, "go")
+    (result,) = provider.requests[1].results
+    assert "begun" in result
+    assert "timed out after 1 s" in result
+    assert (ground.work / "tidied").exists()
+    assert not (ground.work / "went-on").exists()

@@ -157,7 +157,7 @@ class _Run:
 
     def _lost(self, finished: Finished) -> list[str]:
         """Where everything ends with the command, one that wanted to leave something running must know."""
-        if self._context.confined and self._left_running and not finished.leftovers:
+        if finished.cause == "exited" and self._context.confined and self._left_running and not finished.leftovers:
             return ["what it left running with & has ended with it, here in the sandbox; use background for that"]
         return []
 

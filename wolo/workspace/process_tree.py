@@ -25,6 +25,7 @@ from wolo.workspace.process_table import (
     command_line,
     everyone,
     has_table,
+    is_apart,
     newest_pid,
     numbers_of,
     send,
@@ -109,12 +110,42 @@ class ProcessTree:
         """TERM, a while to tidy up, KILL; the KILL also comes when the waiting is cancelled."""
         try:
             deadline = time.monotonic() + grace_s
-            told = self.signal(signal.SIGTERM)
+            told = self.ask_to_end()
             while told and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
-                told = self.is_alive()
+                told = self.is_ending()
         finally:
             self.kill()
+
+    def ask_to_end(self) -> bool:
+        """TERM to all; False when nobody was left to hear it.
+
+        In a namespace everything ends with the first command, and with who holds the namespace. So the holder is spared, and
+        the first command stands still until the others have tidied up.
+        """
+        inside = self._inside()
+        if not inside:
+            return self.signal(signal.SIGTERM)
+        send(inside[0].pid, signal.SIGSTOP)
+        for status in inside:
+            send(status.pid, signal.SIGTERM)
+        return True
+
+    def is_ending(self) -> bool:
+        """After `ask_to_end`: whether somebody is left; the last one in a namespace has its turn now."""
+        inside = self._inside()
+        if len(inside) == 1:
+            send(inside[0].pid, signal.SIGCONT)
+        return bool(inside) or self.is_alive()
+
+    def _inside(self) -> list[Status]:
+        """What runs in a namespace that the leader holds, its first command first; empty where there is none."""
+        if not has_table():
+            return []
+        family = self._family()
+        heads = {status.pid for status in family if status.parent == self.leader and is_apart(status.pid)}
+        inside = [status for status in family if heads and status.pid != self.leader and status.pid not in heads]
+        return sorted(inside, key=lambda status: (status.parent not in heads, status.started, status.pid))
 
     def _family(self) -> list[Status]:
         found: list[Status] = []

@@ -246,9 +246,9 @@ class Processes:
     def close_all(self) -> None:
         """Ends every living tree, gently where that is quick. Needs no event loop; may be called again."""
         running, self._running = self._running, []
-        told = [one for one in running if one.tree.signal(signal.SIGTERM)]
+        told = [one for one in running if one.tree.ask_to_end()]
         deadline = time.monotonic() + _CLOSING_GRACE_S
-        while any(one.tree.is_alive() for one in told) and time.monotonic() < deadline:
+        while (told := [one for one in told if one.tree.is_ending()]) and time.monotonic() < deadline:
             time.sleep(0.02)
         for one in running:
             one.tree.kill()
