@@ -294,3 +294,19 @@ def test_what_the_model_says_itself_is_hidden_too_and_wherever_it_is_cut(provide
     assert "SECRET_TOKEN_" in first.stdout
     assert_hidden(provider)
     assert K.encode() not in kept(isolated)
+
+
+def test_a_list_that_the_model_writes_as_a_string_takes_any_value(provider: ProviderServer) -> None:
+    value = 'q"uo\\te","new":"other'
+    Path(".env").write_text(f"DB_PASSWORD='{value}'\n")
+    Path("app.ini").write_text(f"password = {value}\n")
+
+    def edit(asked: Asked) -> Reply:
+        placeholder = asked.results[0].split("password = ")[1].split("\n")[0]
+        edits = json.dumps([{"old": f"= {placeholder}", "new": f"is {placeholder}"}])
+        return call("edit", {"path": "app.ini", "edits": edits})
+
+    provider.script(call("read", {"path": "app.ini"}), edit, text("ok"))
+    run_wolo("-p", "--yolo", *provider.flags, "go")
+    assert Path("app.ini").read_text() == f"password is {value}\n"
+    assert value not in json.dumps(provider.requests[2].json)

@@ -10,6 +10,7 @@ import subprocess
 import time
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
+from xml.sax import saxutils
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +33,13 @@ def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
         K,
         json.dumps(K),
         json.dumps(K, ensure_ascii=False),
+        json.dumps(json.dumps({"a": K})),
+        json.dumps(json.dumps({"a": K}, ensure_ascii=False), ensure_ascii=False),
+        repr({"a": repr(f"it's {K}")}),
+        saxutils.escape(K, {"'": "&apos;", '"': "&quot;"}),
+        saxutils.escape(K, {"'": "&#39;", '"': "&#34;"}),
+        saxutils.quoteattr(f"it's {K}"),
+        subprocess.run(["bash", "-c", 'x="$1"; declare -p x', "-", K], capture_output=True, check=True, text=True).stdout,
         repr(K),
         html.escape(K),
         html.escape(K, quote=False),
@@ -44,6 +52,7 @@ def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
         base64.b64encode(data).decode(),
         base64.urlsafe_b64encode(b"x" + data + b"yz").decode(),
         data.hex(),
+        data.hex().upper(),
     ]
     exact = hiding(K, PLAIN)
     assert [text for text in written if "<hidden>" not in exact.text(f"before {text} after")] == []

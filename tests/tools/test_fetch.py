@@ -17,6 +17,8 @@ from tests.tools.desk import Desk
 from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent
+from wolo.guard.secrets import Secrets
+from wolo.messages.secret_values import Known
 from wolo.tools.fetch import UNTRUSTED, Fetch
 from wolo.tools.tool import Fetched, Result, ToolContext
 from wolo.tools.toolbox import Toolbox
@@ -414,3 +416,14 @@ async def test_the_guard_judges_the_address_in_its_one_spelling(context: ToolCon
 async def test_other_agents_spellings_are_understood(context: ToolContext, arguments: dict[str, Any]) -> None:
     tool, args = Toolbox().decode("fetch", arguments)
     assert tool.intents(args, context) == (FetchIntent("https://a.org/"),)
+
+
+async def test_a_page_that_is_too_long_ends_in_no_half_of_a_secret(
+    here: Site, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wolo.tools.web.page.MOST_BYTES", 2000)
+    context = replace(context, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
+    for kind in ("text/plain", "text/html"):
+        for begin in range(1986, 2000, 2):
+            here.pages["/"] = answer("a " * (begin // 2) + "kD9vvQz81xwLm" + "b" * 9000, kind=kind)
+            assert "D9vv" not in (await fetch(here.tool(), context, here.url("/"))).text

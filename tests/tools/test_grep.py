@@ -20,6 +20,8 @@ from tests.tools.desk import Desk
 from tests.tools.programs import find_ripgrep, needs_ripgrep
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
+from wolo.guard.secrets import Secrets
+from wolo.messages.secret_values import Known
 from wolo.tools.grep import Grep, GrepArgs
 from wolo.tools.ripgrep import find_program, ripgrep, stand_in
 from wolo.tools.tool import Listing, Result
@@ -250,6 +252,14 @@ async def test_a_long_line_is_cut_around_its_match(desk: Desk, grep: Grep) -> No
     assert third.startswith("b.txt:1:")
     assert fourth == "b.txt:2:needle"
     assert max(map(len, (first, second, third))) < 320
+
+
+async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(desk: Desk, grep: Grep) -> None:
+    desk.context = replace(desk.context, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
+    for begin in range(1985, 2002):
+        desk.put(f"f{begin}.txt", "-" * begin + "kD9vvQz81xwLm" + "y" * 5000)
+    for pattern in ("-", "-kD9v", "y", "(?<=-)k"):
+        assert "D9vv" not in (await search(grep, desk, pattern)).text
 
 
 async def test_a_pattern_that_runs_away_is_stopped(desk: Desk, grep: Grep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,9 @@ from tests.tools.desk import Desk
 from tests.workspace.living import alive, gone
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
+from wolo.guard.secrets import Secrets
 from wolo.guard.walls import Enclosed
+from wolo.messages.secret_values import Known
 from wolo.tools import spool
 from wolo.tools.background import Job, Jobs
 from wolo.tools.shell import ShellArgs
@@ -163,6 +165,22 @@ async def test_secrets_do_not_reach_the_file(desk: Desk) -> None:
     desk.context.shell.jobs = jobs
     await begin(desk, "printf hunt; printf 'er22\\n'; sleep 60")
     assert jobs.find(1).spool.path.read_text() == "[hidden]\n"
+
+
+async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
+    secrets = Secrets([Known("PASSWORD", "hunter22-of-mine")])
+    jobs = Jobs(desk.context.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.held)
+    desk.context.shell.jobs = jobs
+    told = await begin(desk, "printf 'as hunter2'; while [ ! -e go ]; do sleep 0.01; done; printf '2-of-mine ok\\nhunt'; sleep 60")
+    desk.put("go", "")
+    while jobs.find(1).spool.size_bytes < len("as SECRET"):
+        await asyncio.sleep(0.01)
+    second = (await desk.call("jobs", action="output", id=1)).text
+    await jobs.stop(jobs.find(1))
+    third = (await desk.call("jobs", action="output", id=1)).text
+    hidden = secrets.hide("hunter22-of-mine")
+    assert [text.split("\n[")[0] for text in (told.text, second, third)] == ["as ", f"{hidden} ok", "hunt"]
+    assert jobs.find(1).spool.path.read_text() == f"as {hidden} ok\nhunt"
 
 
 async def test_jobs_end_with_the_conversation_and_leave_nothing(desk: Desk) -> None:

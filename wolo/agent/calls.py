@@ -80,7 +80,7 @@ class Calls:
     def _plan_one(self, part: ToolPart) -> Planned:
         if part.status != "pending":
             return Planned(part=part)
-        given = self._context.secrets.restore(part.input)
+        given = self._context.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
         try:
             tool, args = self._toolbox.decode(part.tool, given.value)
         except ToolError as error:

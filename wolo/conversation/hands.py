@@ -33,7 +33,7 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
 
 def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
     processes = Processes(state / "commands")
-    return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets.hide_data))
+    return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets.hide_data, secrets.held))
 
 
 def _passed(config: Config) -> tuple[str, ...]:

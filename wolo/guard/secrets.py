@@ -110,6 +110,12 @@ class Secrets:
         held = self._exact.held(text)
         return text if held < SHORTEST // 2 else text[:-held]
 
+    def held(self, data: bytes) -> int:
+        """How many of the last bytes of a text that goes on may be the beginning of a secret."""
+        text = data.decode("utf-8", "surrogateescape")
+        held = self._exact.held(text)
+        return len(text[len(text) - held :].encode("utf-8", "surrogateescape"))
+
     def hide_data(self, data: bytes) -> bytes:
         return self._exact.data(data)
 

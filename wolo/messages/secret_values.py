@@ -32,18 +32,23 @@ def is_telling(name: str) -> bool:
 
 
 def forms(value: str) -> Iterator[str]:
-    """The value as it is, and as programs write it: in JSON, Python, shells, HTML and addresses, in base64 and in hex."""
+    """The value as it is, and as programs write it: in JSON or Python, once or twice, in shells, HTML, addresses, base64, hex."""
     data = value.encode("utf-8", "replace")
     yield value
-    yield json.dumps(value)[1:-1]
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
-    yield repr(value)[1:-1]
+    for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]):
+        yield escaped
+        yield escaped.replace("\\", "\\\\")
+        yield json.dumps(escaped)[1:-1]
+        yield json.dumps(escaped, ensure_ascii=False)[1:-1]
+    yield re.sub(r"""(["'\\])""", r"\\\1", value)
+    yield re.sub(r'(["$`\\])', r"\\\1", value)
     yield value.replace("'", "'\\''")
     yield value.replace("'", "'\"'\"'")
     yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
     html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     yield html
-    yield html.replace('"', "&quot;").replace("'", "&#x27;")
+    for double, single in (("&quot;", "&#x27;"), ("&quot;", "&#39;"), ("&#34;", "&#39;"), ("&quot;", "&apos;"), ("&quot;", "'")):
+        yield html.replace('"', double).replace("'", single)
     for quoted in (quote(value, safe="", errors="replace"), quote(value, errors="replace"), quote_plus(value, errors="replace")):
         yield quoted
         yield re.sub("%..", lambda found: found[0].lower(), quoted)
@@ -51,6 +56,7 @@ def forms(value: str) -> Iterator[str]:
         yield core
         yield core.replace("+", "-").replace("/", "_")
     yield data.hex()
+    yield data.hex().upper()
 
 
 def base64_cores(data: bytes) -> Iterator[str]:

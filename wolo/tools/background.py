@@ -97,13 +97,20 @@ class Job:
 
 
 class Jobs:
-    def __init__(self, processes: Processes, folder: Path, hide: Callable[[bytes], bytes] = lambda text: text) -> None:
-        """`folder` holds what they print, each in a file of its own; `hide` takes secrets out of it."""
+    def __init__(
+        self,
+        processes: Processes,
+        folder: Path,
+        hide: Callable[[bytes], bytes] = lambda text: text,
+        held: Callable[[bytes], int] = lambda text: 0,
+    ) -> None:
+        """`folder` holds what they print, each in a file of its own; `hide` and `held` keep secrets out of it."""
         self.hear: Callable[[Job], None] = lambda job: None
         """Hears of every start and every end. Must not raise."""
         self._processes = processes
         self._folder = folder
         self._hide = hide
+        self._held = held
         self._jobs: list[Job] = []
         self._watchers: set[asyncio.Task[None]] = set()
 
@@ -201,7 +208,7 @@ class Jobs:
         make_private(self._folder)
         if not self._jobs:
             _remove_old(self._folder)
-        return Spool(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide)
+        return Spool(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide, self._held)
 
     async def _watch(self, job: Job, timeout_s: float | None) -> None:
         cause = await job.program.wait(timeout_s)

@@ -112,6 +112,8 @@ async def _result(page: Page, context: ToolContext, *, raw: bool) -> Result:
     if is_binary(page.data):
         raise ToolError(f"{page.address.url} is no text that could be shown: {page.kind or 'binary'}, {len(page.data):,} bytes.")
     text, notes = decode(page.data, page.charset, is_cut=page.is_cut).replace("\r\n", "\n").replace("\r", "\n"), []
+    if page.is_cut:
+        text = context.secrets.hide_cut(text)
     is_html = page.kind in _HTML or (page.kind in _SNIFFED and text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")))
     if page.is_cut:
         notes.append("Not all of it: what came after is left out.")

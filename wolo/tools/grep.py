@@ -141,7 +141,7 @@ class _Lines:
         self._has_neighbours = bool(args.context or args.before or args.after)
         self._args = args
         self._workspace = context.workspace
-        self._hide = context.secrets.hide
+        self._secrets = context.secrets
         self._start = start
         self._room_bytes = MAX_TEXT_BYTES
         self._last: Hit | None = None
@@ -172,7 +172,8 @@ class _Lines:
         if hit.line:
             mark = ":" if hit.column else "-"
             number = f"{hit.line}{mark}" if self._args.line_numbers else ""
-            return f"{name}{mark}{number}{_around(self._hide(hit.text), hit.column)}"
+            text = self._secrets.hide_cut(hit.text) if hit.is_cut else self._secrets.hide(hit.text)
+            return f"{name}{mark}{number}{_around(text, hit.column)}"
         return f"{name}:{hit.count}" if hit.count else name
 
 

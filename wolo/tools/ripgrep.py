@@ -70,6 +70,8 @@ class Hit(Struct, frozen=True):
     column: int = 0
     """Where the match begins, in bytes from 1; 0 for a neighbour."""
     count: int = 0
+    is_cut: bool = False
+    """The line may go on."""
 
 
 def find_program(workspace: Workspace) -> list[str]:
@@ -146,9 +148,10 @@ def _read_lines(output: bytes) -> Iterator[Hit]:
         # An empty match at the end of the file comes without a column.
         path, line, column, no_column, text = match.groups()
         shown = text.removesuffix(b"\r").decode(errors="replace")
-        if len(text) > _MAX_COLUMNS:
+        is_cut = len(text) >= _MAX_COLUMNS
+        if is_cut:
             shown = re.sub(_CUT_MARK, "", shown)[:_MAX_COLUMNS]
-        yield Hit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)))
+        yield Hit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)), is_cut=is_cut)
 
 
 def _reason(output: bytes) -> str:

@@ -21,10 +21,14 @@ _LONGEST_LINE_BYTES = 64 * 1024
 class Spool:
     """Text, made fit to read. Ends of lines decide when something is passed on; a look takes the line under way, too."""
 
-    def __init__(self, path: Path, hide: Callable[[bytes], bytes]) -> None:
-        """`hide` takes secrets out of a text. Raises OSError where there can be no such file."""
+    def __init__(self, path: Path, hide: Callable[[bytes], bytes], held: Callable[[bytes], int] = lambda text: 0) -> None:
+        """`hide` takes secrets out of a text; `held` tells how much of its end may be the beginning of one.
+
+        Raises OSError where there can be no such file.
+        """
         self.path = path
         self._hide = hide
+        self._held = held
         self.size_bytes = 0
         self.newest = b""
         """Its last lines, also when they were looked at."""
@@ -57,7 +61,7 @@ class Spool:
         """All has come. What the file lacks is said in it."""
         if self._fd < 0:
             return
-        self._pass_on(len(self._line))
+        self._pass_on(len(self._line), is_last=True)
         if self.size_bytes > self._kept_bytes:
             self._write(f"\n[… {self.size_bytes - self._kept_bytes:,} bytes were not kept; this is their end: …]\n".encode())
             self._write(self.newest[-(self.size_bytes - self._kept_bytes) :])
@@ -73,9 +77,12 @@ class Spool:
     def room_bytes(self) -> int:
         return MAX_FILE_BYTES - self._kept_bytes
 
-    def _pass_on(self, size: int) -> None:
+    def _pass_on(self, size: int, *, is_last: bool = False) -> None:
+        """What may be half of a secret waits for the rest, unless no more comes or its line has ended."""
         text = self._hide(b"".join(clean(bytes(self._line[:size]))))
-        del self._line[:size]
+        held = 0 if is_last or text.endswith(b"\n") else self._held(text)
+        self._line[:size] = text[len(text) - held :]
+        text = text[: len(text) - held]
         self.size_bytes += len(text)
         self._unread.add(text)
         self.newest = (self.newest + text[-_NEWEST_BYTES:])[-_NEWEST_BYTES:]

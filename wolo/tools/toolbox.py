@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -86,12 +86,28 @@ class Toolbox:
         left = (tool for name, tool in self._tools.items() if (wanted is None or name in wanted) and name not in unwanted)
         return Toolbox(left, edit_tool=self._edit_tool)
 
+    def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments, those read that hold JSON as a string where the tool wants no text."""
+        tool = self._find(name)
+        if tool is None:
+            return dict(arguments)
+        fields = {field.name: field.type for field in msgspec.structs.fields(tool.Args)}
+        wrapped = {
+            given: value
+            for given, value in arguments.items()
+            if str not in ((kind := fields.get(tool.aliases.get(given, given), str)), *get_args(kind))
+        }
+        return {**arguments, **_unwrap(wrapped, tool)}
+
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Struct]:
         """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
-        tool = self._tools.get(name) or self._tools.get(name.strip().lower())
+        tool = self._find(name)
         if tool is None:
             raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(self.names) or 'none'}.")
         return tool, _convert(tool, _rename(arguments, tool))
+
+    def _find(self, name: str) -> Tool | None:
+        return self._tools.get(name) or self._tools.get(name.strip().lower())
 
 
 def _with_both_forms(names: Collection[str]) -> frozenset[str]:
