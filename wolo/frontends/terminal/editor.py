@@ -29,10 +29,10 @@ async def edit(text: str) -> str:
         _write(path, text)
         status = await _run([*argv, str(path)])
         if status:
-            raise UsageError(f"The editor {argv[0]} ended with status {status}.", hint=HINT)
+            raise UsageError(f"The editor {Path(argv[0]).name} ended with status {status}.", hint=HINT)
         return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
     except OSError as error:
-        raise UsageError(f"The editor {argv[0]} could not be used: {error.strerror}.", hint=HINT) from error
+        raise UsageError(f"The editor {Path(argv[0]).name} could not be used: {error.strerror}.", hint=HINT) from error
     finally:
         path.unlink(missing_ok=True)
 

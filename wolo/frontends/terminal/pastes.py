@@ -32,6 +32,8 @@ class Pastes:
     def __init__(self) -> None:
         self._whole: dict[str, str] = {}
         """What each character stands for."""
+        self._numbers: dict[str, int] = {}
+        """In the order in which a person has seen them."""
 
     def fold(self, text: str) -> str:
         """As it goes into what is written: as it is, or as one character."""
@@ -65,7 +67,8 @@ class Pastes:
             return ""
         lines = whole.count("\n") + 1
         size = f"{lines:,} lines" if lines > 1 else f"{len(whole):,} characters"
-        return f"[Pasted #{ord(character) - _FIRST + 1}: {size}]"
+        number = self._numbers.setdefault(character, len(self._numbers) + 1)
+        return f"[Pasted #{number}: {size}]"
 
     def pack(self, text: str) -> Written:
         """For later, and for another process."""
