@@ -10,7 +10,6 @@ from functools import partial
 import msgspec
 
 from wolo.agent.events import Check
-from wolo.agent.failures import failures
 from wolo.agent.verification import CHECKS, UNVERIFIED, Settings, Verify
 from wolo.guard.commands import Confine
 from wolo.messages.message import NUDGE, Message
@@ -53,6 +52,8 @@ def recorded_verify(new: Iterable[Message]) -> Verify | None:
 
 async def check(command: str, timeout_s: float, context: ToolContext, *, confined: bool) -> Check:
     """Never raises for what the command does; a cancellation ends everything it started."""
+    from wolo.agent.failures import failures  # noqa: PLC0415  # its many forms are compiled when it is loaded
+
     place = context.workspace.start
     printed = Printed(_KEPT_BYTES)
     shell = find_program("bash", context.workspace) or "/bin/sh"
