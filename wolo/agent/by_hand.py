@@ -20,7 +20,7 @@ MOST_S = 3600.0
 
 
 async def run_by_hand(command: str, context: ToolContext, brake: Brake, emit: Emit) -> None:
-    """Tells its beginning, what it prints, and its end. Its output is hidden as that of any call, its secrets are not the model's.
+    """Tells its beginning, what it prints, and its end; secrets are hidden as in any call.
 
     What it changes is the person's own doing: no undo takes it back.
     """
