@@ -28,6 +28,8 @@ def found(text: str) -> dict[str, str]:
         ("  - password: 'abcdef12345'", "abcdef12345"),
         ('"token": "abcdef12345",', "abcdef12345"),
         ('{"a": {"b": [{"token": "abcdef12345"}]}}', "abcdef12345"),
+        ('ACCOUNT={"type": "service", "private_key": "abcdef12345"}', "abcdef12345"),
+        ("""ACCOUNT='[{"token": "abcdef12345"}]'""", "abcdef12345"),
         ('{"token": "pass\\u0077ord12345"}', "password12345"),
         ("machine x.test login bob password hunter22x", "hunter22x"),
         ("machine x.test\n  login bob\n  password hunter22x\n", "hunter22x"),

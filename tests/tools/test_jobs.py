@@ -171,7 +171,8 @@ async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
     secrets = Secrets([Known("PASSWORD", "hunter22-of-mine")])
     jobs = Jobs(desk.context.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.held)
     desk.context.shell.jobs = jobs
-    told = await begin(desk, "printf 'as hunter2'; while [ ! -e go ]; do sleep 0.01; done; printf '2-of-mine ok\\nhunt'; sleep 60")
+    waits = "while [ ! -e go ]; do sleep 0.01; done"
+    told = await begin(desk, f"printf 'as hunter2'; {waits}; printf '2-of-mine ok\\nhunt'; sleep 60")
     desk.put("go", "")
     while jobs.find(1).spool.size_bytes < len("as SECRET"):
         await asyncio.sleep(0.01)

@@ -78,12 +78,9 @@ def _is_word(token: str) -> bool:
 def _all(text: str, source: str) -> Iterator[Known]:
     yield from _keys(text, source)
     yield from _in_addresses(text, source)
-    if text.lstrip()[:1] in ("{", "["):
-        try:
-            yield from _leaves(json.loads(text), source, 0)
-            return
-        except (ValueError, RecursionError):
-            pass  # much that looks like JSON is none
+    if (document := _as_json(text)) is not None:
+        yield from _leaves(document, source, 0)
+        return
     for name, value in re.findall(_WORDS, text):
         yield Known(name, value)
     yield from _lines(text, source)
@@ -110,6 +107,16 @@ def _in_addresses(text: str, source: str) -> Iterator[Known]:
         if is_telling(name) or name.lower() in ("sig", "signature"):
             yield Known(name, value)
             yield Known(name, unquote(value))
+
+
+def _as_json(text: str) -> Any:
+    """None: it is no object and no list."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass  # much that looks like JSON is none
+    return None
 
 
 def _leaves(value: Any, name: str, depth: int) -> Iterator[Known]:
@@ -153,6 +160,8 @@ def _value(name: str, value: str) -> Iterator[Known]:
                 yield Known(name, line)
     elif not is_ordinary(name, value):
         yield Known(name, value)
+    if (document := _as_json(value)) is not None:
+        yield from _leaves(document, name, 1)
 
 
 def _unescaped(value: str) -> str:
