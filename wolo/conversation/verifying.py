@@ -12,6 +12,7 @@ import msgspec
 from wolo.agent.events import Check
 from wolo.agent.verification import CHECKS, UNVERIFIED, Settings, Verify
 from wolo.guard.commands import Confine
+from wolo.guard.walls import MOST_TRIES
 from wolo.messages.message import NUDGE, Message
 from wolo.tools.clip import clean
 from wolo.tools.tool import ToolContext
@@ -55,19 +56,22 @@ async def check(command: str, timeout_s: float, context: ToolContext, *, confine
     from wolo.agent.failures import failures  # noqa: PLC0415  # its many forms are compiled when it is loaded
 
     place = context.workspace.start
-    printed = Printed(_KEPT_BYTES)
     shell = find_program("bash", context.workspace) or "/bin/sh"
     options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
-    enclosed = dataclasses.replace(context, confined=confined).enclosed([shell, *options, "-c", command], place)
-    finished = await context.shell.processes.run(
-        enclosed.argv,
-        cwd=place,
-        env=command_environment(os.environ, context.shell_env),
-        timeout_s=timeout_s,
-        printed=printed,
-        pass_fds=enclosed.pass_fds,
-        tidy=enclosed.tidy,
-    )
+    for _ in range(MOST_TRIES):
+        printed = Printed(_KEPT_BYTES)
+        enclosed = dataclasses.replace(context, confined=confined).enclosed([shell, *options, "-c", command], place)
+        finished = await context.shell.processes.run(
+            enclosed.argv,
+            cwd=place,
+            env=command_environment(os.environ, context.shell_env),
+            timeout_s=timeout_s,
+            printed=printed,
+            pass_fds=enclosed.pass_fds,
+            tidy=enclosed.tidy,
+        )
+        if finished.cause != "exited" or enclosed.has_begun():
+            break
     output = "".join(b"".join(clean(end)).decode() for end in printed.take())
     output = context.secrets.hide(output)
     return Check(

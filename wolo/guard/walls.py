@@ -17,6 +17,12 @@ class Enclosed(Struct, frozen=True):
     """Descriptors the program must inherit."""
     tidy: Callable[[], None] = lambda: None
     """To be called once everything it started has ended. Must not raise; may be called again."""
+    has_begun: Callable[[], bool] = lambda: True
+    """After it has ended: False where the walls were not up in time, for what they were to stand on had changed. Try again."""
+
+
+MOST_TRIES = 4
+"""For a command that has not begun."""
 
 
 class Walls(Protocol):

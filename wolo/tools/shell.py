@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
+from wolo.guard.walls import MOST_TRIES
 from wolo.tools.changes import Looks, told
 from wolo.tools.clip import clean, clip_and_keep
 from wolo.tools.jobs import tell
@@ -98,10 +99,18 @@ class _Run:
         self._started = time.monotonic()
 
     async def to_its_end(self) -> Finished:
+        for _ in range(MOST_TRIES - 1):
+            finished, has_begun = await self._once()
+            if has_begun:
+                return finished
+            self._printed.take()
+        return (await self._once())[0]
+
+    async def _once(self) -> tuple[Finished, bool]:
         with last_word() as report:
             start = self._start(report.script, report.fd)
             try:
-                return await self._context.shell.processes.run(
+                finished = await self._context.shell.processes.run(
                     start.argv,
                     cwd=start.cwd,
                     env=start.env,
@@ -111,6 +120,7 @@ class _Run:
                     pass_fds=start.pass_fds,
                     tidy=start.tidy,
                 )
+                return finished, finished.cause != "exited" or start.has_begun()
             except OSError as error:
                 raise _unstartable(error) from error
             finally:
@@ -148,6 +158,7 @@ class _Run:
             env=self._context.environment or command_environment(os.environ, self._context.shell_env),
             pass_fds=(*fds, *enclosed.pass_fds),
             tidy=enclosed.tidy,
+            has_begun=enclosed.has_begun,
         )
 
     def result(self, finished: Finished, changes: Changes) -> Result:

@@ -46,6 +46,8 @@ class Start(Struct, frozen=True, kw_only=True):
     pass_fds: Sequence[int] = ()
     tidy: Callable[[], None] = lambda: None
     """Called once when everything the program started has ended. Must not raise."""
+    has_begun: Callable[[], bool] = lambda: True
+    """After it has ended: False where what was to hold it gave up before the program was started. Try again."""
 
 
 Cause = Literal["exited", "timed_out", "crowded"]

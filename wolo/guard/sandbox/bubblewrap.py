@@ -32,6 +32,8 @@ _NAMESPACES_OF_ROOT = (
 _LIMITS = 'ulimit -c 0; ulimit -f 33554432; ulimit -t 14400; exec "$@"'
 """No core file, 16 GiB a file (dash and bash count 512 bytes or 1 KiB), four hours of processor time."""
 
+_MOST_STATUS_BYTES = 4096
+
 
 def find_binary(writable: Sequence[str]) -> str:
     """The system's bwrap; empty when there is none that the workspace, or another user, could not have made."""
@@ -64,6 +66,7 @@ class Bubblewrap:
     def __init__(self, binary: str, profile: Profile, *, of_others: bool = False, is_old: bool = False) -> None:
         """`of_others`: root works on files that are not root's. `is_old`: this bwrap gives no modes (before 0.5)."""
         self._closes_by_mode = not of_others and not is_old
+        self._goes_by_modes = os.getuid() == 0 and not of_others
         self._binary = binary
         self._namespaces = _NAMESPACES_OF_ROOT if of_others else _NAMESPACES
         self._profile = profile
@@ -83,8 +86,8 @@ class Bubblewrap:
             if isinstance(error, ToolError):
                 raise
             raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
-        fds = [in_memory(b"".join(os.fsencode(word) + b"\0" for word in words))]
-        line = [self._binary, "--args", str(fds[0])]
+        fds = [in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b"")]
+        line = [self._binary, "--args", str(fds[0]), "--json-status-fd", str(fds[1])]
         passed = [*fds]
         if self._janitor.fd >= 0:
             passed.append(self._janitor.fd)
@@ -93,7 +96,8 @@ class Bubblewrap:
             fds.append(in_memory(self._filter))
             passed.append(fds[-1])
             line += ["--seccomp", str(fds[-1])]
-        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), tuple(passed), _Tidying(fds, held))
+        tidying = _Tidying(fds, held, status_fd=fds[1])
+        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), tuple(passed), tidying, tidying.has_begun)
 
     def close(self) -> None:
         self._janitor.close()
@@ -111,7 +115,7 @@ class Bubblewrap:
             tree.hide(path)
         for path in (*profile.shown, *profile.needed, *profile.writable):
             tree.show(path)
-        for path in host_sockets():
+        for path in host_sockets(by_modes=self._goes_by_modes):
             tree.hide(path)
         for root in profile.writable:
             self._protect(root, tree, held)
@@ -140,11 +144,20 @@ class Bubblewrap:
 class _Tidying:
     """What is to be put away after one command; calling it twice does no harm."""
 
-    def __init__(self, fds: Iterable[int], held: Iterable[Placeholders]) -> None:
+    def __init__(self, fds: Iterable[int], held: Iterable[Placeholders], *, status_fd: int = -1) -> None:
         self._fds = list(fds)
         self._held = list(held)
+        self._status_fd = status_fd
+        self._status = b""
+
+    def has_begun(self) -> bool:
+        """bwrap tells how a command ended, not how it failed itself."""
+        if self._status_fd in self._fds:
+            self._status = os.pread(self._status_fd, _MOST_STATUS_BYTES, 0)
+        return b"exit-code" in self._status
 
     def __call__(self) -> None:
+        self.has_begun()
         while self._fds:
             os.close(self._fds.pop())
         while self._held:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 
 from msgspec import Struct
@@ -54,9 +55,11 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
     binary = find_binary(roots)
     if not binary:
         tried.append("bubblewrap: there is no bwrap that belongs to the system")
-    for of_others in _ways(roots) if binary else ():
-        make = partial(Bubblewrap, binary, of_others=of_others)
-        why = _proven(make, f"bubblewrap {of_others} {_identity(binary)}", state, cache)
+    for of_others, is_old in product(_ways(roots), (False, True)) if binary else ():
+        if is_old and "--perms" not in tried[-1]:
+            continue
+        make = partial(Bubblewrap, binary, of_others=of_others, is_old=is_old)
+        why = _proven(make, f"bubblewrap {of_others} {is_old} {_identity(binary)}", state, cache)
         if not why:
             return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered, tuple(tried))
         tried.append(f"bubblewrap: {why}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from wolo.errors import ToolError
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.scratch import remove
-from wolo.guard.walls import Walls
+from wolo.guard.walls import MOST_TRIES, Walls
 from wolo.places import make_private
 
 _PATIENCE_S = 10.0
@@ -91,19 +91,22 @@ def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> st
     profile = Profile(home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=(), needed=programs, state=Path(state))
     walls = make(profile)
     try:
-        enclosed = walls.enclose([os.path.realpath(sys.executable), "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
-        try:
-            done = subprocess.run(
-                enclosed.argv,
-                pass_fds=enclosed.pass_fds,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_PATIENCE_S,
-                env={"PATH": os.defpath},
-                check=False,
-            )
-        finally:
-            enclosed.tidy()
+        for _ in range(MOST_TRIES):
+            enclosed = walls.enclose([os.path.realpath(sys.executable), "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
+            try:
+                done = subprocess.run(
+                    enclosed.argv,
+                    pass_fds=enclosed.pass_fds,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_PATIENCE_S,
+                    env={"PATH": os.defpath},
+                    check=False,
+                )
+            finally:
+                enclosed.tidy()
+            if enclosed.has_begun():
+                break
     except ToolError as error:
         return f": {error.message}"
     except subprocess.TimeoutExpired:

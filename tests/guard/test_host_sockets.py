@@ -1,0 +1,123 @@
+"""Sockets that come, go and lie where no command can enter: no command fails for them, and none reaches one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import components, unprivileged
+from tests.guard.besieged import Ground, land, put_up
+from tests.tools.desk import Desk
+from tests.unprivileged import NOBODY
+from wolo.guard.sandbox.ladder import find
+from wolo.guard.sandbox.sockets import host_sockets
+from wolo.guard.walls import Enclosed, Walls
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
+
+
+@pytest.fixture
+def ground() -> Iterator[Ground]:
+    components.require("bwrap")
+    with land("root") as folder, Ground(folder) as ground:
+        yield ground
+
+
+def listening(place: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place))
+    listener.listen(1)
+    return listener
+
+
+def run(walls: Walls, ground: Ground) -> tuple[Enclosed, subprocess.CompletedProcess[str]]:
+    enclosed = walls.enclose(["sh", "-c", "echo ran"], ground.work)
+    (ground.folder / "outside" / "brief").unlink(missing_ok=True)
+    done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
+    enclosed.tidy()
+    return enclosed, done
+
+
+def test_a_socket_in_a_folder_closed_to_commands_stops_none(ground: Ground) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root sees sockets in folders that it cannot enter without its rights")
+    closed = ground.folder / "closed"
+    (closed / "deep").mkdir(parents=True)
+    with listening(closed / "deep" / "s"):
+        os.chown(closed, NOBODY, NOBODY)
+        closed.chmod(0o700)
+        assert str(closed) in host_sockets(by_modes=True)
+        assert f"{closed}/deep/s" in host_sockets(by_modes=False)
+        walls = put_up("bubblewrap", ground.profile)
+        try:
+            enclosed, done = run(walls, ground)
+        finally:
+            walls.close()
+        assert (done.stdout, done.stderr, enclosed.has_begun()) == ("ran\n", "", True)
+        assert find((ground.work,), ground.folder / "state", None).backend == "bubblewrap"
+        closed.chmod(0o755)
+
+
+def test_an_ordinary_user_does_not_see_what_it_cannot_enter() -> None:
+    with land("root") as folder, listening(folder / "s"):
+        folder.chmod(0o700)
+        seen = unprivileged.call(sockets_seen) if os.getuid() == 0 else []
+        assert f"{folder}/s" not in seen
+
+
+def sockets_seen() -> list[str]:
+    return host_sockets(by_modes=False)
+
+
+def test_walls_say_that_a_command_has_not_begun(ground: Ground) -> None:
+    walls = put_up("bubblewrap", ground.profile)
+    try:
+        with listening(ground.folder / "outside" / "brief"):
+            enclosed, done = run(walls, ground)
+            assert (done.stdout, enclosed.has_begun()) == ("", False)
+            enclosed, done = run(walls, ground)
+            assert (done.stdout, enclosed.has_begun()) == ("ran\n", True)
+    finally:
+        walls.close()
+
+
+class Unsteady:
+    """Walls under which a socket goes away, so many times."""
+
+    backend, covers, not_covered = "bubblewrap", (), ()
+
+    def __init__(self, walls: Walls, place: Path, times: int) -> None:
+        self._walls, self._place, self._times = walls, place, times
+
+    def enclose(self, argv: list[str], cwd: Path) -> Enclosed:
+        if self._times <= 0:
+            return self._walls.enclose(argv, cwd)
+        self._times -= 1
+        with listening(self._place):
+            enclosed = self._walls.enclose(argv, cwd)
+        self._place.unlink()
+        return enclosed
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1, "ran 7"), (2, "ran 7"), (99, "bwrap: ")])
+async def test_the_shell_runs_a_command_once_that_had_not_begun(ground: Ground, times: int, expected: str) -> None:
+    desk = Desk(ground.folder)
+    walls = put_up("bubblewrap", ground.profile)
+    desk.context.walls = Unsteady(walls, ground.folder / "outside" / "brief", times)
+    desk.context.confined = True
+    try:
+        result = await desk.call("shell", command="echo x >> runs; echo ran $((3 + 4)); exit 1")
+    finally:
+        walls.close()
+        desk.context.shell.close()
+    assert result.text.startswith(expected)
+    runs = ground.work / "runs"
+    assert (runs.read_text() if runs.exists() else "") == ("" if times == 99 else "x\n")

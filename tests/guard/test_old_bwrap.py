@@ -1,0 +1,56 @@
+"""A bwrap that does not know what newer ones do, and one that never answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import components
+from tests.guard.besieged import land
+from wolo.guard.sandbox.ladder import find
+from wolo.guard.sandbox.profile import profile_for
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
+
+OLD = """#!/bin/sh
+if tr '\\0' '\\n' < "/proc/self/fd/$2" | grep -q -e --perms; then echo 'bwrap: Unknown option --perms' >&2; exit 1; fi
+exec {bwrap} "$@"
+"""
+
+
+def put_on_the_path(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = folder / "programs"
+    programs.mkdir(mode=0o755)
+    (programs / "bwrap").write_text(text)
+    (programs / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+
+
+def test_one_that_gives_no_modes_holds_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    bwrap = components.require("bwrap")
+    with land("root") as folder:
+        work = folder / "work"
+        work.mkdir()
+        put_on_the_path(folder, OLD.format(bwrap=bwrap), monkeypatch)
+        found = find((work,), folder / "state", None)
+        assert found.backend == "bubblewrap"
+        assert "--perms" in found.tried[0]
+        assert found.make is not None
+        walls = found.make(profile_for((work,), (), folder / "state"))
+        enclosed = walls.enclose(["true"], work)
+        assert (work / ".wolo").is_dir()
+        enclosed.tidy()
+        walls.close()
+
+
+def test_one_that_fails_is_not_tried_in_every_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    with land("root") as folder:
+        put_on_the_path(folder, '#!/bin/sh\necho x >> "$0.log"\nexit 1\n', monkeypatch)
+        begun = time.monotonic()
+        found = find((folder / "state",), folder / "state", None)
+        assert found.backend != "bubblewrap"
+        assert len((folder / "programs" / "bwrap.log").read_text()) <= 8
+        assert time.monotonic() - begun < 10
