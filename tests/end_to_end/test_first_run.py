@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
-from tests.fakes.replies import whole
+from tests.fakes.replies import Hold, error, sse, whole
+from tests.fakes.replies import text as chat_text
 from tests.fakes.replies_ollama import call, text
 from tests.fakes.screen import Terminal, pty_wolo
 
@@ -77,35 +79,136 @@ def _wants_call(asked: Asked) -> bool:
     return asked.messages[-1]["role"] == "user" and "echo" in str(asked.json.get("tools"))
 
 
-@pytest.mark.parametrize(("keys", "exit_code"), [("enter", 2), ("ctrl-d", 2), ("ctrl-c", 130)])
-def test_no_is_an_answer(ollama: ProviderServer, tmp_path: Path, keys: str, exit_code: int) -> None:
+@pytest.mark.parametrize("key", ["enter", "ctrl-d", "ctrl-c"])
+def test_no_is_an_answer(ollama: ProviderServer, tmp_path: Path, key: str) -> None:
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
         terminal.wait_for("Use which one?")
-        terminal.press(keys)
-        assert terminal.wait_for_exit() == exit_code
+        terminal.press(key)
+        assert terminal.wait_for_exit() == 2
     assert not ollama.requests
     assert not (tmp_path / "wolo/config/config.toml").exists()
-    assert ("There is no model yet. Any of these" in terminal.text) == (exit_code == 2)
-
-
-def test_with_nothing_to_offer_the_ways_to_begin_are_named(tmp_path: Path) -> None:
-    with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
-        assert terminal.wait_for_exit() == 2
-    assert "export ZAI_API_KEY" in terminal.text
+    assert "There is no model yet. Any of these" in terminal.text
 
 
 def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, tmp_path: Path) -> None:
     mirror = {"OLLAMA_HOST": "127.0.0.1:1", "HF_ENDPOINT": provider.origin}
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
-        terminal.wait_for("Fetch it? [y/N]")
+        terminal.wait_for("Use which one?")
+        assert "1  the embedded model" in terminal.text
         assert "Apache-2.0, 491 MB to download" in terminal.text
+        terminal.enter("1")
+        terminal.wait_for("Fetch it? [y/N]")
+        terminal.press("enter")
+        terminal.wait_until(lambda: terminal.text.count("Use which one?") == 2)
         terminal.press("enter")
         assert terminal.wait_for_exit() == 2
     assert not provider.looked_up
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
+        terminal.wait_for("Use which one?")
+        terminal.enter("1")
         terminal.wait_for("Fetch it? [y/N]")
         terminal.enter("y")
         assert terminal.wait_for_exit() != 0
     assert provider.looked_up[0].path.startswith("/Qwen/")
     assert "Traceback" not in terminal.text
     assert not (tmp_path / "wolo/config/config.toml").exists()
+
+
+# An API key
+
+KEY = "sk-acme-0123456789abcdefWXYZ"
+
+
+@contextmanager
+def first_key(acme: ProviderServer, folder: Path, *args: str) -> Iterator[Terminal]:
+    """Somebody with a key and nothing else; the address they bring along stands in their settings."""
+    acme.linted = False
+    settings = folder / "wolo/config/config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(
+        f'[providers.acme]\nlabel = "Acme"\nbase_url = "{acme.base_url}"\nkey_env = ["ACME_API_KEY"]\ndefault_model = "large"\n'
+        'models = [{id = "large"}, {id = "small"}]\n'
+    )
+    with first_run(folder, WITHOUT_ENGINE, *args, OLLAMA_HOST="127.0.0.1:1") as terminal:
+        terminal.wait_for("Use which one?")
+        yield terminal
+
+
+def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(chat_text("Hi."), chat_text("Hello from Acme."), chat_text("Still here."))
+    with first_key(provider, tmp_path) as terminal:
+        assert "1  Acme" in terminal.text
+        assert "Anthropic" in terminal.text
+        terminal.enter("acme")
+        terminal.wait_for("Paste the key of Acme")
+        terminal.enter(KEY)
+        terminal.wait_for("Acme takes the key.")
+        terminal.wait_for("Which one?")
+        terminal.enter("2")
+        terminal.wait_for("Saved: acme/small answers from now on.")
+        terminal.wait_for(" · acme/small · ")
+        terminal.enter("say hello")
+        terminal.wait_for("Hello from Acme.")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0
+        assert KEY.encode() not in terminal.raw
+    assert [asked.json["model"] for asked in provider.requests] == ["large", "small"]
+    assert KEY not in str([asked.json for asked in provider.requests])
+    assert run_wolo("-p", "again").stdout == "Still here.\n"
+    kept = [path for path in (tmp_path / "wolo").rglob("*") if path.is_file() and KEY in path.read_text("latin-1")]
+    assert [(path.name, path.stat().st_mode & 0o777) for path in kept] == [("keys.toml", 0o600)]
+
+
+def test_a_key_that_is_refused_is_asked_for_again(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(error(401, '{"error": {"message": "no such key"}}'), chat_text("Hi."), chat_text("Hello."))
+    with first_key(provider, tmp_path, "say hello") as terminal:
+        terminal.enter("1")
+        terminal.wait_for("Paste the key of Acme")
+        terminal.enter("sk-wrong-0123456789abcdef")
+        terminal.wait_for("Acme refuses the key: no such key")
+        terminal.wait_until(lambda: terminal.text.count("Paste the key of Acme") == 2)
+        terminal.enter(KEY)
+        terminal.wait_for("Which one?")
+        terminal.press("enter")
+        terminal.wait_for("Hello.")
+        assert terminal.wait_for_exit() == 0
+    assert 'model = "acme/large"' in (tmp_path / "wolo/config/config.toml").read_text()
+
+
+def test_a_server_that_cannot_be_reached_is_the_persons_to_judge(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(error(500, '{"error": {"message": "oops"}}'), chat_text("Hello."))
+    with first_key(provider, tmp_path, "say hello") as terminal:
+        terminal.enter("1")
+        terminal.wait_for("Paste the key of Acme")
+        terminal.enter(KEY)
+        terminal.wait_for("Keep it all the same? [y/N]")
+        terminal.enter("y")
+        terminal.wait_for("Which one?")
+        terminal.press("enter")
+        terminal.wait_for("Hello.")
+        assert terminal.wait_for_exit() == 0
+
+
+@pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
+@pytest.mark.parametrize("question", ["Paste the key of Acme", "Which one?", "trying"])
+def test_one_can_leave_anywhere(provider: ProviderServer, tmp_path: Path, key: str, question: str) -> None:
+    hold = Hold()
+    provider.script(sse(hold) if question == "trying" else chat_text("Hi."))
+    with first_key(provider, tmp_path, "say hello") as terminal:
+        terminal.enter("1")
+        terminal.wait_for("Paste the key of Acme")
+        if question != "Paste the key of Acme":
+            terminal.enter(KEY)
+        if question == "trying":
+            hold.wait_until_reached()
+        else:
+            terminal.wait_for(question)
+        if (key, question) == ("ctrl-d", "trying"):
+            terminal.press("ctrl-c")  # nothing is asked just then
+        else:
+            terminal.press(key)
+        assert terminal.wait_for_exit() == 2
+    hold.release()
+    assert "There is no model yet. Any of these" in terminal.text
+    assert "Traceback" not in terminal.text
+    assert "model" not in tomllib.loads((tmp_path / "wolo/config/config.toml").read_text())

@@ -102,6 +102,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "models": ("list", "show", "probe", "pull"),
     "permissions": ("list", "test", "explain", "remove"),
     "config": ("show", "path"),
+    "auth": ("login", "logout", "status"),
     "replay": (),
     "stats": (),
     "trust": ("status", "forget"),

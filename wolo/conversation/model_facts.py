@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.config import keys
+from wolo.config import kept_keys, keys
 from wolo.config.schema import Config
 from wolo.conversation.choosing import follow_card
 from wolo.formats.levels import LEVELS
@@ -203,6 +203,12 @@ def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
     return {name: getattr(dialect, name) for name in names if getattr(dialect, name) != getattr(usual, name)}
 
 
+def _kept_in(provider: Provider) -> str:
+    """A key that came with the environment but does not stand there is one that wolo keeps."""
+    kept = kept_keys.read(find_places(), []).get(provider.name)
+    return kept.where if kept else kept_keys.FILE
+
+
 def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> dict[str, Any]:
     """Where the key comes from, never the key."""
     said = settings.api_key.strip() if settings else ""
@@ -213,7 +219,7 @@ def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSetti
             source = f"a program ({name})"
         return {"source": source, "is_set": has_key(provider, environ, settings)}
     if variable := key_variable(provider, environ, settings):
-        return {"source": f"${variable}" if os.environ.get(variable, "").strip() else "keys.toml", "is_set": True}
+        return {"source": f"${variable}" if os.environ.get(variable, "").strip() else _kept_in(provider), "is_set": True}
     if provider.loopback or not provider.key_env:
         return {"source": "none is needed", "is_set": True}
     return {"source": " or ".join(f"${each}" for each in provider.key_env), "is_set": False}

@@ -172,7 +172,7 @@ def _no_key(provider: Provider, environ: Mapping[str, str]) -> ConfigError:
         )
     return ConfigError(
         f"{provider.label} needs an API key, and {' or '.join(provider.key_env)} is not set.",
-        hint=f"export {provider.key_env[0]}=… (or --api-key). {provider.hint}".strip(),
+        hint=f"export {provider.key_env[0]}=… or `wolo auth login {provider.name}` (or --api-key). {provider.hint}".strip(),
     )
 
 

@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from rich.text import Text
 
+from wolo.config import keys, layers
 from wolo.config.change import set_value
 from wolo.conversation.choosing import choose_now
+from wolo.conversation.logins import takers
 from wolo.errors import ConfigError, ProviderError
-from wolo.frontends.terminal.question import ask_line
+from wolo.frontends.terminal.log_in import log_in, named, show_providers
+from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal
-from wolo.models import card
+from wolo.messages.terminal_text import clean_line
+from wolo.models import card, catalog
 from wolo.models.card import SIGNS, Finding
 from wolo.models.embedded import DEFAULT, has_engine
 from wolo.models.http import HttpTransport
 from wolo.models.look_up import ask_window
-from wolo.models.loopback import Server, find_servers
+from wolo.models.loopback import find_servers
 from wolo.models.probe import Probe
+from wolo.models.provider import Provider
+from wolo.models.provider_files import key_variable
 from wolo.models.weights import find_weights, in_units, prepare
 from wolo.places import find_places
 
@@ -30,39 +36,123 @@ MOST_SHOWN = 9
 
 
 async def offer_model(terminal: Terminal, nothing_there: ConfigError) -> None:
-    """Returns once a model is saved in the settings; raises `nothing_there` when there is none, or none was wanted.
-
-    Raises Dismissed for Ctrl-C.
-    """
-    servers = await asyncio.to_thread(find_servers, os.environ)
-    chosen, is_tried = await _choose_from(servers, terminal)
-    chosen = chosen or await _choose_embedded(terminal)
+    """Returns once a model is saved in the settings; raises `nothing_there` when none was wanted, whatever key said so."""
+    offering = asyncio.create_task(_offer(terminal))
+    try:
+        with terminal.signals.during(lambda: _cancel(offering)):
+            chosen = await offering
+    except Dismissed:
+        chosen = ""
+    except asyncio.CancelledError:
+        if not terminal.signals.forgive():
+            raise
+        chosen = ""
     if not chosen:
         raise nothing_there
-    set_value(find_places(), "model", chosen)
-    terminal.screen.say(f"Saved: {chosen} answers from now on. `-m` or the setting `model` changes it.", "dim")
-    if is_tried:
+
+
+async def _offer(terminal: Terminal) -> str:
+    """The model that was chosen and saved; empty: none."""
+    servers = await asyncio.to_thread(find_servers, os.environ)
+    menu = Menu(
+        models=tuple(model for server in servers for model in server.models)[:MOST_SHOWN],
+        has_embedded=has_engine(),
+        providers=tuple(each for each in takers() if each.default_model),
+    )
+    _show_menu(menu, [server.label for server in servers if server.models], terminal)
+    try:
+        while not (chosen := await _choose(menu, terminal)):
+            pass
+    except EOFError:
+        return ""
+    spec = chosen.removesuffix("?")
+    set_value(find_places(), "model", spec)
+    terminal.screen.say(f"Saved: {spec} answers from now on. `-m` or the setting `model` changes it.", "dim")
+    if chosen.endswith("?"):
         await _try_out(terminal)
+    return spec
 
 
-async def _choose_from(servers: list[Server], terminal: Terminal) -> tuple[str, bool]:
-    """The model, and whether a person wants to know what it can do; empty: none is wanted."""
-    models = [model for server in servers for model in server.models][:MOST_SHOWN]
-    if not models:
-        return "", False
-    names = " and ".join(server.label for server in servers if server.models)
-    terminal.screen.say(f"There is no model yet, but {names} runs on this machine:")
-    for number, model in enumerate(models, start=1):
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), model))
-    terminal.screen.say("A ? behind the number also tries out what it can do, with a few tiny requests.", "dim")
+def _cancel(offering: asyncio.Task[str]) -> None:
+    offering.cancel()
+
+
+class Menu(NamedTuple):
+    """What there is to choose from, numbered in this order."""
+
+    models: tuple[str, ...]
+    """Of servers on this machine."""
+    has_embedded: bool
+    providers: tuple[Provider, ...]
+    """Those that take a key."""
+
+    @property
+    def before_providers(self) -> int:
+        return len(self.models) + self.has_embedded
+
+
+def _show_menu(menu: Menu, servers: list[str], terminal: Terminal) -> None:
+    if menu.models:
+        terminal.screen.say(f"There is no model yet, but {' and '.join(servers)} runs on this machine:")
+        _show_numbered(menu.models, terminal)
+        terminal.screen.say("A ? behind the number also tries out what it can do, with a few tiny requests.", "dim")
+    if menu.has_embedded:
+        terminal.screen.say("A small one can run inside wolo, without key or account:")
+        number = len(menu.models) + 1
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), "the embedded model"))
+        wanted = find_weights(DEFAULT)
+        about = f"{wanted.repository}, {wanted.licence}, {in_units(wanted.size_bytes)} to download"
+        terminal.screen.say(f"     {about}", "dim")
+    terminal.screen.say(
+        "Or bring an API key of one of these:" if menu.before_providers else "There is no model yet. Whose API key do you have?"
+    )
+    show_providers(menu.providers, terminal, first=menu.before_providers + 1)
+
+
+def _show_numbered(names: Sequence[str], terminal: Terminal) -> None:
+    for number, name in enumerate(names, start=1):
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), clean_line(name)))
+
+
+async def _choose(menu: Menu, terminal: Terminal) -> str:
+    """The model, with a ? when a person wants to know what it can do; empty: ask again. Raises EOFError when none is wanted."""
+    typed = (await ask_line("Use which one? Enter for none › ", terminal.screen, terminal.keyboard)).strip()
+    if not typed:
+        raise EOFError
+    wanted = typed.removesuffix("?").rstrip()
+    number = int(wanted) - 1 if wanted.isdecimal() else -1
+    if 0 <= number < len(menu.models):
+        return menu.models[number] + typed[len(wanted) :].strip()
+    if menu.has_embedded and number == len(menu.models):
+        return await _choose_embedded(terminal)
+    behind = number - menu.before_providers
+    provider = menu.providers[behind] if 0 <= behind < len(menu.providers) else named(typed, menu.providers)
+    if provider is not None:
+        return await _choose_provider(provider, terminal)
+    terminal.screen.say(f"There is no {'number' if wanted.isdecimal() else 'provider'} {typed}.", "yellow")
+    return ""
+
+
+async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
+    """Where a key is already, none is asked for."""
+    overrides = layers.load(find_places(), os.environ).settings.providers
+    environ = keys.with_kept_keys(os.environ, find_places(), [], overrides)
+    if variable := key_variable(provider, environ, overrides.get(provider.name)):
+        terminal.screen.say(f"There is a key of {provider.label} already (${variable}).", "dim")
+    elif not await log_in(provider, terminal):
+        return ""
+    shown = list(dict.fromkeys((provider.default_model, *(each.id for each in provider.models))))[:MOST_SHOWN]
+    terminal.screen.say(f"Models of {provider.label}:")
+    _show_numbered(shown, terminal)
     while True:
-        typed = (await _ask("Use which one? Enter for none › ", terminal)).strip()
-        chosen = typed.removesuffix("?").rstrip()
-        if not typed:
-            return "", False
-        if chosen.isdecimal() and 1 <= int(chosen) <= len(models):
-            return models[int(chosen) - 1], typed.endswith("?")
-        terminal.screen.say(f"There is no number {typed}.", "yellow")
+        typed = (await ask_line("Which one? Enter takes 1, a name another › ", terminal.screen, terminal.keyboard)).strip()
+        wanted = shown[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(shown) else typed or shown[0]
+        try:
+            _, model, _ = catalog.look_up(f"{provider.name}/{wanted}", environ=os.environ, overrides=overrides)
+        except ConfigError as error:
+            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+            continue
+        return f"{provider.name}/{model.id}"
 
 
 async def _try_out(terminal: Terminal) -> None:
@@ -87,28 +177,16 @@ def _show(finding: Finding, terminal: Terminal) -> None:
 
 async def _choose_embedded(terminal: Terminal) -> str:
     """Asks before half a gigabyte is fetched."""
-    if not has_engine():
-        return ""
-    wanted = find_weights(DEFAULT)
-    terminal.screen.say("There is no model yet. A small one can run inside wolo, without key or account:")
-    terminal.screen.say(f"  {wanted.repository}, {wanted.licence}, {in_units(wanted.size_bytes)} to download", "dim")
-    typed = await _ask("Fetch it? [y/N] › ", terminal)
+    typed = await ask_line("Fetch it? [y/N] › ", terminal.screen, terminal.keyboard)
     if typed.strip().lower() not in ("y", "yes"):
         return ""
     progress = terminal.screen.weights_progress()
     await _unless_stopped(
-        lambda tell: prepare(wanted, find_places().cache, download=True, progress=tell),
+        lambda tell: prepare(find_weights(DEFAULT), find_places().cache, download=True, progress=tell),
         progress or (lambda done, total: None),
         terminal,
     )
     return f"local/{DEFAULT}"
-
-
-async def _ask(question: str, terminal: Terminal) -> str:
-    try:
-        return await ask_line(question, terminal.screen, terminal.keyboard)
-    except EOFError:
-        return ""
 
 
 class _Abandoned(Exception):

@@ -1,0 +1,177 @@
+"""`wolo auth`: keys that wolo keeps, tried before, never shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import Completed, run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import error, text
+from tests.fakes.screen import pty_wolo
+from wolo.places import find_places
+
+KEY = "sk-acme-0123456789abcdefWXYZ"
+
+
+@pytest.fixture
+def acme(provider: ProviderServer) -> ProviderServer:
+    """A provider of the person's own, at the scripted server."""
+    provider.linted = False
+    configure(provider.base_url)
+    return provider
+
+
+def configure(base_url: str) -> None:
+    path = find_places().config / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f'[providers.acme]\nlabel = "Acme"\nbase_url = "{base_url}"\nkey_env = ["ACME_API_KEY"]\ndefault_model = "large"\n'
+        'models = [{id = "large"}, {id = "small"}]\n'
+    )
+
+
+def login(*args: str, key: str = KEY) -> Completed:
+    return run_wolo("auth", "login", *args, stdin=key + "\n")
+
+
+def kept() -> str:
+    path = find_places().config / "keys.toml"
+    return path.read_text() if path.exists() else ""
+
+
+def test_a_key_from_a_pipe_is_tried_once_kept_and_used(acme: ProviderServer) -> None:
+    acme.script(text("Hi."), text("Hello."))
+    done = login("acme", "--key-stdin")
+    assert (done.exit_code, done.stderr) == (0, "wolo: Acme takes the key.\n")
+    assert len(acme.requests) == 1
+    assert acme.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert acme.requests[0].json["max_tokens"] == 16
+    assert kept() == f'acme = "{KEY}"\n'
+    assert run_wolo("-p", "hello").stdout == "Hello.\n"
+    assert acme.requests[1].headers["authorization"] == f"Bearer {KEY}"
+
+
+REFUSALS = [
+    (401, {"error": {"message": f"bad key {KEY}", "type": "invalid_request_error"}}, 1, "Acme refuses the key: bad key"),
+    (403, {"error": {"message": "not from here"}}, 1, "Acme refuses the key: not from here"),
+    (404, {"error": {"message": "no such model"}}, 1, "did not say whether the key is good: no such model"),
+    (500, {"error": {"message": "oops"}}, 75, "could not be asked about the key"),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "exit_code", "words"), REFUSALS)
+def test_what_the_provider_did_not_take_is_not_kept(
+    acme: ProviderServer, status: int, body: object, exit_code: int, words: str
+) -> None:
+    acme.script(error(status, json.dumps(body)))
+    done = login("acme")
+    assert done.exit_code == exit_code
+    assert words in done.stderr
+    assert "The key is not kept." in done.stderr
+    assert KEY not in done.stderr + done.stdout
+    assert len(acme.requests) == 1, "it is asked once"
+    assert not kept()
+
+
+def test_a_limit_is_no_word_against_the_key(acme: ProviderServer) -> None:
+    acme.script(error(429, '{"error": {"message": "slow down"}}'))
+    done = login("acme")
+    assert done.exit_code == 0
+    assert "knows the key" in done.stderr
+    assert KEY in kept()
+
+
+def test_where_nobody_listens_the_key_is_kept_only_when_asked_to(acme: ProviderServer) -> None:
+    configure("http://127.0.0.1:1/v1")
+    done = login("acme")
+    assert done.exit_code == 75
+    assert "--no-test" in done.stderr
+    assert not kept()
+    assert login("acme", "--no-test").exit_code == 0
+    assert KEY in kept()
+    assert not acme.requests
+
+
+@pytest.mark.parametrize("args", [("acme", KEY), (KEY,)])
+def test_a_key_is_never_an_argument(acme: ProviderServer, args: tuple[str, ...]) -> None:
+    done = run_wolo("auth", "login", *args)
+    assert done.exit_code == 2
+    assert KEY not in done.stderr + done.stdout
+    assert "never an argument" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("ollama", "Ollama needs no key."),
+        ("openia", "Did you mean openai"),
+        ("zai", "gets no key of its usual one"),
+        ("mine", 'key_env = ["MINE_API_KEY"]'),
+        ("fixed", "comes from providers.fixed.api_key"),
+    ],
+)
+def test_a_key_that_would_not_be_used_is_not_taken(acme: ProviderServer, named: str, words: str) -> None:
+    with (find_places().config / "config.toml").open("a") as file:
+        file.write(f'[providers.zai]\nbase_url = "{acme.base_url}"\n[providers.mine]\nbase_url = "{acme.base_url}"\n')
+        file.write(f'[providers.fixed]\nbase_url = "{acme.base_url}"\napi_key = "$FIXED"\n')
+    done = login(named)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert not acme.requests
+
+
+@pytest.mark.parametrize("key", ["", "two words", "schlüssel"])
+def test_what_is_no_key_goes_nowhere(acme: ProviderServer, key: str) -> None:
+    assert login("acme", key=key).exit_code == 2
+    assert not acme.requests
+    assert not kept()
+
+
+def test_status_says_where_keys_come_from_and_which_one_counts(acme: ProviderServer) -> None:
+    login("acme", "--no-test")
+    done = run_wolo("auth", "status", "--json", env={"ACME_API_KEY": "sk-other-0123456789-END1", "GROQ_API_KEY": "short"})
+    assert done.json == [
+        {"provider": "acme", "source": "$ACME_API_KEY", "masked": "…END1", "counts": True},
+        {"provider": "acme", "source": "keys.toml", "masked": "…WXYZ", "counts": False},
+        {"provider": "groq", "source": "$GROQ_API_KEY", "masked": "…", "counts": True},
+    ]
+    shown = run_wolo("auth", "status")
+    assert shown.stdout == "* acme           …WXYZ          keys.toml\n"
+    assert KEY not in done.stdout + shown.stdout
+
+
+def test_logout_removes_what_wolo_keeps_and_names_what_it_cannot_remove(acme: ProviderServer) -> None:
+    login("acme", "--no-test")
+    done = run_wolo("auth", "logout", "acme", env={"ACME_API_KEY": KEY})
+    assert done.exit_code == 0
+    assert "$ACME_API_KEY still holds a key of acme" in done.stderr
+    assert not kept()
+    again = run_wolo("auth", "logout", "acme")
+    assert (again.exit_code, again.stderr) == (2, "wolo: wolo keeps no key of acme.\n")
+
+
+def test_the_key_of_a_provider_that_is_gone_can_be_removed() -> None:
+    configure("http://127.0.0.1:1/v1")
+    login("acme", "--no-test")
+    (find_places().config / "config.toml").unlink()
+    assert run_wolo("auth", "status", "--json").json[0]["counts"] is False
+    assert run_wolo("auth", "logout").exit_code == 0
+    assert not kept()
+
+
+def test_at_a_terminal_the_key_is_typed_unseen(acme: ProviderServer, tmp_path: Path) -> None:
+    acme.script(error(401, '{"error": {"message": "no"}}'), text("Hi."))
+    with pty_wolo("auth", "login", "acme") as terminal:
+        terminal.wait_for("Paste the key of Acme")
+        terminal.enter("wrong-key-0123456789")
+        terminal.wait_until(lambda: terminal.text.count("Paste the key of Acme") == 2)
+        terminal.enter(KEY)
+        assert terminal.wait_for_exit() == 0
+        assert "refuses the key" in terminal.text
+        assert KEY.encode() not in terminal.raw
+    assert KEY in kept()
+    others = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "keys.toml"]
+    assert not [path for path in others if KEY in path.read_text("latin-1")]

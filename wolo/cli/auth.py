@@ -1,0 +1,114 @@
+"""`wolo auth`: API keys that wolo keeps, in the system's keyring or a file of its own. No key is ever an argument."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.errors import UsageError
+from wolo.frontends.streams import say, tell
+
+if TYPE_CHECKING:
+    from wolo.models.provider import Provider
+
+app = typer.Typer(rich_markup_mode=None)
+
+Named = Annotated[str, typer.Argument(metavar="[PROVIDER]", show_default=False)]
+FromStdin = Annotated[bool, typer.Option("--key-stdin", help="Read the key from stdin.")]
+NoTest = Annotated[bool, typer.Option("--no-test", help="Keep it without trying it.")]
+Others = Annotated[list[str] | None, typer.Argument(hidden=True)]
+InFile = Annotated[bool, typer.Option("--file", help="Keep it in keys.toml, also where there is a keyring.")]
+
+
+@app.command("login")
+def login(
+    provider: Named = "", others: Others = None, key_stdin: FromStdin = False, no_test: NoTest = False, file: InFile = False
+) -> None:
+    """Keep the API key of a provider: typed unseen in a terminal, or read from stdin.
+
+    It is tried with one tiny request first.
+    """
+    import asyncio
+
+    from wolo.conversation.logins import find_taker, no_argument
+
+    if others:
+        raise no_argument()
+    taker = find_taker(provider) if provider else None
+    if key_stdin or not sys.stdin.isatty():
+        if taker is None:
+            raise UsageError("Whose key is it?", hint="wolo auth login PROVIDER --key-stdin < FILE")
+        exit_code = asyncio.run(_log_in_from_stdin(taker, tests=not no_test, in_keyring=not file))
+    else:
+        exit_code = asyncio.run(_log_in_at_terminal(taker, tests=not no_test, in_keyring=not file))
+    raise typer.Exit(exit_code)
+
+
+async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: bool) -> int:
+    from wolo.cli.stdin import read_piped
+    from wolo.conversation.logins import keep_key, try_to_log_in
+
+    key = read_piped(patient=True).strip()
+    if not key:
+        raise UsageError("No key came on stdin.", hint="wolo auth login PROVIDER --key-stdin < FILE")
+    trial = await try_to_log_in(provider, key) if tests else None
+    if trial is not None:
+        say(trial.words, hint=trial.hint)
+        if not trial.may_be_kept:
+            say("The key is not kept.", hint="" if trial.verdict == "refused" else "--no-test keeps it all the same.")
+            return trial.exit_code or 1
+    tell(f"The key of {provider.label} is kept in {keep_key(provider, key, in_keyring=in_keyring)}.")
+    return 0
+
+
+async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyring: bool) -> int:
+    import asyncio
+
+    from wolo.conversation.logins import takers
+    from wolo.frontends.terminal.log_in import ask_provider, log_in
+    from wolo.frontends.terminal.question import Dismissed
+    from wolo.frontends.terminal.terminal import hold_terminal
+
+    with hold_terminal() as terminal:
+        try:
+            provider = provider or await ask_provider(takers(), terminal)
+            return 0 if await log_in(provider, terminal, tests=tests, in_keyring=in_keyring) else 1
+        except (EOFError, Dismissed):
+            return 1
+        except asyncio.CancelledError:
+            if not terminal.signals.exit_status:
+                raise
+            return terminal.signals.exit_status
+
+
+@app.command("logout")
+def logout(provider: Named = "") -> None:
+    """Remove the key of a provider that wolo keeps; without a name, the only one it keeps."""
+    from wolo.conversation.logins import log_out
+
+    removed, left = log_out(provider)
+    tell(removed)
+    for words in left:
+        say(words)
+
+
+@app.command("status")
+def status(as_json: AsJson = False) -> None:
+    """Every API key that wolo finds: whose it is, where it comes from and which one counts. Never a whole key."""
+    from wolo.conversation.logins import found_keys
+
+    found, notices = found_keys()
+    for notice in notices:
+        say(notice)
+    if as_json:
+        print_json([each._asdict() for each in found])
+        return
+    for each in found:
+        tell(f"{'*' if each.counts else ' '} {each.provider:<14} {each.masked:<14} {each.source}")
+    if found:
+        say("* is the key that counts.")
+    else:
+        say("There is no API key yet.", hint="`wolo auth login` keeps one.")
