@@ -93,7 +93,13 @@ class _Replay:
         unfinished = frozenset(id for id, call in self._calls.items() if stopped(call))
         check = preamble_check(self._tape, rerun.model, self._config) if rerun.is_strict else None
         self._model = RecordedModel(
-            self._choice, of=self._stage.steady, here=self._stage.here, stop=self._stop, unfinished=unfinished, check=check
+            self._choice,
+            of=self._stage.steady,
+            here=self._stage.here,
+            stop=self._stop,
+            unfinished=unfinished,
+            check=check,
+            given=self._answered,
         )
         self._compactor = Compactor(self._config.settings.context, Compaction(auto=False))
         self._rooms: _Rooms | None = None
@@ -121,6 +127,8 @@ class _Replay:
         self._model.begin(turn.script)
         self._set_cut()
         agent = self._agent = self._make_agent(turn, self._rooms)
+        self._enter_mode(turn.prompt.id)
+        self._say(turn.said.first)
         done = await agent.run(history, turn.prompt)
         self._check_all_used(turn, done.new)
         return (*history, *renamed(done.new, turn.new))
@@ -182,6 +190,23 @@ class _Replay:
         if self._rooms is not None:
             self._rooms.context.shell.close()
 
+    def _say(self, messages: Sequence[Message]) -> None:
+        """What the person said in the middle of the turn, at the same place."""
+        if self._agent is not None:
+            for message in messages:
+                self._agent.inbox.put(message)
+
+    def _answered(self, place: int) -> None:
+        assert self._turn is not None  # whose answer it is
+        self._enter_mode(self._turn.script.answers[place].answer.id)
+        self._say(self._turn.said.after_answer.get(place, ()))
+
+    def _enter_mode(self, id: str) -> None:
+        """The one that a person had changed to by then, unless another one was asked for."""
+        mode = self._turn.modes.get(id, "") if self._turn is not None else ""
+        if mode and self._rooms is not None and "mode" not in self._rerun.given:
+            self._rooms.judge.mode, _ = effective(mode, sandbox_available=landlock.version() > 0)
+
     def _stop(self) -> None:
         if self._agent is not None:
             self._agent.interrupt()
@@ -231,6 +256,9 @@ class _Replay:
 
     def _ended(self, part: ToolPart) -> None:
         recorded, of = self._calls[part.id], self._stage.steady
+        assert self._turn is not None  # whose call it is
+        self._say(self._turn.said.after_call.get(part.id, ()))
+        self._enter_mode(part.id)
         if stopped(recorded):
             self._stop()
             return

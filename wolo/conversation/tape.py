@@ -11,15 +11,27 @@ from msgspec.structs import replace
 
 from wolo.agent.course import EMPTY_CUT_OFF
 from wolo.agent.cut import Cut, cut_of
-from wolo.messages.message import EMPTY_ANSWER, NUDGE, OPENED, Message
+from wolo.agent.refusals import SET_ASIDE
+from wolo.messages.message import EMPTY_ANSWER, NUDGE, OPENED, STEERED, Message
 from wolo.messages.parts import ToolPart
 from wolo.models.recorded import Recorded, Script, as_it_came
 from wolo.sessions import tree
-from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 
 ENDS = ("stop", "length")
 STOPPED = ("interrupted", "never_started")
 BY_PERSON = "person"
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """What a person has said in the middle of a turn, by when it was heard."""
+
+    first: tuple[Message, ...] = ()
+    """Before the model was asked at all."""
+    after_answer: dict[int, tuple[Message, ...]]
+    """By the answer's place in the script; it had no calls."""
+    after_call: dict[str, tuple[Message, ...]]
+    """By the id of the call that ran just then; those behind it did not run any more."""
 
 
 class RecordedTurn(Struct, frozen=True, kw_only=True):
@@ -35,6 +47,9 @@ class RecordedTurn(Struct, frozen=True, kw_only=True):
     """How the conversation was opened that begins with this turn; empty: one goes on."""
     is_attended: bool
     """A person was there to be asked."""
+    said: Said
+    modes: dict[str, str]
+    """Which mode held when a message or the end of a call was kept, by its id; only where a person had changed it."""
 
 
 class Tape(Struct, frozen=True, kw_only=True):
@@ -54,15 +69,22 @@ class Tape(Struct, frozen=True, kw_only=True):
 
 def record_of(entries: Sequence[AnyEntry]) -> Tape:
     messages = tree.messages(entries)
-    return Tape(turns=tuple(_turns(messages, _as_kept(entries), _cuts(entries))), messages=messages)
+    return Tape(turns=tuple(_turns(messages, _as_kept(entries), _cuts(entries), _modes(entries))), messages=messages)
 
 
 def stopped(call: ToolPart) -> bool:
     """How far it came depends on the moment at which it was stopped."""
-    return call.outcome in STOPPED
+    return call.outcome in STOPPED and not was_set_aside(call)
 
 
-def _turns(messages: Sequence[Message], kept: dict[str, Message], cuts: dict[str, Cut]) -> Iterable[RecordedTurn]:
+def was_set_aside(call: ToolPart) -> bool:
+    """It was not run because the person had said something."""
+    return call.outcome == "never_started" and call.output.startswith(SET_ASIDE)
+
+
+def _turns(
+    messages: Sequence[Message], kept: dict[str, Message], cuts: dict[str, Cut], modes: dict[str, str]
+) -> Iterable[RecordedTurn]:
     step, at, before = 1, 0, 0
     attended = False
     while at < len(messages):
@@ -84,6 +106,8 @@ def _turns(messages: Sequence[Message], kept: dict[str, Message], cuts: dict[str
             cuts=tuple(cut for _, cut in answers),
             opened=opened,
             is_attended=attended,
+            said=_said(messages, at, end),
+            modes=modes,
         )
         at = before = end
 
@@ -93,16 +117,48 @@ def _answers(
 ) -> Iterable[tuple[Recorded, Cut]]:
     for at in range(begin + 1, end):
         message = messages[at]
-        if message.role == "assistant":
-            answer = as_it_came(kept.get(message.id, message))
-        elif message.metadata[NUDGE] == EMPTY_ANSWER and _follows_nothing(messages[at - 1]):
-            answer = _empty(message)
-        else:
+        if not _is_answer(messages, at):
             continue
+        answer = as_it_came(kept.get(message.id, message)) if message.role == "assistant" else _empty(message)
         cut = cuts.get(message.id, Cut())
         sent = partial(_sent, cut, messages, at)
         yield Recorded(step=step, sent=sent, answer=answer, stopped=message.finish_reason == "interrupted"), cut
         step += 1
+
+
+def _is_answer(messages: Sequence[Message], at: int) -> bool:
+    """One that was kept, or the word of the loop about one that was empty."""
+    message = messages[at]
+    if message.role == "assistant":
+        return True
+    return message.metadata[NUDGE] == EMPTY_ANSWER and _follows_nothing(messages[at - 1])
+
+
+def _said(messages: Sequence[Message], begin: int, end: int) -> Said:
+    first: tuple[Message, ...] = ()
+    after_answer: dict[int, tuple[Message, ...]] = {}
+    after_call: dict[str, tuple[Message, ...]] = {}
+    place, last = -1, messages[begin]
+    for at in range(begin + 1, end):
+        message = messages[at]
+        if _is_answer(messages, at):
+            place, last = place + 1, message
+        elif message.metadata[NUDGE] != STEERED:
+            continue
+        elif place < 0:
+            first = (*first, message)
+        elif last.calls:
+            heard = _heard_in(last.calls)
+            after_call[heard] = (*after_call.get(heard, ()), message)
+        else:
+            after_answer[place] = (*after_answer.get(place, ()), message)
+    return Said(first=first, after_answer=after_answer, after_call=after_call)
+
+
+def _heard_in(calls: Sequence[ToolPart]) -> str:
+    """The id of the call that ran when something was said."""
+    aside = next((place for place, call in enumerate(calls) if was_set_aside(call)), len(calls))
+    return calls[max(aside - 1, 0)].id
 
 
 def _sent(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Message, ...]:
@@ -167,6 +223,22 @@ def _cuts(entries: Iterable[AnyEntry]) -> dict[str, Cut]:
             case PartialEntry(message_id=message_id):
                 cuts.setdefault(message_id, held)
     return cuts
+
+
+def _modes(entries: Iterable[AnyEntry]) -> dict[str, str]:
+    """A conversation that is opened begins in a mode of its own."""
+    held = ""
+    modes: dict[str, str] = {}
+    for entry in entries:
+        match entry:
+            case SettingEntry(name="mode", value=value):
+                held = value
+            case MessageEntry(message=message):
+                held = "" if OPENED in message.metadata else held
+                modes.setdefault(message.id, held)
+            case ResultsEntry(parts=parts):
+                modes.update((part.id, held) for part in parts)
+    return {id: mode for id, mode in modes.items() if mode}
 
 
 def renamed(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:

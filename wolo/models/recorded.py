@@ -85,15 +85,25 @@ class RecordedModel:
     """`begin` hands it the answers of a turn. `of` gives a text as it is compared, `here` one as the calls of today need it."""
 
     def __init__(
-        self, choice: Choice, *, of: Told, here: Told, stop: Callable[[], None], unfinished: Collection[str], check: Check | None
+        self,
+        choice: Choice,
+        *,
+        of: Told,
+        here: Told,
+        stop: Callable[[], None],
+        unfinished: Collection[str],
+        check: Check | None,
+        given: Callable[[int], None] = lambda place: None,
     ) -> None:
-        """`stop` interrupts the turn. The calls `unfinished` were stopped on record."""
+        """`stop` interrupts the turn. The calls `unfinished` were stopped on record. `given` hears of each
+        answer, by its place in the script."""
         self.choice = choice
         self._of = of
         self._here = here
         self._stop = stop
         self._unfinished = unfinished
         self._check = check
+        self._given = given
         self._script = Script(answers=(), step=1, is_complete=False)
         self._at = 0
         self._estimate = TokenEstimate()
@@ -135,6 +145,7 @@ class RecordedModel:
         if recorded.stopped:
             self._stop()
             await asyncio.Event().wait()  # the interruption ends it
+        self._given(self._at - 1)
         return answer
 
     def _refuse_another(self, question: Question) -> None:

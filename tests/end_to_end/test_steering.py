@@ -1,0 +1,155 @@
+"""What is said while wolo works: heard at the right place, kept with the session, and found again everywhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from tests.end_to_end.test_repl import leave, prompts, repl, wait_for_prompt
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
+from tests.fakes.screen import Terminal
+
+WAIT = "for i in 1 2 3 4 5 6 7 8; do [ -e go ] || sleep 0.5; done; echo gone on"
+"""A replay does not wait for what a person does for ever."""
+
+
+def replayed() -> dict[str, object]:
+    done = run_wolo("replay", "--json")
+    return dict(json.loads(done.stdout))
+
+
+def assert_replays() -> None:
+    found = replayed()
+    assert found["same"], found
+
+
+def steer(terminal: Terminal, words: str) -> None:
+    terminal.enter(words)
+    terminal.wait_for(f"↪ {words}")
+
+
+def test_a_word_during_a_call_is_heard_after_it_and_the_rest_is_set_aside(provider: ProviderServer) -> None:
+    provider.script(
+        calls(("shell", {"command": WAIT}), ("shell", {"command": "touch not-run"}), ("write", {"path": "b", "content": "b"})),
+        text("I have stopped there."),
+        text("More."),
+    )
+    with repl(provider) as terminal:
+        terminal.enter("do three things")
+        terminal.wait_for("shell for i in")
+        steer(terminal, "stop after the first")
+        Path("go").touch()
+        terminal.wait_for("I have stopped there.")
+        wait_for_prompt(terminal)
+        assert terminal.text.count("stop after the first") == 1
+        terminal.enter("go on")
+        terminal.wait_for("More.")
+        wait_for_prompt(terminal)
+        terminal.enter("/tree")
+        terminal.wait_for("/rewind N")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert not Path("not-run").exists()
+    results = provider.requests[1].results
+    assert "gone on" in results[0]
+    assert all("Not run: the user said something" in result for result in results[1:])
+    assert provider.requests[1].messages[-1]["content"] == "stop after the first"
+    assert_replays()
+    found = json.loads(run_wolo("sessions", "search", "--json", "stop after the first").stdout)
+    assert "stop after the first" in json.dumps(found)
+    exported = run_wolo("sessions", "export", "--format", "markdown")
+    assert "stop after the first" in exported.stdout
+
+
+def test_a_word_during_an_answer_goes_on_with_the_turn(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Some words.\n"), hold, delta("And done."), finish("stop", usage())), text("Heard you."))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("writing ·")
+        steer(terminal, "and greet me")
+        hold.release()
+        terminal.wait_for("Heard you.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert prompts(provider)[1] == "and greet me"
+    assert_replays()
+
+
+def test_a_word_with_a_file_carries_the_file(provider: ProviderServer) -> None:
+    Path("notes.txt").write_text("the file itself\n")
+    provider.script(call("shell", {"command": WAIT}), text("Read it."))
+    with repl(provider) as terminal:
+        terminal.enter("begin")
+        terminal.wait_for("shell for i in")
+        terminal.enter("see @notes.txt too ")
+        terminal.wait_for("↪ see @notes.txt too")
+        Path("go").touch()
+        terminal.wait_for("Read it.")
+        wait_for_prompt(terminal)
+        assert "the file itself" not in terminal.text
+        leave(terminal)
+    assert "the file itself" in provider.requests[1].messages[-1]["content"]
+    assert_replays()
+
+
+def test_commands_that_only_look_run_at_once_and_others_wait(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": WAIT}), text("Done."))
+    with repl(provider) as terminal:
+        terminal.enter("begin")
+        terminal.wait_for("shell for i in")
+        terminal.enter("/cost")
+        terminal.wait_for("in this session")
+        for command in ("/new", "!touch by-hand"):
+            terminal.enter(command)
+            terminal.wait_for(f"⧗ {command}")
+        assert not Path("by-hand").exists()
+        terminal.press("up")
+        terminal.wait_for("› !touch by-hand")
+        terminal.press("ctrl-c")
+        Path("go").touch()
+        terminal.wait_for("Done.")
+        terminal.wait_until(lambda: terminal.text.count("wolo · custom") == 2)
+        wait_for_prompt(terminal)
+        leave(terminal)
+
+
+def test_a_mode_that_changes_in_the_middle_is_replayed(provider: ProviderServer) -> None:
+    write = {"path": "a.txt", "content": "x\n"}
+    provider.script(call("write", write), text("Written."), call("write", write), text("Not written."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("write it")
+        terminal.wait_for("Written.")
+        wait_for_prompt(terminal)
+        terminal.press("shift-tab", "shift-tab")
+        terminal.wait_for("· plan")
+        terminal.enter("once more")
+        terminal.wait_for("Not written.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert_replays()
+
+
+def test_a_long_paste_is_said_into_the_turn_folded(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": WAIT}), text("Read."))
+    pasted = "\n".join(f"line {number}" for number in range(5000))
+    with repl(provider) as terminal:
+        terminal.enter("begin")
+        terminal.wait_for("shell for i in")
+        terminal.paste(pasted)
+        terminal.press("enter")
+        terminal.wait_for("↪ [Pasted #1: 5,000 lines]")
+        terminal.press("up")
+        terminal.wait_until(lambda: "↪" not in terminal.text)
+        terminal.press("enter")
+        terminal.wait_for("↪ [Pasted #1: 5,000 lines]")
+        Path("go").touch()
+        terminal.wait_for("Read.")
+        wait_for_prompt(terminal)
+        time.sleep(0.1)
+        assert "line 4999" not in terminal.text
+        leave(terminal)
+    assert provider.requests[1].messages[-1]["content"] == pasted
