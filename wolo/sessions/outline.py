@@ -27,6 +27,8 @@ class Place(Struct, frozen=True, kw_only=True):
     kind: Literal["prompt", "compaction"]
     text: str
     """In full."""
+    said: tuple[str, ...] = ()
+    """What joined the turn while it ran, in full."""
     at: float
     """Unix seconds."""
     label: str = ""
@@ -62,7 +64,7 @@ def outline(nodes: Sequence[Node], head: int) -> list[Place]:
             )
         anchors[node.seq] = anchor
         if anchor:
-            places[anchor] = replace(places[anchor], end=node.seq)
+            places[anchor] = replace(places[anchor], end=node.seq, said=(*places[anchor].said, *_said(node)))
         if isinstance(node.entry, MessageEntry):
             by_message[node.entry.message.id] = anchor
         elif isinstance(node.entry, LabelEntry):
@@ -87,7 +89,7 @@ def last_under(places: Sequence[Place], number: int) -> Place:
 
 
 def draw(places: Sequence[Place]) -> list[str]:
-    """One line a place; a branch is set in where it leaves another."""
+    """One line a place, and one for each word that joined its turn; a branch is set in where it leaves another."""
     children: dict[int, list[Place]] = {}
     for place in places:
         children.setdefault(place.parent, []).append(place)
@@ -95,7 +97,7 @@ def draw(places: Sequence[Place]) -> list[str]:
     waiting = [(place, *_set_in("", at, len(children[0]))) for at, place in reversed(list(enumerate(children.get(0, ()))))]
     while waiting:
         place, lead, below = waiting.pop()
-        lines.append(f"{lead}{_line(place)}")
+        lines += [f"{lead}{_line(place)}", *(f"{below}      ↪ {_short(said)}" for said in place.said)]
         following = children.get(place.number, [])
         waiting += [(each, *_set_in(below, at, len(following))) for at, each in reversed(list(enumerate(following)))]
     return lines
@@ -109,10 +111,20 @@ def _set_in(lead: str, at: int, count: int) -> tuple[str, str]:
 
 
 def _line(place: Place) -> str:
-    text = " ".join(place.text.split())
-    text = f"{text[: TEXT_CHARS - 1]}…" if len(text) > TEXT_CHARS else text
     label = f"  [{place.label}]" if place.label else ""
-    return f"{place.number:>3} {'●' if place.is_on_way else '○'} {text}{label}{'  ← here' if place.is_here else ''}"
+    return f"{place.number:>3} {'●' if place.is_on_way else '○'} {_short(place.text)}{label}{'  ← here' if place.is_here else ''}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return f"{line[: TEXT_CHARS - 1]}…" if len(line) > TEXT_CHARS else line
+
+
+def _said(node: Node) -> tuple[str, ...]:
+    match node.entry:
+        case MessageEntry(message=message) if message.is_persons and not message.is_prompt:
+            return (message.text.strip() or "(an attachment)",)
+    return ()
 
 
 def _text(node: Node) -> str | None:
