@@ -75,6 +75,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("fallback_model", ("--fallback-model",), "value", "Asked when the first model cannot be reached.", "MODEL"),
     Option("verify", ("--verify",), "value", "Run this before and after the work; new failures go back to the model.", "COMMAND"),
     Option("trust", ("--trust",), "flag", "Trust this folder's project files, for this run."),
+    Option("plain", ("--plain",), "flag", "For screen readers: lines in turns, no colours, nothing moves."),
     Option("no_session", ("--no-session",), "flag", "Keep nothing."),
     Option("debug_wire", ("--debug-wire",), "value", "Keep what goes over the wire in files there, without keys.", "DIR"),
     Option("version", ("-V", "--version"), "flag", "Print the version."),

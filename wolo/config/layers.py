@@ -44,6 +44,7 @@ FLAGS = {
     "tools": "tools.offer",
     "disallow_tools": "tools.hide",
     "verify": "verify.command",
+    "plain": "ui.plain",
 }
 """Options of the command line that are settings of another name or depth."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")

@@ -55,6 +55,9 @@ STYLE = Style.from_dict({"prompt": "bold", "asking": "bold ansiyellow", "dim": "
 
 
 class Foot:
+    leaves_what_was_typed = False
+    keys_in_short = "Enter sends, Alt-Enter makes a new line"
+
     def __init__(
         self,
         writing: Buffer,

@@ -20,6 +20,10 @@ class Keyboard:
         self._before: list[Any] | None = None
         """The modes found when it was hushed; None while it is not."""
 
+    @property
+    def is_hushed(self) -> bool:
+        return self._before is not None
+
     def hush(self) -> None:
         if self._before is None and self._is_ours():
             with contextlib.suppress(termios.error):

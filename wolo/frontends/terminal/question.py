@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wolo.frontends.terminal.keyboard import Keyboard
 from wolo.frontends.terminal.screen import Screen
+from wolo.frontends.terminal.typed_line import read_typed
 from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
     screen.ask_space()
     try:
         await asyncio.sleep(SETTLE_S)
+        if not screen.stdout.can_move:
+            keyboard.forget_typed()
+            return await read_typed(f"{clean(question)}{draft and f'[{draft}] '}", keyboard, screen.stdout) or draft
         return await _read(question, keyboard, draft, may_pass)
     finally:
         screen.fresh()

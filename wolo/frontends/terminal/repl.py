@@ -30,6 +30,7 @@ from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.waiting import Waiting
+from wolo.frontends.terminal.writing import Turns, Writing
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.workspace.branch import current_branch
@@ -52,7 +53,11 @@ class Repl:
         )
         self._facts = FactsLine(lambda: self.conversation)
         chips = Chips(composer.pastes)
-        self._foot = Foot(composer.buffer, keys, facts=self._facts.text, processors=[chips], uses_vi=ui.keys == "vi")
+        self._foot: Writing
+        if self._screen.stdout.can_move:
+            self._foot = Foot(composer.buffer, keys, facts=self._facts.text, processors=[chips], uses_vi=ui.keys == "vi")
+        else:
+            self._foot = Turns(composer, terminal)
         composer.is_asking = lambda: self._foot.is_asking
         self._waiting = Waiting(composer.pastes)
         composer.unsent = lambda: self._waiting.texts(self.conversation)
@@ -80,9 +85,10 @@ class Repl:
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
         before = self._screen.stdout, self._screen.status
-        self._screen.stand_on(self._foot, Paper(self._foot), Activity(self._foot))
+        if isinstance(self._foot, Foot):
+            self._screen.stand_on(self._foot, Paper(self._foot), Activity(self._foot))
         self._introduce()
-        self._screen.say("Enter sends, Alt-Enter makes a new line, /help shows the rest.", "dim")
+        self._screen.say(f"{self._foot.keys_in_short}, /help shows the rest.", "dim")
         self._recall()
         if self._composer.take_up_draft():
             self._screen.say("What you had not sent is back.", "dim")
@@ -146,7 +152,8 @@ class Repl:
 
     def _begin(self, text: str) -> None:
         self._screen.fresh()
-        self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
+        if not self._foot.leaves_what_was_typed:
+            self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
         self._screen.status.start("getting ready")
         self._work = asyncio.ensure_future(self._take(text))
         self._work.add_done_callback(self._ended)

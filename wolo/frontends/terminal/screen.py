@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal, Protocol
 
 from rich.console import Console
@@ -34,10 +35,12 @@ from wolo.agent.events import (
     VerifyStarted,
 )
 from wolo.commands.cost import in_words
+from wolo.config.schema import Ui
 from wolo.frontends.terminal.render import tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
-from wolo.frontends.terminal.status import Status, StatusLine
+from wolo.frontends.terminal.status import Status, StatusLine, StatusLines
 from wolo.frontends.terminal.stdout import Stdout
+from wolo.frontends.terminal.theme import is_light, on_light
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.words import compaction, job_ended, replacement, sentence, summarising, verified
 from wolo.messages.message import Message
@@ -60,7 +63,8 @@ class Screen:
 
     def __init__(self, stdout: Stdout) -> None:
         self.stdout = stdout
-        self.status: Status = StatusLine(stdout)
+        self.status: Status = self._new_status()
+        self._is_light = False
         self.foot: Asking | None = None
         """What stays at the bottom, where something does: questions are asked there."""
         self._console = _console(stdout)
@@ -86,6 +90,16 @@ class Screen:
         """From now on everything is printed above the foot, or, without one, as at the beginning."""
         self.status.stop()
         self.foot, self.stdout, self.status, self._console = foot, stdout, status, _console(stdout)
+
+    def dress(self, ui: Ui) -> None:
+        """As the person wants it to look; before anything is under way."""
+        self._is_light = is_light(ui.theme, os.environ)
+        self.make_plain(ui.plain)
+
+    def make_plain(self, is_plain: bool) -> None:
+        """Lines in turns, and nothing that moves; never taken back."""
+        self.stdout.is_plain = self.stdout.is_plain or is_plain
+        self.status, self._console, self._markdown = self._new_status(), _console(self.stdout), self._new_markdown()
 
     def show(self, event: Event) -> None:
         self.also(event)
@@ -223,8 +237,6 @@ class Screen:
     def _call_started(self, event: CallStarted) -> None:
         self._tail = ""
         words = f"{clean_line(event.part.tool)} {clean_line(tool.subject(event.part))[:60]}"
-        if not self.status.is_alive:
-            self.print(Text(f"… {words}"), kind="call")
         self.status.start(words)
 
     def _call_progressed(self, event: CallProgressed) -> None:
@@ -276,7 +288,7 @@ class Screen:
             if isinstance(each, Text):
                 self._write(each)
             else:
-                self._console.print(each)
+                self._put(self._console.render(each))
         self.status.hold(self._markdown.is_mid_line)
 
     def _end_line(self) -> None:
@@ -289,8 +301,15 @@ class Screen:
     def _write(self, text: Text) -> None:
         """As segments, because Rich would turn tabs into blanks; the last gate for whatever nobody has cleaned before."""
         self.status.hide()
-        segments = (Segment(clean(each.text), each.style) for each in text.render(self._console))
+        self._put(Segment(clean(each.text), each.style) for each in text.render(self._console))
+
+    def _put(self, segments: Iterable[Segment]) -> None:
+        if self._is_light:
+            segments = (Segment(each.text, each.style and on_light(each.style), each.control) for each in segments)
         self._console.print(Segments(segments), soft_wrap=True, end="")
+
+    def _new_status(self) -> Status:
+        return StatusLine(self.stdout) if self.stdout.can_move else StatusLines(lambda line: self.print(Text(line), kind="call"))
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.has_colours)

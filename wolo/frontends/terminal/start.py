@@ -36,6 +36,7 @@ class Task(Struct, frozen=True, kw_only=True):
 async def start(opening: Opening, task: Task) -> int:
     """The exit status. Raises WoloError for what a person must mend."""
     with hold_terminal() as terminal:
+        terminal.screen.make_plain(bool(opening.given.get("plain")))
         terminal.screen.says_more = bool(opening.given.get("verbose"))
         try:
             await ask_trust(opening.given, terminal)
@@ -51,6 +52,7 @@ async def start(opening: Opening, task: Task) -> int:
 
 async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
     conversation = await _go_there(await _open(opening, terminal), opening, terminal)
+    terminal.screen.dress(conversation.facts.ui)
     gc.enable()
     gc.freeze()
     exit_code = 0

@@ -37,6 +37,38 @@ class Status(Protocol):
     def stop(self) -> None: ...
 
 
+class StatusLines:
+    """Where nothing can move: whatever begins is a line of its own, once."""
+
+    is_alive = False
+
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        self.aside: Callable[[], str] = str
+        self._print = print_line
+        self._told = ""
+
+    def start(self, words: Words) -> None:
+        told = clean_line(words if isinstance(words, str) else words())
+        if told != self._told:
+            self._told = told
+            self._print(f"… {told}")
+
+    def say(self, words: Words) -> None:
+        """It goes on."""
+
+    def hold(self, held: bool) -> None:
+        """It never moves anyway."""
+
+    def hide(self) -> None:
+        """It stays where it was printed."""
+
+    def pause(self) -> None:
+        """The cursor is where it belongs."""
+
+    def stop(self) -> None:
+        self._told = ""
+
+
 class StatusLine:
     """Painted on the bottom line, and taken away before anything else is printed. Silent where the cursor cannot move."""
 

@@ -11,6 +11,8 @@ class Stdout:
     """What the screen writes to. A terminal that is gone takes nothing and complains about nothing."""
 
     def __init__(self) -> None:
+        self.is_plain = False
+        """Whole lines one after the other: somebody has them read aloud."""
         self._stream = sys.stdout
         with contextlib.suppress(AttributeError):
             sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a locale may know few characters
@@ -22,7 +24,7 @@ class Stdout:
     @property
     def can_move(self) -> bool:
         """The cursor can be moved and lines can be painted again."""
-        return os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "") and self.isatty()
+        return not self.is_plain and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "") and self.isatty()
 
     @property
     def has_colours(self) -> bool:
