@@ -357,7 +357,9 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer
         terminal.wait_for("The second answer.")
         wait_for_prompt(terminal)
         terminal.enter("/resume")
-        terminal.wait_for("/resume ID goes on with one")
+        terminal.wait_for("1 of 1")
+        terminal.press("escape")
+        terminal.wait_until(lambda: "1 of 1" not in "".join(terminal.lines))
         wait_for_prompt(terminal)
         terminal.enter("/resume one")
         terminal.wait_until(lambda: terminal.text.count("The first answer.") == 2)
@@ -385,12 +387,12 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
         run_wolo("-p", *provider.flags, f"question {number}")
     provider.script(text("Going on."))
     provider.forget_prefix()  # with a person there, one tool more is offered
-    with pty_wolo(*provider.flags, "-r") as terminal:
-        terminal.wait_for("Which one?")
+    with pty_wolo(*provider.flags, "-r", env={"TERM": "dumb"}) as terminal:
+        terminal.wait_for("takes 1, q leaves ›")
         assert "  1  question two" in terminal.text
         terminal.enter("7")
         terminal.wait_for("There is no number 7.")
-        terminal.wait_until(lambda: terminal.text.count("Which one?") == 2)
+        terminal.wait_until(lambda: terminal.text.count("takes 1, q leaves ›") == 2)
         terminal.enter("2")
         terminal.wait_for("Answer one.")
         wait_for_prompt(terminal)
@@ -403,12 +405,12 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
 def test_choosing_can_be_declined_and_may_have_nothing_to_offer(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "-r") as terminal:
         assert terminal.wait_for_exit() == 3
-        assert "There is no session of this directory" in terminal.text
+        assert "There is no session to go on with" in terminal.text
     provider.script(text("Answer."))
     run_wolo("-p", *provider.flags, "question")
     for keys, status in (("ctrl-d", 0), ("ctrl-c", 130)):
         with pty_wolo(*provider.flags, "-r") as terminal:
-            terminal.wait_for("Which one?")
+            terminal.wait_for("Which session?")
             terminal.press(keys)
             assert terminal.wait_for_exit() == status
 
@@ -417,7 +419,7 @@ def test_an_approval_in_the_conversation_returns_to_it(provider: ProviderServer)
     provider.script(call("shell", {"command": "touch made"}), text("Well."))
     with repl(provider, "--mode", "edit") as terminal:
         terminal.enter("do it")
-        terminal.wait_for("or type why not ›")
+        terminal.wait_for("›n No")
         terminal.press("ctrl-c")
         terminal.wait_for("Interrupted.")
         wait_for_prompt(terminal)

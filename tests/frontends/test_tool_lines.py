@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.frontends.terminal.render.tool import details, headline, preview
+from wolo.frontends.terminal.render.tool import details, headline
 from wolo.messages.parts import ToolPart
 from wolo.tools.tool import Diff, Listing, Output, TodoItem, TodoList
 
@@ -66,17 +66,7 @@ def test_an_error_and_a_refusal_say_why() -> None:
     assert not details(ToolPart(tool="read", status="completed", output="contents"), None)
 
 
-def test_a_preview_shows_what_would_be_written() -> None:
-    edit = ToolPart(tool="edit", input={"path": "a", "edits": [{"old": "x", "new": "y\nz"}]})
-    assert preview(edit).plain == "  - x\n  + y\n  + z\n"
-    assert preview(ToolPart(tool="write", input={"path": "a", "content": "\x1b[2Jx"})).plain == "  + x\n"
-    assert preview(ToolPart(tool="edit", input={"old": 5, "new": None, "edits": ["x"]})).plain == ""
-
-
-def test_a_patch_goes_by_the_files_it_touches_and_is_shown_before_it_is_allowed() -> None:
+def test_a_patch_goes_by_the_files_it_touches() -> None:
     patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-x\x1b[2J\n+y\n*** Delete File: c\n*** End Patch\n"
     part = ToolPart(tool="apply_patch", input={"patch": patch}, status="completed")
     assert headline(part, Diff("a.py, c", "-x\n+y", 1, 2)).plain == "● apply_patch a.py b.py c +1 −2"
-    shown = preview(part).plain
-    assert shown.startswith("  *** Begin Patch\n  *** Update File: a.py\n")
-    assert "\x1b" not in shown

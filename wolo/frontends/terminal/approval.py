@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from rich.text import Text
+from collections.abc import Callable, Sequence
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.frontends.terminal.keyboard import Keyboard
+from wolo.frontends.terminal.proposal import outcome, proposal
 from wolo.frontends.terminal.question import ask_line
-from wolo.frontends.terminal.render.tool import preview
 from wolo.frontends.terminal.screen import Screen
-from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.messages.terminal_text import clean, spelled_out
-
-_WISHES = {
-    ReadIntent: "read a file",
-    WriteIntent: "write a file",
-    RunIntent: "run a command",
-    FetchIntent: "fetch a page",
-    CallIntent: "call out",
-}
-
+from wolo.messages.parts import ToolPart
 
 Complaint = Callable[[ApprovalAsked, str], str]
 """What is wrong with a rule that a person wrote for this call; empty when it may be kept."""
 
 
-async def ask(asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complaint: Complaint) -> ApprovalGiven:
-    """Only one of the offered letters is a yes; any other text is a no with that reason. Raises Dismissed for Ctrl-C."""
-    _show(asked, screen)
+async def ask(
+    asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complaint: Complaint, waiting: Sequence[ToolPart] = ()
+) -> ApprovalGiven:
+    """Whatever is not a yes is a no. `waiting` is what else of the answer will be asked. Raises Dismissed for Ctrl-C."""
+    if (stage := screen.stage) is None:
+        return await _ask_by_line(asked, screen, keyboard, complaint, waiting)
+    from wolo.frontends.terminal.panels.approval import ApprovalPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+    screen.ask_space()
+    given = await stage.stand(ApprovalPanel(asked, lambda rule: complaint(asked, rule), waiting))
+    screen.print(outcome(asked, given))
+    return given
+
+
+async def _ask_by_line(
+    asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complaint: Complaint, waiting: Sequence[ToolPart]
+) -> ApprovalGiven:
+    """Only one of the offered letters is a yes; any other text is a no with that reason."""
+    for line in proposal(asked, waiting):
+        screen.print(line)
     rule = asked.rule
     while True:
         if rule:
             screen.say(f"  always: writes the rule {rule} for this workspace, everywhere: for all", "dim")
         try:
-            typed = await ask_line(_choices(rule), screen, keyboard)
-            if typed.strip().lower() not in ("e", "edit"):
+            typed = await ask_line(_choices(asked, rule), screen, keyboard)
+            if typed.strip().lower() not in ("e", "edit") or asked.walls == "again":
                 return _read_answer(asked, typed, rule)
             rule = await _edit(asked, rule, screen, keyboard, complaint)
         except EOFError:
@@ -54,19 +59,10 @@ async def _edit(asked: ApprovalAsked, rule: str, screen: Screen, keyboard: Keybo
     return typed
 
 
-def _show(asked: ApprovalAsked, screen: Screen) -> None:
-    wishes = " and ".join(dict.fromkeys(_WISHES[type(intent)] for intent in asked.intents)) or "go on"
-    screen.print(Text.assemble(("? ", "bold yellow"), (f"{clean(asked.part.tool)} wants to {wishes}", "bold")))
-    for intent in asked.intents:
-        screen.print(_spelled_out(intent))
-    if any(isinstance(intent, WriteIntent) for intent in asked.intents):
-        screen.print(preview(asked.part), end="")
-    if asked.reason:
-        screen.say(f"  {asked.reason}", "dim")
-
-
-def _choices(rule: str) -> str:
+def _choices(asked: ApprovalAsked, rule: str) -> str:
     """Short enough for 80 columns."""
+    if asked.walls == "again":
+        return "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
     always = "  [a]lways  every[w]here" if rule else ""
     return f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
 
@@ -86,27 +82,3 @@ def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
             return ApprovalGiven(id=asked.id, allowed=False)
         case _:
             return ApprovalGiven(id=asked.id, allowed=False, reason=typed.strip())
-
-
-def _spelled_out(intent: Intent) -> Text:
-    """The whole of it, never cut; each line of a command carries a mark, so that none of them can pose as ours."""
-    match intent:
-        case RunIntent():
-            return _marked(intent.command, "  $ ", "  > ")
-        case ReadIntent() | WriteIntent():
-            text = _marked(str(intent.path), "  ", "  ")
-            return text if intent.inside else text.append("   outside the workspace", "yellow")
-        case FetchIntent():
-            return _marked(intent.url, "  ", "  ")
-        case CallIntent():
-            return _marked(intent.target, "  ", "  ")
-
-
-def _marked(shown: str, first: str, following: str) -> Text:
-    text = Text.assemble((first, "dim"))
-    for piece, is_escape in spelled_out(shown):
-        for number, line in enumerate(piece.split("\n")):
-            if number:
-                text.append("\n").append(following, "dim")
-            text.append(line, "reverse" if is_escape else "cyan")
-    return text

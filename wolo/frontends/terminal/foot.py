@@ -11,21 +11,21 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
 from prompt_toolkit.application import in_terminal
 from prompt_toolkit.application.current import get_app, set_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.document import Document
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
-from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent, merge_key_bindings
-from prompt_toolkit.keys import Keys
+from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindingsBase
 from prompt_toolkit.layout import (
     AnyContainer,
     BufferControl,
     ConditionalContainer,
     Dimension,
+    DynamicContainer,
     Float,
     FloatContainer,
     FormattedTextControl,
@@ -41,7 +41,11 @@ from prompt_toolkit.widgets import SearchToolbar
 from wolo.frontends.terminal.incoming import Incoming
 from wolo.frontends.terminal.outlet import Outlet
 from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
-from wolo.frontends.terminal.question import SETTLE_S, Dismissed, PassedOver
+from wolo.frontends.terminal.panels.line import LinePanel
+from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
+from wolo.frontends.terminal.stage import Asked
+
+T = TypeVar("T")
 
 TAIL_ROWS = 6
 WAITING_ROWS = 5
@@ -81,9 +85,9 @@ class Foot:
         self._unprinted: list[str] = []
         self._due: asyncio.TimerHandle | None = None
         self._painted_at = float("-inf")
-        self._question, self._may_pass = "", False
-        self._answer: asyncio.Future[str] | None = None
-        self._deaf_until = 0.0
+        self._panel: Asked[Any] | None = None
+        """What is asked, while something is."""
+        self._asking = Condition(lambda: self.is_asking)
         self._running: asyncio.Task[None] | None = None
         self._is_aside = False
         self._outlet = Outlet(sys.stdout.fileno())
@@ -93,7 +97,7 @@ class Foot:
             self._outlet,
             self._output,
             layout=self._layout(processors or []),
-            key_bindings=merge_key_bindings([keys, self._answering_keys()]),
+            key_bindings=ConditionalKeyBindings(keys, ~self._asking),
             editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
             input=Incoming(),
             style=STYLE,
@@ -132,12 +136,13 @@ class Foot:
                     yield
                 finally:
                     self._is_aside = False
-        self._deaf_until = time.monotonic() + SETTLE_S
+        if self._panel is not None:
+            self._panel.open()
         self.paint()
 
     @property
     def is_asking(self) -> bool:
-        return self._answer is not None
+        return self._panel is not None
 
     def paint(self) -> None:
         """Something it shows has changed. What a person types is painted at once, by the application itself."""
@@ -178,57 +183,30 @@ class Foot:
     # What is asked
 
     async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str:
-        """One line in answer to a question, beginning with the `draft`; what stood where the person writes comes back afterwards.
+        """One line in answer to a question, beginning with the `draft`. Raises what a LinePanel raises."""
+        return await self.stand(LinePanel(question, draft=draft, may_pass=may_pass))
 
-        Keys that were typed before the question could be read are dropped. Raises Dismissed for Ctrl-C, PassedOver for Esc if
-        one `may_pass`, EOFError for Ctrl-D on an empty line.
-        """
-        written, self._question, self._may_pass = self.writing.document, question, may_pass
-        self._answer = asyncio.get_running_loop().create_future()
-        self.app.layout.focus(self.writing)
-        self.writing.set_document(Document(draft), bypass_readonly=True)
-        self._deaf_until = time.monotonic() + SETTLE_S
-        self.flush()
-        self.paint()
+    async def stand(self, panel: Asked[T]) -> T:
+        """The panel takes the place of everything but the facts until it is answered; what was being written stays as it was."""
+        before, self._panel = self._panel, panel
+        with set_app(self.app):
+            panel.open()
+        self._repaint()
         try:
-            return await self._answer
+            return await panel.answer
         finally:
-            self.writing.set_document(written, bypass_readonly=True)
-            self._answer, self._question = None, ""
-            self.paint()
+            panel.close()
+            self._panel = before
+            self.app.layout.focus(before.container if before else self.writing)
+            self._repaint()
 
-    def _answering_keys(self) -> KeyBindings:
-        keys = KeyBindings()
-        asking = Condition(lambda: self._answer is not None)
-        deaf = Condition(lambda: self._answer is not None and time.monotonic() < self._deaf_until)
-
-        @keys.add("enter", filter=asking, eager=True)
-        def answer(event: KeyPressEvent) -> None:
-            self._settle(lambda future: future.set_result(self.writing.text))
-
-        @keys.add("c-c", filter=asking, eager=True)
-        def dismiss(event: KeyPressEvent) -> None:
-            self._settle(lambda future: future.set_exception(Dismissed()))
-
-        @keys.add("escape", filter=asking)
-        def pass_over(event: KeyPressEvent) -> None:
-            self._settle(lambda future: future.set_exception(PassedOver() if self._may_pass else Dismissed()))
-
-        @keys.add("c-d", filter=asking & Condition(lambda: not self.writing.text), eager=True)
-        def end(event: KeyPressEvent) -> None:
-            self._settle(lambda future: future.set_exception(EOFError()))
-
-        @keys.add(Keys.Any, filter=deaf, eager=True)
-        @keys.add("enter", filter=deaf, eager=True)
-        @keys.add(Keys.BracketedPaste, filter=deaf, eager=True)
-        def drop(event: KeyPressEvent) -> None:
-            """It was meant for something else."""
-
-        return keys
-
-    def _settle(self, with_: Callable[[asyncio.Future[str]], None]) -> None:
-        if self._answer is not None and not self._answer.done():
-            with_(self._answer)
+    def _repaint(self) -> None:
+        """From its first row on: it may have become lower."""
+        self.flush()
+        if self.app.is_running and not self._is_aside:
+            with self._output.frame():
+                self.app.renderer.erase(leave_alternate_screen=False)
+        self.paint()
 
     # How it looks
 
@@ -246,20 +224,24 @@ class Foot:
             height=Dimension(min=1, max=WRITING_ROWS),
             dont_extend_height=True,
         )
+        unasked = HSplit(
+            [
+                _shown(lambda: ANSI(self.tail), lambda: bool(self.tail), TAIL_ROWS),
+                _shown(lambda: [("class:dim", self.activity())], lambda: bool(self.activity()), 1),
+                _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
+                writing,
+                search,
+            ]
+        )
+        facts = Window(FormattedTextControl(self._fact_line), height=1, dont_extend_height=True)
         rows: list[AnyContainer] = [
-            _shown(lambda: ANSI(self.tail), lambda: bool(self.tail), TAIL_ROWS),
-            _shown(lambda: [("class:dim", self.activity())], lambda: bool(self.activity()), 1),
-            _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
-            writing,
-            search,
-            Window(FormattedTextControl(self._fact_line), height=1, dont_extend_height=True),
+            DynamicContainer(lambda: self._panel.container if self._panel else unasked),
+            ConditionalContainer(facts, ~self._asking | Condition(lambda: self._output.get_size().rows >= FACTS_FROM_ROWS)),
         ]
         menu = Float(xcursor=True, ycursor=True, content=CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1))
         return Layout(FloatContainer(HSplit(rows), [menu]), focused_element=writing)
 
     def _prompt(self) -> StyleAndTextTuples:
-        if self._question:
-            return [("class:asking", self._question)]
         hint = [("class:hint", f"{self.hint} ")] if self.hint and not get_app().current_buffer.text else []
         return [("class:prompt", "› "), *hint]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Literal, Protocol
+from typing import Literal
 
 from rich.console import Console
 from rich.segment import Segment, Segments
@@ -38,6 +38,7 @@ from wolo.commands.cost import in_words
 from wolo.config.schema import Ui
 from wolo.frontends.terminal.render import tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
+from wolo.frontends.terminal.stage import Stage
 from wolo.frontends.terminal.status import Status, StatusLine, StatusLines
 from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.theme import is_light, on_light
@@ -54,10 +55,6 @@ Kind = Literal["", "text", "call", "block", "notice"]
 """What was printed last; a block is a call with something below its headline."""
 
 
-class Asking(Protocol):
-    async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str: ...
-
-
 class Screen:
     """Everything printed stays printed: scrollback, wrapping and copying are the terminal's own."""
 
@@ -65,7 +62,7 @@ class Screen:
         self.stdout = stdout
         self.status: Status = self._new_status()
         self._is_light = False
-        self.foot: Asking | None = None
+        self.foot: Stage | None = None
         """What stays at the bottom, where something does: questions are asked there."""
         self._console = _console(stdout)
         self._markdown = self._new_markdown()
@@ -86,7 +83,7 @@ class Screen:
         self._told: set[str] = set()
         """Notices are said once."""
 
-    def stand_on(self, foot: Asking | None, stdout: Stdout, status: Status) -> None:
+    def stand_on(self, foot: Stage | None, stdout: Stdout, status: Status) -> None:
         """From now on everything is printed above the foot, or, without one, as at the beginning."""
         self.status.stop()
         self.foot, self.stdout, self.status, self._console = foot, stdout, status, _console(stdout)
@@ -171,6 +168,11 @@ class Screen:
     def fresh(self) -> None:
         """Somebody else has written in between."""
         self._last = ""
+
+    @property
+    def stage(self) -> Stage | None:
+        """Where panels stand; None: what is asked is printed, and a line read."""
+        return self.foot if self.stdout.can_move else None
 
     def weights_progress(self) -> Callable[[int, int], None] | None:
         """Shows how far the weights of the embedded model are; may be called from any thread. None: nothing can move here."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.events import ApprovalAsked, CallDenied, Event, Noticed, QuestionsAsked, TurnEnded
+from wolo.agent.events import AnswerEnded, ApprovalAsked, CallDenied, Event, Noticed, QuestionsAsked, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.approval import ask
 from wolo.frontends.terminal.coming import Coming
@@ -17,6 +17,7 @@ from wolo.frontends.terminal.questions import ask_questions
 from wolo.frontends.terminal.screen import Screen
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.messages.message import Message
+from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.background import Job, Jobs
 
@@ -67,6 +68,8 @@ class _Turn:
         self._terminal = terminal
         self._question: asyncio.Task[Any] | None = None
         self._is_stopping = False
+        self._calls: tuple[ToolPart, ...] = ()
+        """Of the newest answer."""
 
     def stop(self) -> None:
         self._is_stopping = True
@@ -84,6 +87,8 @@ class _Turn:
                 self._terminal.screen.show(event)
                 if isinstance(event, ApprovalAsked | QuestionsAsked):
                     await self._answer(event, coming)
+                elif isinstance(event, AnswerEnded):
+                    self._calls = event.message.calls
                 elif isinstance(event, CallDenied):
                     is_denied = is_denied or event.part.outcome == "denied_by_rule"
                 elif isinstance(event, TurnEnded):
@@ -113,10 +118,16 @@ class _Turn:
 
     async def _approve(self, asked: ApprovalAsked, coming: Coming) -> None:
         self._question = asking = asyncio.ensure_future(
-            ask(asked, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint)
+            ask(asked, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint, self._waiting(asked))
         )
         if given := await coming.while_asking(asking):
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
+
+    def _waiting(self, asked: ApprovalAsked) -> list[ToolPart]:
+        """Calls of the same answer that are going to be asked after this one, as far as that is known."""
+        ids = [part.id for part in self._calls]
+        later = self._calls[ids.index(asked.part.id) + 1 :] if asked.part.id in ids else ()
+        return [part for part in later if part.metadata.get("verdict", {}).get("decision") == "ask"]
 
     async def _reply(self, asked: QuestionsAsked, coming: Coming) -> None:
         self._question = asking = asyncio.ensure_future(ask_questions(asked, self._terminal.screen, self._terminal.keyboard))

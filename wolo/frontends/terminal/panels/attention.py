@@ -34,10 +34,15 @@ class Attention:
 
     def press(self, key: str) -> None:
         if self.is_deaf:
-            self._listens_at = max(self._listens_at, time.monotonic() + QUIET_S)
+            self.turn_away()
             return
         self._burst.append(key)
         self._after(BURST_S, self._settle)
+
+    def turn_away(self) -> None:
+        """Somebody was busy with something else just now."""
+        self._listens_at = max(self._listens_at, time.monotonic() + QUIET_S)
+        self._wake_up()
 
     def close(self) -> None:
         if self._due is not None:

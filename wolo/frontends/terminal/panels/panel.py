@@ -16,7 +16,15 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.layout import BufferControl, ConditionalContainer, Dimension, FormattedTextControl, HSplit, Window
+from prompt_toolkit.layout import (
+    AnyContainer,
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Window,
+)
 from prompt_toolkit.layout.processors import BeforeInput
 from rich.text import Text
 
@@ -78,7 +86,7 @@ class Panel(Generic[T]):
             dont_extend_height=True,
         )
         written = ConditionalContainer(self._line, Condition(lambda: bool(self._label)))
-        self.container = HSplit([self._body, written], modal=True)
+        self.container: AnyContainer = HSplit([self._body, written], modal=True)
 
     # What the kinds of panels say
 
@@ -117,6 +125,7 @@ class Panel(Generic[T]):
 
     def open(self) -> None:
         """It stands now; keys count once it could be read."""
+        get_app().vi_state.reset()
         get_app().layout.focus(self._line if self.is_writing else self._body)
         self._attention.begin()
 
@@ -206,13 +215,15 @@ class Panel(Generic[T]):
         for key, name in _NAMED.items():
             keys.add(key, eager=True)(lambda event, name=name: self._attention.press(name))
 
-        @keys.add(Keys.Any, eager=True)
+        @keys.add(Keys.Any)  # not eager: it stands for Esc, too
         def press(event: KeyPressEvent) -> None:
             self._attention.press(event.data)
 
         @keys.add(Keys.BracketedPaste, eager=True)
         def pasted(event: KeyPressEvent) -> None:
-            if not self.is_deaf:
+            was_deaf = self.is_deaf
+            self._attention.turn_away()
+            if not was_deaf:
                 self.pasted(event.data)
 
         @keys.add("escape")
@@ -240,7 +251,7 @@ class Panel(Generic[T]):
 
         deaf = Condition(lambda: self.is_deaf)
 
-        @keys.add(Keys.Any, filter=deaf, eager=True)
+        @keys.add(Keys.Any, filter=deaf)
         @keys.add("enter", filter=deaf, eager=True)
         @keys.add(Keys.BracketedPaste, filter=deaf, eager=True)
         def drop(event: KeyPressEvent) -> None:

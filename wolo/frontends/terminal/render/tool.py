@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 from rich.text import Text
 
@@ -86,24 +86,6 @@ def todo_list(view: TodoList) -> Text:
 def _todo_item(item: TodoItem) -> Text:
     mark, style = _MARKS[item.status]
     return Text.assemble((f"  {mark} ", style), (f"{_short(clean_line(item.text))}\n", style))
-
-
-def preview(part: ToolPart) -> Text:
-    """What a call would write, for someone who is asked whether it may."""
-    text = Text()
-    for written in _writings(part.input):
-        for name, sign in (("old", "-"), ("new", "+"), ("content", "+")):
-            if isinstance(value := written.get(name), str) and value:
-                marked = "".join(f"{sign} {line}\n" for line in value.splitlines())
-                text.append_text(_lines(marked, MAX_DIFF_LINES, _SIGNS[sign]))
-    if isinstance(patch := part.input.get("patch"), str):
-        text.append_text(_signed(patch.strip().split("\n")))
-    return text
-
-
-def _writings(given: dict[str, Any]) -> list[dict[str, Any]]:
-    edits = given.get("edits")
-    return [given, *(edit for edit in edits if isinstance(edit, dict))] if isinstance(edits, list) else [given]
 
 
 def _in_short(view: View | None) -> Text:

@@ -1,0 +1,248 @@
+"""What is asked while the REPL stands: approvals in a panel, read whole and answered with one key."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.test_repl import is_idle, leave, repl, wait_for_prompt
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Reply, call, calls, text
+from tests.fakes.screen import Terminal, pty_wolo
+
+READY = "›n No"
+
+
+@contextmanager
+def asked(
+    provider: ProviderServer, *replies: Reply, mode: str = "edit", rows: int = 24, columns: int = 100, ready: str = READY
+) -> Iterator[Terminal]:
+    """A person in front of a panel whose keys count."""
+    provider.script(*replies)
+    with pty_wolo(*provider.flags, "--mode", mode, rows=rows, columns=columns) as terminal:
+        terminal.wait_until(lambda: terminal.lines[terminal.cursor[0]] == "›", complaint="there was no prompt")
+        terminal.enter("go on")
+        terminal.wait_until(lambda: ready in visible(terminal), complaint="there was no panel")
+        yield terminal
+
+
+def visible(terminal: Terminal) -> str:
+    return "\n".join(terminal.lines)
+
+
+def for_a_while(terminal: Terminal, seconds: float = 0.6) -> None:
+    """Reads what comes; nothing is waited for."""
+    until = time.monotonic() + seconds
+    terminal.wait_until(lambda: time.monotonic() > until, seconds + 1)
+
+
+def touch(name: str = "made") -> Reply:
+    return call("shell", {"command": f"touch {name}"})
+
+
+def test_y_runs_it_once_and_the_answer_stays_above(provider: ProviderServer) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        assert "  $ touch made" in visible(terminal)
+        terminal.type("y")
+        terminal.wait_for("I see.")
+        wait_for_prompt(terminal)
+        assert terminal.text.count("✓ you allowed it once: shell touch made") == 1
+        assert READY not in terminal.text
+        leave(terminal)
+    assert Path("made").exists()
+
+
+@pytest.mark.parametrize("key", ["enter", "n", "ctrl-d"])
+def test_every_way_to_say_nothing_is_a_no_and_the_turn_goes_on(provider: ProviderServer, key: str) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        if key == "n":
+            terminal.type("n")
+        else:
+            terminal.press(key)
+        terminal.wait_for("I see.")
+        wait_for_prompt(terminal)
+        assert "✗ you said no: shell touch made" in terminal.text
+        leave(terminal)
+    assert not Path("made").exists()
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl-c"])
+def test_escape_and_ctrl_c_are_a_no_that_stops_the_turn(provider: ProviderServer, key: str) -> None:
+    with asked(provider, touch()) as terminal:
+        pressed = time.monotonic()
+        terminal.press(key)
+        terminal.wait_until(lambda: is_idle(terminal))
+        assert time.monotonic() - pressed < 1.5
+        assert leave(terminal) == 0
+    assert not Path("made").exists()
+    assert len(provider.requests) == 1
+
+
+def test_keys_from_before_and_right_after_it_appears_are_dropped(provider: ProviderServer) -> None:
+    provider.script(touch(), text("I see."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("go on")
+        terminal.wait_for("› go on")
+        terminal.type("y")
+        terminal.wait_for("$ touch made")
+        terminal.type("y")
+        for_a_while(terminal, 0.1)
+        terminal.paste("y")
+        terminal.type("y\r")
+        terminal.wait_for(READY)
+        for_a_while(terminal)
+        assert READY in visible(terminal)
+        assert len(provider.requests) == 1
+        terminal.type("n")
+        terminal.wait_for("I see.")
+        terminal.wait_until(lambda: terminal.lines[terminal.cursor[0]] == "› y")
+        terminal.press("backspace")
+        leave(terminal)
+    assert not Path("made").exists()
+
+
+@pytest.mark.parametrize("pasted", ["yes, do it", "y\ry\r", "yy", "ya", "\x1b[200~y\x1b[201~", "\x1b[200~y\r\x1b[201~"])
+def test_a_paste_is_no_yes(provider: ProviderServer, pasted: str) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        terminal.type(pasted)
+        for_a_while(terminal)
+        assert READY in visible(terminal)
+        terminal.press("enter")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert not Path("made").exists()
+
+
+def test_arrows_select_and_enter_takes_the_selected_one(provider: ProviderServer) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        terminal.press("right")
+        terminal.wait_for("›y Yes, once")
+        terminal.press("enter")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert Path("made").exists()
+
+
+def test_a_reason_reaches_the_model(provider: ProviderServer) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        terminal.type("r")
+        terminal.wait_for("why not ›")
+        terminal.enter("use the other folder, ünïcode")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert "use the other folder, ünïcode" in provider.requests[1].results[0]
+
+
+def test_what_was_being_written_is_there_again_afterwards(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}, content="Thinking.\n").slow(0.05), text("I see."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("go on")
+        terminal.wait_for("› go on")
+        terminal.type("half a thou")
+        terminal.wait_for(READY)
+        assert "half a thou" not in visible(terminal)
+        terminal.type("n")
+        terminal.wait_for("› half a thou")
+        terminal.enter("ght")
+        terminal.wait_until(lambda: len(provider.requests) >= 2)
+
+
+def test_a_rule_is_edited_in_place_and_complained_about_at_once(provider: ProviderServer, isolated: Path) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        terminal.type("e")
+        terminal.wait_for("rule › shell:touch made")
+        terminal.type("\x15shell:*")
+        terminal.wait_for("would let any code run")
+        terminal.press("enter")
+        for_a_while(terminal, 0.2)
+        assert "rule › shell:*" in visible(terminal)
+        terminal.type("\x15shell:touch ma*")
+        terminal.wait_until(lambda: "would let any code run" not in visible(terminal))
+        terminal.press("enter")
+        terminal.wait_for("always would write the rule shell:touch ma*")
+        terminal.type("a")
+        terminal.wait_for("I see.")
+        assert "always here, by the rule shell:touch ma*" in terminal.text.replace("\n", "")
+        leave(terminal)
+    assert '"shell:touch ma*"' in (isolated / "wolo/config/permissions.toml").read_text()
+
+
+def test_what_else_waits_is_listed(provider: ProviderServer) -> None:
+    waiting = calls(*(("shell", {"command": f"touch {name}"}) for name in ("one", "two", "three")))
+    with asked(provider, waiting, text("I see.")) as terminal:
+        assert "2 more wait to be judged after this:" in visible(terminal)
+        assert "· shell touch two" in visible(terminal)
+        terminal.type("n")
+        terminal.wait_until(lambda: "1 more waits" in visible(terminal) and READY in visible(terminal))
+        terminal.type("y")
+        terminal.wait_until(lambda: "$ touch three" in visible(terminal) and READY in visible(terminal))
+        assert "more wait" not in visible(terminal).partition("$ touch three")[2]
+        terminal.type("n")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert [name for name in ("one", "two", "three") if Path(name).exists()] == ["two"]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(24, 80), (5, 20), (8, 30)])
+def test_a_long_command_is_read_to_its_end_whatever_the_window(provider: ProviderServer, rows: int, columns: int) -> None:
+    lines = [f"echo {number:03} \u202e\u200b" for number in range(60)]
+    ready = "›n" if columns < 60 else READY
+    reply = call("shell", {"command": "\n".join(lines)})
+    with asked(provider, reply, text("I see."), rows=rows, columns=columns, ready=ready) as terminal:
+        seen, place = visible(terminal), scrolled(terminal)
+        while place[1] < place[2]:
+            terminal.press("page-down")
+            terminal.wait_until(lambda place=place: scrolled(terminal) > place)
+            assert scrolled(terminal)[0] <= place[1] + 1
+            seen, place = f"{seen}\n{visible(terminal)}", scrolled(terminal)
+        assert all(f"echo {number:03}" in seen for number in range(60))
+        assert "\\u{202e}" in seen.replace("\n", "")
+        terminal.press("enter")
+        terminal.wait_for("I see.")
+        leave(terminal)
+
+
+def scrolled(terminal: Terminal) -> tuple[int, ...]:
+    """First and last line that are shown, and how many there are."""
+    found = re.search(r"(\d+)-(\d+) of (\d+)", visible(terminal))
+    return tuple(map(int, found.groups())) if found else (0, 0, 0)
+
+
+def test_a_resize_in_the_middle_loses_nothing(provider: ProviderServer) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        for rows, columns in [(12, 40), (5, 20), (24, 100)]:
+            terminal.resize(rows, columns)
+            for_a_while(terminal, 0.2)
+        terminal.wait_until(lambda: READY in visible(terminal) and "$ touch made" in visible(terminal))
+        terminal.type("y")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert Path("made").exists()
+
+
+def test_an_edit_shows_the_words_that_change(provider: ProviderServer) -> None:
+    Path("a.py").write_text("def f():\n    return one + two\n")
+    edit = call("edit", {"path": "a.py", "old_string": "    return one + two\n", "new_string": "    return one - two\n"})
+    with asked(provider, call("read", {"path": "a.py"}), edit, text("I see."), mode="ask") as terminal:
+        assert "  -     return one + two" in visible(terminal)
+        assert "  +     return one - two" in visible(terminal)
+        assert b"\x1b[0;31;7m+" in terminal.raw
+        terminal.type("y")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert Path("a.py").read_text() == "def f():\n    return one - two\n"
+
+
+def test_a_whole_file_is_never_cut(provider: ProviderServer) -> None:
+    content = "".join(f"line {number:04}\n" for number in range(300))
+    with asked(provider, call("write", {"path": "a.txt", "content": content}), text("I see."), mode="ask") as terminal:
+        terminal.press("end")
+        terminal.wait_for("+ line 0299")
+        terminal.type("n")
+        terminal.wait_for("I see.")
+        leave(terminal)

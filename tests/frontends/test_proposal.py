@@ -1,0 +1,82 @@
+"""What a person reads before saying yes."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wolo.agent.events import ApprovalAsked, Walls
+from wolo.frontends.terminal.panels.rows import as_rows
+from wolo.frontends.terminal.proposal import proposal
+from wolo.frontends.terminal.render.changes import replaced
+from wolo.guard.intents import Intent, RunIntent, WriteIntent
+from wolo.messages.parts import ToolPart
+
+
+def asked(part: ToolPart, *intents: Intent, walls: Walls = "") -> ApprovalAsked:
+    return ApprovalAsked(id="ask_1", part=part, intents=intents, reason="It needs an approval.", rule="", walls=walls)
+
+
+def plain(question: ApprovalAsked, *waiting: ToolPart) -> list[str]:
+    return [line.plain for line in proposal(question, waiting)]
+
+
+def test_a_command_with_its_reason_and_its_side_of_the_walls() -> None:
+    part = ToolPart(tool="shell", input={"command": "make"})
+    lines = plain(asked(part, RunIntent("make\nx\ty", Path("/w")), walls="inside"))
+    assert lines == [
+        "? shell wants to run a command",
+        "  $ make",
+        "  > x\\ty",
+        "  inside the sandbox",
+        "  It needs an approval.",
+    ]
+
+
+def test_what_the_walls_stopped_looks_different() -> None:
+    part = ToolPart(tool="shell", input={"command": "make"})
+    lines = plain(asked(part, RunIntent("make", Path("/w")), walls="again"))
+    assert lines[0] == "! The sandbox stopped shell"
+    assert "would run again outside" in lines[2]
+
+
+def test_changes_are_whole_by_whatever_name_a_model_gives_them() -> None:
+    content = "".join(f"{number}\n" for number in range(500))
+    write = ToolPart(tool="write", input={"file_path": "a", "file_content": content})
+    assert "  + 499" in plain(asked(write, WriteIntent(Path("/w/a"))))
+    edit = ToolPart(tool="edit", input={"path": "a", "old_string": "x\nsame", "new_string": "y\x1b[2J\nz\nsame"})
+    assert plain(asked(edit, WriteIntent(Path("/w/a"))))[2:-1] == ["  - x", "  + y\\x1b[2J", "  + z", "    same"]
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\x1b[2J\n+y\n*** End Patch\n"
+    shown = plain(asked(ToolPart(tool="apply_patch", input={"input": patch}), WriteIntent(Path("/w/a.py"))))
+    assert "  - x\\x1b[2J" in shown
+    assert "  + y" in shown
+
+
+def test_what_waits_is_counted_and_named() -> None:
+    part = ToolPart(tool="shell", input={"command": "make"})
+    waiting = [ToolPart(tool="write", input={"path": f"{number}.txt"}) for number in range(6)]
+    assert plain(asked(part), *waiting)[-6:] == [
+        "  6 more wait to be judged after this:",
+        *(f"    · write {number}.txt" for number in range(4)),
+        "    and 2 more",
+    ]
+
+
+def test_only_the_words_that_differ_are_marked() -> None:
+    gone, come = replaced("    return one + two", "    return one - two")
+    assert (gone.plain, come.plain) == ("-     return one + two", "+     return one - two")
+    assert [gone.plain[span.start : span.end] for span in gone.spans if "reverse" in str(span.style)] == ["+"]
+    assert [come.plain[span.start : span.end] for span in come.spans if "reverse" in str(span.style)] == ["-"]
+
+
+@given(st.text(), st.text(), st.integers(2, 40))
+@settings(deadline=None, max_examples=60)
+def test_nothing_of_a_change_is_lost_in_any_width(old: str, new: str, columns: int) -> None:
+    lines = replaced(old, new)
+    rows = as_rows(lines, columns)
+    written = "".join(piece[1] for row in rows for piece in row)
+    assert written == "".join(line.plain for line in lines)
+    assert not [letter for letter in written if unicodedata.category(letter) in ("Cc", "Cf", "Cs")]
