@@ -63,7 +63,7 @@ def test_a_command_runs_unasked_inside_and_nothing_of_it_reaches_outside(provide
     assert not (ground.work / ".git/hooks/pre-commit").exists()
     assert not ground.was_called()
     assert not any("sesame" in result for result in results)
-    assert sorted(path.name for path in ground.work.iterdir()) == [".git", "AGENTS.md", "made", "place", "sub", "tree"]
+    assert sorted(path.name for path in ground.work.iterdir()) == [".git", "AGENTS.md", "deep", "made", "place", "sub", "tree"]
     denied = [each["input"]["command"] for each in done.json["permission_denials"]]
     assert denied == [command for command, result in zip(commands, results, strict=True) if result.startswith("Denied")]
 

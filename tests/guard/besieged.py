@@ -50,6 +50,7 @@ class Ground:
         for name in (
             "work/.git/hooks",
             "work/sub/.git/hooks",
+            "work/deep/repo/.git",
             "work/place/refs",
             "outside",
             "home/.ssh",
@@ -60,6 +61,7 @@ class Ground:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         for name in ("work/.git/config", "work/sub/.git/config", "work/place/config", "work/AGENTS.md", "outside/kept"):
             (self.folder / name).write_text("kept\n")
+        (self.work / ".git" / "config").write_text("[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../team.inc\n")
         for name in ("home/.ssh/id_rsa", "home/.netrc", "own/data/wolo.db", "other/.env", "other/deep/server.key"):
             (self.folder / name).write_text(SECRET)
         (self.work / "tree").mkdir(exist_ok=True)
@@ -187,6 +189,14 @@ ATTACKS = (
     _written("git's settings, by git's directory being moved", "gone/config", "mv .git gone && echo planted >> gone/config"),
     _written("a new .git", ".git/config", "rm -rf .git; mkdir .git && echo planted > .git/config"),
     _written("a nested repository", "sub/.git/hooks/post-checkout"),
+    Attack(
+        "another repository in the place of one",
+        "mv deep deeper && mkdir -p deep/repo/.git && echo planted > deep/repo/.git/config",
+        lambda ground: "planted" in ground.text("work/deep/repo/.git/config"),
+        ("landlock",),
+    ),
+    _written("hooks where git is told to look for them", "tools/hooks/pre-commit"),
+    _written("settings that git is told to read", "team.inc"),
     _written("where a .git file points", "place/config"),
     _written("a .git file", "tree/.git"),
     _written("AGENTS.md", "AGENTS.md"),

@@ -57,6 +57,24 @@ def test_hooks_and_settings_that_git_is_told_to_use_are_protected(tmp_path: Path
     assert names(tmp_path)[0] == {".git", "tools/hooks", "team.inc"}
 
 
+def test_hooks_that_git_is_told_to_use_are_kept_from_coming_into_being(tmp_path: Path) -> None:
+    made(tmp_path, "tools/x")
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").write_text(
+        "[core]\n\thooksPath = tools/hooks/git ; ours\n[include]\n\tpath = ../team.inc\n\tpath = hooks/x\n\tpath = %(prefix)/y\n"
+        "\tpath = ~/z\n"
+    )
+    present, missing = names(tmp_path)
+    assert present == {".git"}
+    assert missing - set(MISSING) == {"tools/hooks", "team.inc", "home/z"}
+
+
+def test_folders_around_a_repository_keep_their_place(tmp_path: Path) -> None:
+    made(tmp_path, "libs/one/.git/config", "libs/two/AGENTS.md", ".git/config")
+    kept = names_in(str(tmp_path), "/nowhere").kept_in_place
+    assert sorted(kept) == [f"{tmp_path}/libs", f"{tmp_path}/libs/one"]
+
+
 @pytest.mark.parametrize("written", [b"", b"gitdir: ", b"gitdir: gone", b"x" * 100_000, b"gitdir: \x00/x", b"\xff"], ids=range(6))
 def test_a_git_file_that_leads_nowhere_is_a_file(tmp_path: Path, written: bytes) -> None:
     (tmp_path / ".git").write_bytes(written)

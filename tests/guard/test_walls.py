@@ -16,6 +16,7 @@ from tests.guard.besieged import ATTACKS, SECRET, Attack, Ground, land, put_up
 from wolo.errors import ToolError
 from wolo.guard.sandbox.ladder import find
 from wolo.guard.sandbox.landlock import is_possible
+from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.walls import Walls
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
@@ -94,7 +95,7 @@ def test_ordinary_work_goes_on(backend: str, user: str) -> None:
     command = (
         "set -e; mkdir -p a/b; echo x > a/b/c; mv a/b/c d; ln -s d e; cat e; chmod +x d; rm -r a; "
         "file=$(mktemp); echo y > $file; cat $file; mkdir -p $XDG_CACHE_HOME; touch $XDG_CACHE_HOME/z; echo $WOLO_SANDBOX; "
-        "echo gone > /dev/null; head -c 4 /dev/urandom | wc -c; ls / > /dev/null; cat .git/config; "
+        "echo gone > /dev/null; head -c 4 /dev/urandom | wc -c; ls / > /dev/null; cat AGENTS.md; "
         '"$PYTHON" -c "import socket; print(len(socket.socketpair()))"'
     )
     with land(user) as folder:
@@ -273,3 +274,24 @@ def test_root_can_work_on_files_of_others_and_is_held(backend: str) -> None:
     need(backend)
     with land("root") as folder:
         assert of_others(folder, backend) == (backend, "x\n", False)
+
+
+def at_work_in_a_closed_place(folder: Path) -> str:
+    walls = put_up("bubblewrap", profile_for((folder / "work",), (), folder / "state", home=folder / "home"))
+    try:
+        enclosed = walls.enclose(["sh", "-c", "ls; chmod u+w . 2>/dev/null; mkdir .wolo || echo refused"], folder / "work")
+        done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
+        enclosed.tidy()
+        return done.stdout
+    finally:
+        walls.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_workspace_that_nobody_here_can_write_to_can_be_looked_at() -> None:
+    need("bubblewrap")
+    with land() as folder:
+        (folder / "work").mkdir()
+        (folder / "work" / "seen").write_text("")
+        assert unprivileged.call(at_work_in_a_closed_place, folder) == "seen\nrefused\n"
+        assert [path.name for path in (folder / "work").iterdir()] == ["seen"]

@@ -56,6 +56,11 @@ def _is_of_the_system(binary: str) -> bool:
     return False
 
 
+def _can_be_changed(folder: str) -> bool:
+    """By a command, be it after a `chmod`."""
+    return os.access(folder, os.W_OK) or (os.stat(folder).st_uid == os.geteuid() and not os.statvfs(folder).f_flag & os.ST_RDONLY)  # noqa: PTH116
+
+
 class Bubblewrap:
     """The walls of one conversation; `close` removes its private folder."""
 
@@ -128,8 +133,10 @@ class Bubblewrap:
         held.append(placeholders)
         names = names_in(root, self._profile.home)
         own = [first for path in self._profile.own if is_below(path, root) and (first := topmost_missing(path, root))]
-        missing = [path for path in (*names.missing, *own) if tree.is_seen(path)]
+        missing = [path for path in (*names.missing, *own) if tree.is_seen(path)] if _can_be_changed(root) else []
         placeholders.put(missing)
+        for path in names.kept_in_place:
+            tree.keep_in_place(path)
         for path in names.present:
             tree.protect(path)
         for path in missing:

@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.protected import RUNS_CODE, fold
+from wolo.guard.sandbox.tree import is_below, topmost_missing
+from wolo.workspace.led_to import led_to
 
 AGENTS_FILE = "AGENTS.md"
 MISSING = (
@@ -33,6 +35,8 @@ class Names(Struct, frozen=True):
     present: tuple[str, ...] = ()
     """Read-only while a command runs."""
     missing: tuple[str, ...] = ()
+    kept_in_place: tuple[str, ...] = ()
+    """Folders around repositories further down: were one moved away, another repository could be put where it was."""
 
 
 def names_in(root: str, home: str) -> Names:
@@ -41,13 +45,25 @@ def names_in(root: str, home: str) -> Names:
     Raises ToolError for a protected name that is a link: nothing can hold it.
     """
     present = [*_at_the_top(root), *_below(root)]
-    pointed = [place for path in present if path.endswith("/.git") for place in _git_places(path)]
+    repositories = [path for path in present if path.endswith("/.git")]
+    pointed = [place for path in repositories for place in _git_places(path)]
     there = {fold(path) for path in present}
     wanted = (*MISSING, *sorted(RUNS_CODE.difference(MISSING))) if root == home else MISSING
+    named = (f"{root}/{name}" for name in wanted)
+    outside_git = (path for path in pointed if not any(is_below(path, each) for each in present))
+    awaited = (topmost_missing(path, root) for path in outside_git if is_below(path, root))
     return Names(
-        present=tuple(dict.fromkeys([*present, *pointed])),
-        missing=tuple(path for name in wanted if fold(path := f"{root}/{name}") not in there),
+        present=tuple(dict.fromkeys([*present, *filter(os.path.lexists, pointed)])),
+        missing=tuple(dict.fromkeys([*(path for path in named if fold(path) not in there), *filter(None, awaited)])),
+        kept_in_place=tuple(dict.fromkeys(folder for path in repositories for folder in _between(root, path))),
     )
+
+
+def _between(root: str, path: str) -> Iterator[str]:
+    folder = os.path.dirname(path)  # noqa: PTH120  # text all along
+    while folder != root:
+        yield folder
+        folder = os.path.dirname(folder)  # noqa: PTH120  # the same
 
 
 def _at_the_top(root: str) -> list[str]:
@@ -111,7 +127,7 @@ def _git_places(git: str) -> Iterator[str]:
 
 
 def _obeyed(place: str, worktree: str) -> Iterator[str]:
-    """Hooks and settings in the workspace that git's own settings point to."""
+    """Hooks and settings in the workspace that git's own settings point to, also such as are not there yet."""
     try:
         with open(f"{place}/config", "rb") as opened:
             settings = os.fsdecode(opened.read(_MOST_SETTINGS_BYTES))
@@ -119,9 +135,10 @@ def _obeyed(place: str, worktree: str) -> Iterator[str]:
         return
     for name, value in re.findall(r"(?im)^[ \t]*(hookspath|path|attributesfile)[ \t]*=[ \t]*([^\n\0]+)", settings):
         base = place if name.lower() == "path" else worktree
-        led_to = os.path.realpath(Path(base, value.strip().strip('"')))
-        if Path(led_to).exists() and not f"{worktree}/".startswith(f"{led_to}/"):
-            yield led_to
+        named = re.split(r"[ \t][;#]", value.strip())[0].strip().strip('"')
+        goal = led_to(Path(base, os.path.expanduser(named)))  # noqa: PTH111  # text all along
+        if not named.startswith("%(") and not is_below(worktree, goal):
+            yield goal
 
 
 def _pointer(file: str, prefix: str) -> str:

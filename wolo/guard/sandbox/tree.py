@@ -56,6 +56,11 @@ class Tree:
         if path not in self._mounts and self.is_seen(path):
             self._mounts[path] = ("--ro-bind", path, path)
 
+    def keep_in_place(self, path: str) -> None:
+        """What something is mounted on cannot be moved."""
+        if path not in self._mounts and self.is_seen(path):
+            self._mounts[path] = ("--bind", path, path)
+
     def cover(self, path: str) -> None:
         """A placeholder: it is seen as empty, and nothing can be made of it."""
         self._empty(path)
