@@ -6,6 +6,8 @@ import stat
 from pathlib import Path
 
 from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
 from tests.sessions.samples import said
 from wolo.sessions.store import ROW_LIMIT_BYTES, Store
 
@@ -74,3 +76,18 @@ def test_a_newer_database_is_a_problem_and_stays_as_it_is() -> None:
     assert (done.exit_code, "newer wolo" in done.stderr) == (3, True)
     assert "newer wolo" in run_wolo("doctor", "--json").json["sqlite"]["integrity"]
     assert (data() / "wolo.db").read_bytes() == before
+
+
+def test_what_is_kept_for_undo_is_told(provider: ProviderServer) -> None:
+    assert run_wolo("doctor", "--json").json["checkpoints"] == {
+        "path": str(data() / "checkpoints"),
+        "bytes": 0,
+        "workspaces": 0,
+        "damaged": [],
+    }
+    provider.script(call("write", {"path": "a.txt", "content": "new"}), text("ok"))
+    run_wolo("-p", "--mode", "edit", *provider.flags, "go")
+    told = run_wolo("doctor", "--json").json["checkpoints"]
+    assert told["bytes"] > 0
+    assert told["workspaces"] == 1
+    assert "MB for 1 workspace in" in run_wolo("doctor").stdout

@@ -6,6 +6,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from wolo import __version__
 from wolo.config import keys, layers
 from wolo.conversation import model_facts
 from wolo.conversation.choosing import choose_now
+from wolo.conversation.watching import checkpoints_folder
 from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.ladder import Found, find
 from wolo.models.loopback import find_servers
@@ -35,6 +37,7 @@ def examine() -> dict[str, Any]:
         "keys": _keys(problems),
         "model": _model(problems),
         "sqlite": _sqlite(problems),
+        "checkpoints": _checkpoints(),
         "sandbox": _sandbox(),
         "servers": _model_servers(),
         "problems": problems,
@@ -52,6 +55,11 @@ def lines(report: Report) -> Iterator[str]:
         yield f"set aside {damaged['path']}: {damaged['report']}"
     if sqlite["backups"]:
         yield f"backups   {', '.join(sqlite['backups'])}"
+    undo = report["checkpoints"]
+    many = "1 workspace" if undo["workspaces"] == 1 else f"{undo['workspaces']} workspaces"
+    yield f"undo      {undo['bytes'] / 1e6:,.1f} MB for {many} in {undo['path']}"
+    for damaged in undo["damaged"]:
+        yield f"set aside {damaged}"
     yield f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}"
     if sandbox["covers"]:
         yield f"          covered: {', '.join(sandbox['covers'])}"
@@ -79,6 +87,22 @@ def _sandbox() -> dict[str, Any]:
         "covers": list(found.covers),
         "not_covered": list(found.not_covered),
         "tried": list(found.tried),
+    }
+
+
+def _checkpoints() -> dict[str, Any]:
+    """What is kept for undo, and what of it was set aside."""
+    folder = checkpoints_folder(find_places())
+    sizes = {}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            with suppress(OSError):
+                sizes[path] = path.stat().st_size
+    return {
+        "path": str(folder),
+        "bytes": sum(sizes.values()),
+        "workspaces": sum(path.suffix == ".db" for path in sizes),
+        "damaged": sorted(str(path) for path in sizes if path.suffix == ".damaged"),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from functools import partial
+from pathlib import Path
 
 from wolo.agent.calls import Emit
 from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
@@ -18,7 +19,7 @@ from wolo.workspace.root import Workspace
 def make_watch(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
     own = (places.config, places.data, places.state, places.cache)
     roots = (workspace.root, *workspace.extra)
-    return Watch(places.data / "checkpoints", roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
+    return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
 
 
 def watch_over(context: ToolContext, places: Places, kept: Kept) -> None:
@@ -47,3 +48,8 @@ def heard(emit: Emit, context: ToolContext) -> Emit:
         await emit(event)
 
     return tell
+
+
+def checkpoints_folder(places: Places) -> Path:
+    """What is kept for undo, of all workspaces."""
+    return places.data / "checkpoints"

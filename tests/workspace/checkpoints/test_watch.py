@@ -14,7 +14,8 @@ import pytest
 from tests import unprivileged
 from tests.workspace.checkpoints.bench import Bench, names
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints import listing, look, pruning, watch
+from wolo.workspace.checkpoints import listing, look, pruning, watch, whose
+from wolo.workspace.checkpoints.undo import UNCLEAR
 from wolo.workspace.saving import FileChange
 
 
@@ -205,6 +206,28 @@ def test_two_wolos_in_one_workspace_keep_their_changes_apart(bench: Bench) -> No
     other.close()
 
 
+def test_what_either_of_two_wolos_may_have_done_is_undone_by_neither(bench: Bench) -> None:
+    bench.put("shared", "one")
+    other = bench.new_watch("other session")
+    bench.turn()
+    other.begin_turn("other turn")
+    bench.watch.before("mine")
+    bench.put("alone", "mine for sure")
+    other.before("theirs")
+    bench.put("shared", "two")
+    bench.watch.after("mine")
+    bench.put("at last", "theirs for sure")
+    other.after("theirs")
+    for turns, sure in ((bench.turns, ["alone"]), (["other turn"], ["at last"])):
+        plan = bench.plan(turns)
+        assert names(bench, (step.path for step in plan.steps)) == sure
+        assert {conflict.reason for conflict in plan.conflicts} <= {UNCLEAR}
+    bench.undo()
+    bench.undo(["other turn"])
+    assert {name: content for name, (_, _, content) in bench.picture().items()} == {"shared": b"two"}
+    other.close()
+
+
 def test_a_job_is_told_apart_from_the_person_between_turns(bench: Bench) -> None:
     bench.put("mine", "one")
     bench.turn()
@@ -318,7 +341,7 @@ def test_what_changes_while_a_killed_wolos_command_was_not_made_up_for_is_unclea
     other = bench.new_watch("other session")
     other.begin_turn("other turn")
     other.before("other")
-    monkeypatch.setattr(watch, "is_dead_owner", lambda owner: True)
+    monkeypatch.setattr(whose, "is_dead_owner", lambda owner: True)
     bench.put("mine", "two")
     bench.turn()
     bench.command(lambda: None)

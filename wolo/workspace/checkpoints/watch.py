@@ -23,9 +23,9 @@ from wolo.workspace.checkpoints.listing import Listing, decode
 from wolo.workspace.checkpoints.look import LeftOut, Look
 from wolo.workspace.checkpoints.pruning import prune
 from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_text
-from wolo.workspace.checkpoints.store import Running, Store
-from wolo.workspace.checkpoints.whose import makes, source_by, summed
-from wolo.workspace.process_table import is_dead_owner, owner_name
+from wolo.workspace.checkpoints.store import Store
+from wolo.workspace.checkpoints.whose import Asking, makes, source_by, summed, whose_command
+from wolo.workspace.process_table import owner_name
 from wolo.workspace.saving import FileChange
 from wolo.workspace.walk import Stopped
 
@@ -235,7 +235,8 @@ class Watch:
 
     def _put_down(self, store: Store, changes: Sequence[Change], call: str) -> None:
         """To the command that is running. What a tool has told of is left out; what nobody can have done is a person's."""
-        whose, source = self._whose(store, call) if changes else (None, "unclear")
+        asking = Asking(self.session, self.turn, self._running.get(call), self._running.values())
+        whose, source = whose_command(store.running(), asking) if changes else (None, "unclear")
         if whose is None:
             return
         told = {path: store.of_path(path, whose.changes) for path in {change.path for change in changes}}
@@ -248,20 +249,6 @@ class Watch:
             for change, source in zip(unknown, sources, strict=True)
             if source is not None
         )
-
-    def _whose(self, store: Store, call: str) -> tuple[Running | None, Source]:
-        """Between turns a person works on the files, too: what only a job in the background may have done is unclear."""
-        running = store.running()
-        own = next((each for each in running if each.id == self._running.get(call)), None)
-        if own is not None:
-            return own, "command"
-        for each in running:
-            if each.session == self.session:
-                if each.id not in self._running.values() or each.turn == self.turn:
-                    return each, "command"  # the first of a wolo that was killed: nobody else has this session
-            elif not each.runs_on and not is_dead_owner(each.owner):
-                return each, "command"
-        return (running[0], "unclear") if running else (None, "unclear")
 
     def _catch_up(self, store: Store, ended: Sequence[int]) -> None:
         """A look for the sake of commands that nobody waits for."""

@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from wolo.workspace.checkpoints.states import Change, Changes, Source, State
+from wolo.workspace.checkpoints.store import Running
+from wolo.workspace.process_table import is_dead_owner
 
 _TICK_NS = 5_000_000
 """Clocks of file systems stand still for some milliseconds."""
+
+
+class Asking(NamedTuple):
+    """Who takes the look."""
+
+    session: str
+    turn: str
+    own: int | None
+    """The command that has just ended."""
+    running: Collection[int]
+    """All commands of this conversation that run, or left something running."""
+
+
+def whose_command(running: Sequence[Running], asking: Asking) -> tuple[Running | None, Source]:
+    """What commands of two sessions may have done is unclear, and so is what only a job in the background may have done.
+
+    Between turns a person works on the files, too.
+    """
+    own = [each for each in running if each.id == asking.own] or [
+        each  # of a wolo that was killed: nobody else has this session
+        for each in running
+        if each.session == asking.session and (each.id not in asking.running or each.turn == asking.turn)
+    ]
+    others = [each for each in running if each.session != asking.session and not each.runs_on and not is_dead_owner(each.owner)]
+    found = [*own, *others]
+    if found:
+        return found[0], "command" if len({each.session for each in found}) == 1 else "unclear"
+    return (running[0], "unclear") if running else (None, "unclear")
 
 
 def source_by(change: Change, end_ns: int) -> Source | None:
