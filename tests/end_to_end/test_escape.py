@@ -1,0 +1,225 @@
+"""Esc ends what is under way within half a second, whatever that is, and what was not heard comes back."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.end_to_end.test_compaction import fill
+from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_prompt
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, call, delta, error, finish, sse, text, usage
+from tests.fakes.screen import Terminal
+
+SOON_S = 0.5
+SLEEP = "sleep 7531"
+CHECK = "sleep 7532"
+QUESTION = {"questions": [{"question": "Which one?", "options": ["red", "blue"]}]}
+
+
+def silence(provider: ProviderServer) -> None:
+    provider.script(sse(Hold()))
+
+
+def stream(provider: ProviderServer) -> None:
+    provider.script(sse(delta("Some words.\n"), Hold()))
+
+
+def thought(provider: ProviderServer) -> None:
+    provider.script(sse(delta(reasoning_content="Let me see"), Hold()))
+
+
+def tool(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": SLEEP}))
+
+
+def refused(provider: ProviderServer) -> None:
+    provider.script(error(503, {"error": {"message": "too many"}}, {"retry-after": "20"}))
+
+
+def approval(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "git push"}))
+
+
+def question(provider: ProviderServer) -> None:
+    provider.script(call("ask", QUESTION))
+
+
+STATES: dict[str, tuple[Callable[[ProviderServer], None], str, tuple[str, ...]]] = {
+    "before the first byte": (silence, "waiting", ()),
+    "stream": (stream, "writing", ()),
+    "thinking": (thought, "Let me see", ()),
+    "tool": (tool, SLEEP, ("--mode", "auto")),
+    "retry countdown": (refused, "rying again", ()),
+    "verify": (silence, CHECK, ("--verify", CHECK)),
+}
+
+
+def is_running(command: str) -> bool:
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return any(line.startswith(command) for line in listed.splitlines())
+
+
+def press_and_time(terminal: Terminal, key: str, holds: Callable[[], bool]) -> float:
+    began = time.monotonic()
+    terminal.press(key)
+    terminal.wait_until(holds, 5.0, f"{key} stopped nothing")
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl-c"])
+@pytest.mark.parametrize("state", STATES)
+def test_what_is_under_way_ends_and_what_was_not_heard_comes_back(provider: ProviderServer, state: str, key: str) -> None:
+    begin, sign, flags = STATES[state]
+    if state == "verify":
+        provider.script(call("write", {"path": "a", "content": "a\n"}))
+    else:
+        begin(provider)
+    with repl(provider, *flags) as terminal:
+        terminal.enter("go")
+        terminal.wait_for(sign)
+        terminal.enter("said into it")
+        terminal.wait_for("↪ said into it")
+        terminal.type("said after it")
+        terminal.press("alt-enter")
+        terminal.wait_for("⧗ said after it")
+        took_s = press_and_time(terminal, key, lambda: "Interrupted." in terminal.text)
+        terminal.wait_for("said into it")
+        terminal.wait_until(lambda: [line.strip() for line in shown(terminal)[-3:-1]] == ["› said into it", "said after it"])
+        assert took_s < SOON_S
+        terminal.wait_until(lambda: not is_running(SLEEP) and not is_running(CHECK), 3.0, "a child lives on")
+        provider.script(text("Here again."))
+        terminal.press("enter")
+        terminal.wait_for("Here again.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+    assert prompts(provider)[-1] == "said into it\nsaid after it"
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl-c"])
+@pytest.mark.parametrize("begin", [approval, question])
+def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[ProviderServer], None], key: str) -> None:
+    begin(provider)
+    with repl(provider, "--mode", "ask") as terminal:
+        if begin is question and key == "escape":
+            provider.script(text("As you like."))
+        terminal.enter("go")
+        terminal.wait_for("git push" if begin is approval else "Which one?")
+        time.sleep(0.8)
+        terminal.press(key)
+        terminal.wait_for("As you like." if begin is question and key == "escape" else "Interrupted.", 3.0)
+        wait_for_prompt(terminal)
+        provider.script(text("Here again."))
+        terminal.enter("hello?")
+        terminal.wait_for("Here again.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+
+
+def test_a_compaction_is_stopped_and_changes_nothing(provider: ProviderServer) -> None:
+    fill(provider)
+    provider.summary = sse(ending="stall", done=False)
+    with repl(provider, "-s", "long") as terminal:
+        terminal.enter("/compact")
+        terminal.wait_for("summing up the conversation")
+        took_s = press_and_time(terminal, "escape", lambda: "everything is as it was" in terminal.text)
+        assert took_s < SOON_S
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+
+
+# However it ends, the terminal is as it was
+
+
+@contextmanager
+def shell(provider: ProviderServer) -> Iterator[Terminal]:
+    """A shell with job control, in which wolo is started as a person starts it."""
+    arguments = " ".join(map(shlex.quote, provider.flags))
+    Path("wolo.sh").write_text(f"{shlex.quote(sys.executable)} -m wolo {arguments}\n")
+    Path("inputrc").write_text("set enable-bracketed-paste off\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the provider's threads do not matter: the child execs at once
+        child = pexpect.spawn(
+            "/bin/bash",
+            ["--norc", "--noprofile", "-i"],
+            env={**os.environ, "TERM": "xterm-256color", "PS1": "shell> ", "INPUTRC": str(Path("inputrc").resolve())},
+            dimensions=(30, 100),
+        )
+    child.delaybeforesend = None
+    terminal = Terminal(child, 30, 100)
+    try:
+        terminal.wait_for("shell>")
+        terminal.enter("stty -a > before; . ./wolo.sh")
+        wait_for_prompt(terminal)
+        yield terminal
+    finally:
+        child.close(force=True)
+
+
+def pid_of_wolo() -> int:
+    listed = subprocess.run(
+        ["pgrep", "-f", f"wolo.*{Path.cwd().parent.name}|-m wolo"], capture_output=True, text=True, check=False
+    )
+    mine = [int(pid) for pid in listed.stdout.split() if os.path.realpath(f"/proc/{pid}/cwd") == str(Path.cwd())]
+    return max(mine)
+
+
+def assert_as_it_was(terminal: Terminal) -> None:
+    terminal.wait_until(lambda: shown(terminal)[-1].startswith("shell>"))
+    terminal.enter("stty -a > after; echo compared")
+    terminal.wait_until(lambda: shown(terminal)[-2] == "compared")
+    assert Path("after").read_text() == Path("before").read_text()
+    assert terminal.raw.rfind(b"\x1b[?2004l") > terminal.raw.rfind(b"\x1b[?2004h")
+    assert terminal.raw.rfind(b"\x1b[?25h") > terminal.raw.rfind(b"\x1b[?25l")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("busy", [False, True])
+def test_the_terminal_is_as_it_was_after_a_signal(provider: ProviderServer, number: signal.Signals, busy: bool) -> None:
+    provider.script(sse(delta("Some words.\n"), Hold()))
+    with shell(provider) as terminal:
+        if busy:
+            terminal.enter("talk")
+            terminal.wait_for("writing ·")
+        os.kill(pid_of_wolo(), number)
+        if number == signal.SIGINT and busy:
+            wait_for_prompt(terminal)
+            terminal.press("ctrl-d")
+        assert_as_it_was(terminal)
+        assert not busy or "wolo --resume session_" in terminal.text or number == signal.SIGHUP
+
+
+def test_ctrl_z_gives_the_shell_back_and_fg_goes_on(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Some words.\n"), hold, delta("The end."), finish("stop", usage())), text("Next."))
+    with shell(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("writing ·")
+        terminal.type("half a tho")
+        terminal.wait_for("half a tho")
+        terminal.press("ctrl-z")
+        terminal.wait_for("Stopped")
+        assert_as_it_was(terminal)
+        terminal.enter("fg")
+        terminal.wait_for("› half a tho")
+        terminal.type("ught")
+        hold.release()
+        terminal.wait_for("The end.")
+        terminal.wait_for("› half a thought")
+        terminal.press("enter")
+        terminal.wait_for("Next.")
+        wait_for_prompt(terminal)
+        terminal.press("ctrl-d")
+        assert_as_it_was(terminal)
+    assert prompts(provider)[-1] == "half a thought"
