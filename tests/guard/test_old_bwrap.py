@@ -54,3 +54,15 @@ def test_one_that_fails_is_not_tried_in_every_way(monkeypatch: pytest.MonkeyPatc
         assert found.backend != "bubblewrap"
         assert len((folder / "programs" / "bwrap.log").read_text()) <= 8
         assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("does", ["sleep 4711", "trap '' TERM\nsleep 4711 & sleep 4711", "yes 4711 >&2", "sleep 4711 & exit 0"])
+def test_one_that_hangs_is_given_up_and_nothing_of_it_stays(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
+    with land("root") as folder:
+        (folder / "work").mkdir()
+        put_on_the_path(folder, f"#!/bin/sh\n{does}\n", monkeypatch)
+        begun = time.monotonic()
+        found = find((folder / "work",), folder / "state", None)
+        assert found.backend != "bubblewrap"
+        assert time.monotonic() - begun < 8
+        assert "4711" not in "".join(path.read_text() for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.exists())

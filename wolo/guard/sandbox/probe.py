@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.scratch import remove
-from wolo.guard.walls import MOST_TRIES, Walls
+from wolo.guard.walls import MOST_TRIES, Enclosed, Walls
 from wolo.places import make_private
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 5.0
+_KEPT_BYTES = 4096
 _ATTEMPTS = """
 import os, socket, sys
 folder, word, tcp, udp, name = sys.argv[1:]
@@ -94,27 +98,48 @@ def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> st
         for _ in range(MOST_TRIES):
             enclosed = walls.enclose([os.path.realpath(sys.executable), "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
             try:
-                done = subprocess.run(
-                    enclosed.argv,
-                    pass_fds=enclosed.pass_fds,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    timeout=_PATIENCE_S,
-                    env={"PATH": os.defpath},
-                    check=False,
-                )
+                said = _last_words(enclosed)
             finally:
                 enclosed.tidy()
             if enclosed.has_begun():
                 break
     except ToolError as error:
         return f": {error.message}"
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         return f" within {_PATIENCE_S:g} s"
     finally:
         walls.close()
-    said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     return f" ({said[:200]})" if said else ""
+
+
+def _last_words(enclosed: Enclosed) -> str:
+    """The last line of what was said where nothing is expected. Raises TimeoutError; nothing that was started stays."""
+    until = time.monotonic() + _PATIENCE_S
+    kept = b""
+    process = subprocess.Popen(
+        enclosed.argv,
+        pass_fds=enclosed.pass_fds,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={"PATH": os.defpath},
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    try:
+        while select.select([process.stderr], [], [], max(until - time.monotonic(), 0))[0]:
+            if not (chunk := os.read(process.stderr.fileno(), _KEPT_BYTES)):
+                process.wait(max(until - time.monotonic(), 0))
+                return kept.decode(errors="replace").strip().rpartition("\n")[2]
+            kept = (kept + chunk)[-_KEPT_BYTES:]
+        raise TimeoutError
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
+    finally:
+        process.stderr.close()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @contextmanager
