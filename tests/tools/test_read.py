@@ -102,7 +102,8 @@ async def test_binary_files_are_described_not_shown(desk: Desk, data: bytes, kin
 async def test_a_folder_lists_its_names(desk: Desk) -> None:
     desk.put("src/a.py", "")
     desk.put("src/sub/b.py", "")
-    with pytest.raises(ToolError, match=r"`src` is a folder. It holds: a.py, sub/."):
+    (desk.root / "src/loop").symlink_to("loop")
+    with pytest.raises(ToolError, match=r"`src` is a folder. It holds: a.py, loop, sub/."):
         await desk.call("read", path="src")
 
 

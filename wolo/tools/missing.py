@@ -30,7 +30,8 @@ def folder_names(folder: Path, context: ToolContext) -> list[str]:
     """The first names of a folder, sub-folders with a slash, without what must not be told."""
     with os.scandir(folder) as entries:
         told = (entry for entry in islice(entries, _MAX_NAMES) if context.readable(folder / entry.name))
-        return sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in told)
+        # `entry.is_dir` raises for a link that leads to itself.
+        return sorted(f"{entry.name}/" if os.path.isdir(entry.path) else entry.name for entry in told)  # noqa: PTH112
 
 
 def _nearest(resolved: Resolved, context: ToolContext) -> list[Path]:

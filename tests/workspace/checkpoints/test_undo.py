@@ -356,8 +356,20 @@ def test_a_file_with_two_names_goes_back_under_both(bench: Bench) -> None:
     os.link(path, bench.root / "b")
     bench.turn()
     bench.command(lambda: path.write_text("two"))
+    undone = bench.undo()
+    for content in ("one", "two"):
+        if content == "two":
+            bench.redo(undone)
+        assert {each.read_text() for each in bench.root.iterdir()} == {content}
+        assert {(each.stat().st_nlink, each.stat().st_ino) for each in bench.root.iterdir()} == {(2, path.stat().st_ino)}
+
+
+def test_two_files_of_one_content_stay_two(bench: Bench) -> None:
+    paths = [bench.put(name, "one") for name in ("a", "b")]
+    bench.turn()
+    bench.command(lambda: [path.write_text("two") for path in paths])
     bench.undo()
-    assert {each.read_text() for each in bench.root.iterdir()} == {"one"}
+    assert {path.stat().st_nlink for path in paths} == {1}
 
 
 @pytest.mark.parametrize("name", ["-rf", "new\nline", "ß 🙂", os.fsdecode(b"\xff\xfe"), "*", "a" * 250])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -79,9 +79,13 @@ class _Restoring:
         self._store = store
         self._locks = locks
         self._failed: dict[str, Conflict] = {}
+        self._files: dict[str, tuple[int, int]] = {}
+        """Device and number of each file with several names, before anything was done."""
+        self._done: dict[tuple[int, int], Change] = {}
 
     def run(self, steps: Sequence[Change]) -> list[Conflict]:
         """What takes the place of something else comes after that has gone; a folder before what is in it."""
+        self._files = dict(_with_several_names(steps))
         top_down = sorted(steps, key=lambda step: step.path.count("/"))
         bottom_up = top_down[::-1]
         folders = [step for step in top_down if step.before.kind == step.after.kind == "folder"]
@@ -164,12 +168,50 @@ class _Restoring:
 
     def _replace(self, step: Change, data: bytes, journal: int | None) -> None:
         """A file by another content, another mode, or both."""
+        file = self._files.get(step.path)
+        if file is not None and self._link_again(step, self._done.get(file), journal):
+            return
         if step.before.hash != step.after.hash:
             if not step.before.mode & stat.S_IWUSR:
                 _set_mode(step, step.before.mode | stat.S_IWUSR)
             write_locked(Path(step.path), data, expected=step.before.hash.hex(), journal=journal)
         if step.after.mode != UNKNOWN_MODE:
             _set_mode(step, step.after.mode)
+        if file is not None:
+            self._done[file] = step
+
+    def _link_again(self, step: Change, done: Change | None, journal: int | None) -> bool:
+        """Makes it a name of the file that was put in the place of another name of its own; False: it is not to be the same."""
+        if done is None or done.after != step.after:
+            return False
+        path, other = Path(step.path), Path(done.path)
+        folder, others = open_folder(path.parent), open_folder(other.parent)
+        temporary = new_temporary_name()
+        if journal is not None:
+            note_temporary(journal, path.with_name(temporary))
+        try:
+            _require(folder, path.name, step.before)
+            _require(others, other.name, done.after)
+            os.link(other.name, temporary, src_dir_fd=others, dst_dir_fd=folder, follow_symlinks=False)
+            try:
+                os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with suppress(FileNotFoundError):  # a rename over another name of the same file leaves both
+                    os.unlink(temporary, dir_fd=folder)
+            sync_folder(folder)
+        finally:
+            os.close(folder)
+            os.close(others)
+        return True
+
+
+def _with_several_names(steps: Iterable[Change]) -> Iterator[tuple[str, tuple[int, int]]]:
+    for step in steps:
+        if step.before.kind == step.after.kind == "file":
+            with suppress(OSError):
+                status = os.lstat(step.path)
+                if status.st_nlink > 1:
+                    yield step.path, (status.st_dev, status.st_ino)
 
 
 def _stays(step: Change) -> bool:
