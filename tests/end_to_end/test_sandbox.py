@@ -231,3 +231,14 @@ def test_what_runs_too_long_inside_can_tidy_up(provider: ProviderServer, ground:
     assert "timed out after 1 s" in result
     assert (ground.work / "tidied").exists()
     assert not (ground.work / "went-on").exists()
+
+
+def test_what_only_looks_sees_the_workspace_as_it_is(provider: ProviderServer, isolated: Path) -> None:
+    components.require("bwrap")
+    with land("root") as folder:
+        (folder / "seen").write_text("")
+        provider.script(calls(("shell", {"command": "ls -A"}), ("shell", {"command": "ls AGENTS.md"})), text("ok"))
+        run_wolo("-p", *provider.flags, "go", cwd=folder)
+        results = provider.requests[1].results
+        assert results[0] == "seen\n[exit 0]\n"
+        assert "No such file" in results[1]

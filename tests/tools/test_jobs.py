@@ -59,7 +59,7 @@ class Walls:
     def __init__(self, tidy: Callable[[], None] = lambda: None) -> None:
         self._tidy = tidy
 
-    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
         return Enclosed(tuple(argv), tidy=self._tidy)
 
     def close(self) -> None: ...

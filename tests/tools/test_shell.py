@@ -205,7 +205,7 @@ class Walls:
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
 
-    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
         return Enclosed((require("bwrap"), "--dev-bind", "/", "/", "--unshare-pid", "--die-with-parent", "--", *argv))
 
     def close(self) -> None: ...

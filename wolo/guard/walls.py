@@ -37,8 +37,11 @@ class Walls(Protocol):
     @property
     def not_covered(self) -> tuple[str, ...]: ...
 
-    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
-        """Raises ToolError where the walls cannot be put up: the command must not run then."""
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+        """`only_reads`: nothing need be writable.
+
+        Raises ToolError where the walls cannot be put up: the command must not run then.
+        """
         ...
 
     def close(self) -> None:

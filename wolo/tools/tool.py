@@ -201,7 +201,7 @@ class ToolContext:
             return Enclosed(tuple(argv))
         if self.walls is None:
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
-        return self.walls.enclose(argv, cwd)
+        return self.walls.enclose(argv, cwd, only_reads=self.only_reads)
 
     def resolve(self, given: str) -> Resolved:
         """Where a path leads, for a call that runs: a link that was put there since it was judged leads nowhere.

@@ -82,10 +82,16 @@ class Bubblewrap:
         """Secrets of other projects, once they were looked for."""
         self._filter = seccomp.program(sockets=True)
 
-    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
         held: list[Placeholders] = []
         try:
-            words = [*self._namespaces, *self._mounts(held), *self._environment("/tmp"), "--chdir", str(cwd)]
+            words = [
+                *self._namespaces,
+                *self._mounts(held, only_reads=only_reads),
+                *self._environment("/tmp"),
+                "--chdir",
+                str(cwd),
+            ]
         except (OSError, ToolError) as error:
             _Tidying((), held)()
             if isinstance(error, ToolError):
@@ -108,12 +114,15 @@ class Bubblewrap:
         self._janitor.close()
         self._scratch.close()
 
-    def _mounts(self, held: list[Placeholders]) -> list[str]:
+    def _mounts(self, held: list[Placeholders], *, only_reads: bool) -> list[str]:
         """What is seen where, as options; the placeholders among it stand from now on."""
         tree = Tree(str(self._scratch.tmp), closed_by_mode=self._closes_by_mode)
         profile = self._profile
         for root in profile.writable:
-            tree.write(root)
+            if only_reads:
+                tree.show(root)
+            else:
+                tree.write(root)
         if self._around is None:
             self._around = secrets_around(profile.writable, profile.home)
         for path in (*profile.hidden, *self._around, *profile.own):
@@ -122,7 +131,7 @@ class Bubblewrap:
             tree.show(path)
         for path in host_sockets(by_modes=self._goes_by_modes):
             tree.hide(path)
-        for root in profile.writable:
+        for root in () if only_reads else profile.writable:
             self._protect(root, tree, held)
         return tree.options()
 

@@ -43,7 +43,7 @@ class Landlock:
     def not_covered(self) -> tuple[str, ...]:
         return not_covered()
 
-    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:

@@ -44,7 +44,7 @@ class Seatbelt:
         self._profile = profile
         self._scratch = Scratch(profile.state)
 
-    def enclose(self, argv: Sequence[str], cwd: Path) -> Enclosed:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
         try:
             tmp = str(self._scratch.tmp)
             present = [path for root in self._profile.writable for path in names_in(root, self._profile.home).present]
