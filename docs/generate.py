@@ -1,4 +1,7 @@
-"""Writes the pages under docs/reference from the code: `python docs/generate.py`. A test fails when one of them is stale."""
+"""Writes the pages under docs/reference, and the table that shells complete from, out of the code: `python docs/generate.py`.
+
+A test fails when one of them is stale.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 REFERENCE = Path(__file__).parent / "reference"
+FOR_SHELLS = Path(__file__).parent.parent / "wolo/cli/subcommands.json"
+"""Read at a Tab."""
 NOTICE = "<!-- Written by docs/generate.py; change the code instead. -->\n\n"
 
 
@@ -43,7 +48,51 @@ def _cli() -> str:
     for name, words in SUBCOMMANDS.items():
         then = ", ".join(f"`{word}`" for word in words)
         rows.append(f"- `wolo {name}`{': ' + then if then else ''}")
+    for name, facts in subcommands().items():
+        if "options" not in facts:
+            continue
+        rows += ["", f"### `{' '.join(['wolo', name, *facts['arguments']])}`", "", facts["about"], ""]
+        for option in facts["options"]:
+            value = f" `{option['metavar']}`" if option["metavar"] else ""
+            rows.append(f"- {', '.join(f'`{each}`' for each in option['spellings'])}{value}: {option['help']}".rstrip(": "))
     return "\n".join(rows)
+
+
+def subcommands() -> dict[str, Any]:
+    """What Typer knows about the subcommands, for shells to complete without it; a group has its sentence only."""
+    from typer.main import get_command
+
+    from wolo.cli.subcommands import build_app
+
+    return dict(_walk_commands(get_command(build_app()), ()))
+
+
+def _walk_commands(command: Any, names: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    about = (command.help or "").strip().partition("\n")[0]
+    inner = getattr(command, "commands", None)
+    if names:
+        facts = {} if inner else {"options": _options_of(command), "arguments": _arguments_of(command)}
+        yield " ".join(names), {"about": about, **facts}
+    for name in inner or ():
+        yield from _walk_commands(inner[name], (*names, name))
+
+
+def _options_of(command: Any) -> list[dict[str, Any]]:
+    shown = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+    return [
+        {
+            "spellings": [*each.opts, *each.secondary_opts],
+            "kind": "flag" if each.is_flag else "many" if each.multiple else "value",
+            "metavar": "" if each.is_flag else each.metavar or "",
+            "help": each.help or "",
+        }
+        for each in shown
+    ]
+
+
+def _arguments_of(command: Any) -> list[str]:
+    shown = [each for each in command.params if each.param_type_name == "argument" and not getattr(each, "hidden", False)]
+    return [each.metavar or each.name.upper() for each in shown]
 
 
 def _commands() -> str:
@@ -213,6 +262,7 @@ def _dialect_type(format: str) -> type[msgspec.Struct]:
 
 def main() -> int:
     REFERENCE.mkdir(exist_ok=True)
+    FOR_SHELLS.write_text(json.dumps(subcommands(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, text in pages().items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
     return 0

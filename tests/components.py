@@ -12,6 +12,7 @@ import pytest
 
 PACKAGES = {
     "bwrap": "bubblewrap",
+    "fish": "fish",
     "getfacl": "acl",
     "getfattr": "attr",
     "git": "git",
@@ -24,6 +25,7 @@ PACKAGES = {
     "strace": "strace",
     "tmux": "tmux",
     "vi": "vim-tiny",
+    "zsh": "zsh",
 }
 """Debian's package of each program; `.ci/run` installs them all."""
 

@@ -1,4 +1,4 @@
-"""`wolo` and `python -m wolo`: answers `--version` before anything is imported."""
+"""`wolo` and `python -m wolo`: answers `--version`, and a Tab, before anything else is imported."""
 
 import os
 import sys
@@ -33,6 +33,10 @@ def forget_cwd() -> None:
 def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.exit(print_version())
+    if sys.argv[1:3] == ["completion", "--line"]:
+        from wolo.cli.complete import answer
+
+        sys.exit(answer(sys.argv[3:]))
     if sys.getfilesystemencoding() != "utf-8":
         start_again_in_utf8()
     try:

@@ -104,6 +104,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "permissions": ("list", "test", "explain", "remove"),
     "config": ("show", "path"),
     "auth": ("login", "logout", "status"),
+    "completion": ("bash", "zsh", "fish"),
     "replay": (),
     "stats": (),
     "trust": ("status", "forget"),

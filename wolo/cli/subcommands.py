@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wolo.cli import auth, doctor, models, permissions, replay, sessions, settings, stats, trust, undo
+from wolo.cli import auth, completion, doctor, models, permissions, replay, sessions, settings, stats, trust, undo
 from wolo.cli.options import OPTIONS, Option
 from wolo.errors import UsageError
 
@@ -65,6 +65,9 @@ def build_app() -> typer.Typer:
     app.add_typer(permissions.app, name="permissions", help="Rules: list, test and explain what they decide, remove.")
     app.add_typer(settings.app, name="config", help="Settings: show, path.")
     app.add_typer(auth.app, name="auth", help="API keys that wolo keeps: login, logout, status.")
+    app.command(name="completion", help="The script that lets bash, zsh or fish complete options and values.")(
+        completion.completion
+    )
     app.command(name="stats", help="What all sessions have used: tokens, cache, money, tools.")(stats.stats)
     app.command(name="replay", help="Run a kept session again, without a model, and compare.")(replay.replay)
     app.command(name="trust", help="Whether this folder is trusted, and what it brings along.")(trust.trust)
