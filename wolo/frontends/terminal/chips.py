@@ -1,4 +1,4 @@
-"""How a folded paste looks where a person writes: its label stands for the one character that it is."""
+"""How what is written looks: the label of a folded paste stands for its one character, and a stand-in for what is seen as one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from bisect import bisect_right
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
-from prompt_toolkit.layout.utils import explode_text_fragments
+from wcwidth import iter_graphemes
 
+from wolo.frontends.terminal.graphemes import stand_in
 from wolo.frontends.terminal.pastes import Pastes
 
 
@@ -17,19 +18,26 @@ class Chips(Processor):
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         fragments = transformation_input.fragments
-        if not any(
-            self._pastes.label(character) for fragment in fragments for character in set(fragment[1]) if ord(character) > 0xFFFF
-        ):
+        if all(fragment[1].isascii() for fragment in fragments):
             return Transformation(fragments)
         shown: StyleAndTextTuples = []
         begins = [0]
-        """Where each character of the line stands on the screen."""
-        for fragment in explode_text_fragments(fragments):
-            label = self._pastes.label(fragment[1])
-            shown.append(("class:chip", label) if label else fragment)
-            begins.append(begins[-1] + len(label or fragment[1]))
+        """Where each character of the line stands on the screen; inside of what is seen as one, where that begins."""
+        for style, text, *_ in fragments:
+            for grapheme in iter_graphemes(text):
+                label = self._pastes.label(grapheme)
+                piece = label or stand_in(grapheme)
+                shown.append((f"{style} class:chip" if label else style, piece))
+                begins += _places(begins[-1], grapheme, piece)
         return Transformation(
             shown,
             source_to_display=lambda at: begins[min(at, len(begins) - 1)] + max(0, at - len(begins) + 1),
             display_to_source=lambda at: min(max(bisect_right(begins, at) - 1, 0), len(begins) - 1),
         )
+
+
+def _places(begin: int, grapheme: str, piece: str) -> list[int]:
+    """Of the characters that follow those of this one."""
+    if piece == grapheme:
+        return [begin + step for step in range(1, len(grapheme) + 1)]
+    return [*([begin] * (len(grapheme) - 1)), begin + len(piece)]

@@ -21,6 +21,9 @@ from wolo.frontends.terminal.pastes import Pastes, cleaned, readable
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.places import find_places
 
+GO_BACK = "/rewind"
+TWICE_S = 0.8
+"""Two presses of a key that mean one thing follow each other within this time."""
 LEAVE_HINT = "Ctrl-C again leaves"
 SAME_PASTE_S = 0.3
 """Pieces of a paste that the terminal did not mark follow each other faster than this."""
@@ -73,7 +76,7 @@ class Composer:
         self._drafts = Drafts(state / "drafts", directory, self.pastes)
         self._stop = stop
         self._said: asyncio.Queue[Said | BaseException] = asyncio.Queue()
-        self._pressed_at = float("-inf")
+        self._pressed_at = self._escaped_at = float("-inf")
         self._pasted = _Pasted("", "", 0, float("-inf"))
 
     async def read(self) -> Said:
@@ -123,12 +126,17 @@ class Composer:
         self._send(later=True)
         self.buffer.reset(append_to_history=True)
 
-    def escape(self) -> None:
-        """Closes a menu, or stops what is under way."""
+    def escape(self, *, may_go_back: bool = True) -> None:
+        """Closes a menu, or stops what is under way; the second time on an empty line it asks where to go back to."""
+        before, self._escaped_at = self._escaped_at, float("-inf")
         if self.buffer.complete_state is not None:
             self.buffer.cancel_completion()
+        elif self._stop() or self.is_working or self.buffer.text or not may_go_back:
+            pass
+        elif time.monotonic() - before < TWICE_S:
+            self._said.put_nowait(Said(GO_BACK))
         else:
-            self._stop()
+            self._escaped_at = time.monotonic()
 
     def cancel(self) -> None:
         """Clears what is written, or stops what is under way, or leaves at the second time."""

@@ -14,6 +14,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.search import SearchDirection, start_search
 
 from wolo.frontends.terminal.composer import Composer
+from wolo.frontends.terminal.graphemes import after_cursor, before_cursor
 from wolo.frontends.terminal.keymap import SHIFT_ENTER, Keymap
 from wolo.frontends.terminal.keys import END_OF_PASTE, PasteWatch, suspend
 
@@ -46,10 +47,35 @@ def composer_keys(composer: Composer, keymap: Keymap, others: Mapping[str, Calla
     bind("search", lambda event: start_search(direction=SearchDirection.BACKWARD))
     bind("redraw", lambda event: event.app.invalidate())
     bind("suspend", lambda event: _suspend())
+    _add_graphemes(keys, has_focus)
     for name, does in others.items():
         bind(name, _calls(does))
     keys.add(Keys.BracketedPaste, filter=has_focus)(lambda event: composer.paste(event.data))
     return keys
+
+
+def _add_graphemes(keys: KeyBindings, when: Filter) -> None:
+    """What is seen as one is deleted and stepped over as one."""
+
+    @keys.add("c-h", filter=when & (~vi_mode | vi_insert_mode))
+    def delete_before(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        buffer.delete_before_cursor(before_cursor(buffer.document) or 1)
+
+    @keys.add("delete", filter=when)
+    def delete_after(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        buffer.delete(after_cursor(buffer.document) or 1)
+
+    @keys.add("left", filter=when)
+    @keys.add("c-b", filter=when & ~vi_mode)
+    def step_back(event: KeyPressEvent) -> None:
+        event.current_buffer.cursor_position -= before_cursor(event.current_buffer.document)
+
+    @keys.add("right", filter=when)
+    @keys.add("c-f", filter=when & ~vi_mode)
+    def step_on(event: KeyPressEvent) -> None:
+        event.current_buffer.cursor_position += after_cursor(event.current_buffer.document)
 
 
 def _send(composer: Composer) -> Callable[[KeyPressEvent], None]:
@@ -65,7 +91,7 @@ def _send(composer: Composer) -> Callable[[KeyPressEvent], None]:
 
 
 def _stop(composer: Composer, event: KeyPressEvent) -> None:
-    composer.escape()
+    composer.escape(may_go_back=not vi_mode())
     if vi_mode() and not composer.is_working:
         event.app.vi_state.input_mode = InputMode.NAVIGATION
 

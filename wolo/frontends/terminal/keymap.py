@@ -25,7 +25,7 @@ ACTIONS = (
     Action("send", ("enter",), "send; while wolo works: it is heard after the running call"),
     Action("send_later", ("alt-enter",), "while wolo works: send when the turn has ended"),
     Action("new_line", ("alt-enter", "ctrl-j", "shift-enter"), "begin a new line"),
-    Action("stop", ("escape",), "stop what is under way; close a menu"),
+    Action("stop", ("escape",), "stop what is under way; close a menu; twice on an empty line: go back"),
     Action("cancel", ("ctrl-c",), "clear what is written; stop a turn; twice: leave"),
     Action("leave", ("ctrl-d",), "leave, when nothing is written"),
     Action("take_back", ("up",), "while wolo works: take back what was sent and not heard"),

@@ -17,6 +17,7 @@ from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
 
+from wolo.frontends.terminal.graphemes import spelled_out
 from wolo.frontends.terminal.outlet import Outlet
 
 BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
@@ -46,6 +47,13 @@ class FrameOutput(Vt100_Output):
         finally:
             self._depth -= 1
             self._send()
+
+    def write(self, data: str) -> None:
+        spelled = spelled_out(data)
+        if spelled is data:
+            super().write(data)
+        else:
+            self.write_raw(spelled)
 
     def flush(self) -> None:
         if not self._depth:
