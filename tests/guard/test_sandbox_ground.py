@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from tests.guard.besieged import Ground, land
 from tests.guard.test_walls import need
 from wolo.errors import ToolError
 from wolo.guard.sandbox import ladder
+from wolo.guard.sandbox.bare import text_of
 from wolo.guard.sandbox.bubblewrap import find_binary
 from wolo.guard.sandbox.names import MISSING, names_in
 from wolo.guard.sandbox.placeholders import Placeholders
@@ -206,3 +210,22 @@ def test_the_profile_for_macos_names_what_is_held_and_quotes_it(tmp_path: Path) 
         assert f'(subpath "{quoted}/{name}")' in held
     hidden = next(line for line in lines if line.startswith("(deny file-read*"))
     assert f'(subpath "{tmp_path}/own")' in hidden
+
+
+def test_a_janitor_waits_a_moment_for_a_lock_that_goes(tmp_path: Path) -> None:
+    record, folder = tmp_path / "record", tmp_path / "folder"
+    folder.mkdir()
+    record.write_bytes(os.fsencode(folder) + b"\0")
+    with (
+        record.open("r+b") as held,
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", text_of("janitor"), str(record)], stdin=subprocess.PIPE) as janitor,
+    ):
+        fcntl.flock(held, fcntl.LOCK_SH)
+        assert janitor.stdin is not None
+        janitor.stdin.close()
+        time.sleep(0.3)  # long enough to have tried
+        assert folder.exists()
+        fcntl.flock(held, fcntl.LOCK_UN)
+        assert janitor.wait(5) == 0
+    assert not folder.exists()
+    assert record.read_bytes() == b""

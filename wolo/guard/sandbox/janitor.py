@@ -7,6 +7,9 @@ import contextlib
 import fcntl
 import os
 import sys
+import time
+
+TRIES, PAUSE_S = 40, 0.05
 
 
 def sweep(record: int) -> None:
@@ -22,7 +25,18 @@ def main() -> None:
         pass
     for record in sys.argv[1:]:
         with contextlib.suppress(OSError):
-            sweep(os.open(record, os.O_RDWR | os.O_CLOEXEC))
+            sweep_soon(os.open(record, os.O_RDWR | os.O_CLOEXEC))
+
+
+def sweep_soon(record: int) -> None:
+    """A wolo that is killed closes its files one by one: the pipe may end before the lock is let go."""
+    for _ in range(TRIES):
+        try:
+            sweep(record)
+        except BlockingIOError:
+            time.sleep(PAUSE_S)
+        else:
+            return
 
 
 if __name__ == "__main__":
