@@ -262,6 +262,24 @@ async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(desk: De
         assert "D9vv" not in (await search(grep, desk, pattern)).text
 
 
+@pytest.mark.parametrize("mode", ["content", "files", "count"])
+async def test_a_name_that_is_a_link_while_it_is_searched_shows_nothing_of_where_it_leads(
+    desk: Desk, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/a.txt").write_text("needle of somebody else\n")
+    desk.put("a.txt", "mine\n")
+    desk.put("d/a.txt", "mine, too\n")
+    desk.put("z.txt", "needle\n")
+    swap = "mv a.txt a; mv d e; ln -s ../outside/a.txt a.txt; ln -s ../outside d"
+    back = "rm a.txt d; mv a a.txt; mv e d"
+    script = desk.root.parent / "search"
+    script.write_text(f'#!/bin/sh\n{swap}\n"$@"\nstatus=$?\n{back}\nexit $status\n')
+    for program in (stand_in(), *([ripgrep(path)] if (path := find_ripgrep()) else [])):
+        text = (await search(Grep(["/bin/sh", str(script), *program]), desk, "needle|somebody", output_mode=mode)).text
+        assert text.splitlines() == [{"content": "z.txt:1:needle", "files": "z.txt", "count": "z.txt:1"}[mode]]
+
+
 async def test_a_pattern_that_runs_away_is_stopped(desk: Desk, grep: Grep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wolo.tools.grep.MAX_S", 1.5)
     desk.put("a.txt", "needle\n")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.workspace import programs
+from wolo.workspace.opening import open_folder, open_regular_in
 from wolo.workspace.printed import Printed
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
@@ -24,6 +28,11 @@ _OUTPUT_BYTES = 4 * 1024 * 1024
 _MAX_COLUMNS = 2000
 """Longer lines are printed only so far."""
 _BAD_PATTERN = 2
+_HANDLES = "/dev/fd/"
+"""Where a program finds what was opened for it."""
+_MOST_HANDLES = 200
+_LEAST_S = 1.0
+"""For looking again, also where the time ran out in a file without a hit."""
 _STAND_IN = Path(__file__).with_name("plain_grep.py")
 
 # The same results everywhere: no settings of the user, no guess what is binary (that is settled before), one thread so
@@ -36,9 +45,9 @@ _RIPGREP_ONLY = (
 
 # Not compiled here: that would cost a start of wolo more than `re` finding them in its cache costs later.
 _LINE_BREAK = r"\n|(?<!\\)(?:\\\\)*\\n"
-_LINE = rb"\./([^\0]*)\0(\d+)(?::(\d+):|(:)|-)([^\n]*)\n"
-_COUNT = rb"\./([^\0]*)\0(\d+)\r?\n"
-_NAME = rb"\./([^\0]*)\0"
+_LINE = rb"(?:\./|/dev/fd/)([^\0]*)\0(\d+)(?::(\d+):|(:)|-)([^\n]*)\n"
+_COUNT = rb"(?:\./|/dev/fd/)([^\0]*)\0(\d+)\r?\n"
+_NAME = rb"(?:\./|/dev/fd/)([^\0]*)\0"
 _CUT_MARK = r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$"
 
 
@@ -94,20 +103,67 @@ def stand_in() -> list[str]:
 async def find_hits(
     program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
 ) -> tuple[list[Hit], bool]:
-    """Hits in the order of `files`, and whether there were more than could be read. Raises ToolError for a bad pattern."""
+    """Hits in the order of `files`, and whether there were more than could be read. Raises ToolError for a bad pattern.
+
+    A name may be a link by the time it is opened, and lead anywhere. So what has hits is searched once more by handles that were
+    opened without following one, and only what is found then counts.
+    """
+    deadline = time.monotonic() + timeout_s
+    found, has_more = await _run(program, query, [f"./{path}" for path in files], start, processes, timeout_s)
+    names = list(dict.fromkeys(hit.path for hit in found))
+    hits: list[Hit] = []
+    for at in range(0, len(names), _MOST_HANDLES):
+        with _opened(start, names[at : at + _MOST_HANDLES]) as opened:
+            if opened:
+                handles = [f"{_HANDLES}{handle}" for handle in opened]
+                left_s = max(deadline - time.monotonic(), _LEAST_S)
+                again, _ = await _run(program, query, handles, start, processes, left_s, tuple(opened))
+                hits += (replace(hit, path=opened[int(hit.path)]) for hit in again)
+    return hits, has_more
+
+
+@contextmanager
+def _opened(start: Path, names: Sequence[str]) -> Iterator[dict[int, str]]:
+    """Names of plain files by their handles; what is none any more is left out."""
+    opened: dict[int, str] = {}
+    try:
+        for name in names:
+            path = start / name
+            with suppress(OSError, ToolError):
+                folder = open_folder(path.parent)
+                try:
+                    opened[open_regular_in(folder, path.name)] = name
+                finally:
+                    os.close(folder)
+        yield opened
+    finally:
+        for handle in opened:
+            os.close(handle)
+
+
+async def _run(
+    program: Sequence[str],
+    query: Query,
+    paths: Sequence[str],
+    start: Path,
+    processes: Processes,
+    timeout_s: float,
+    handles: tuple[int, ...] = (),
+) -> tuple[list[Hit], bool]:
     printed = Printed(_OUTPUT_BYTES)
     try:
         finished = await processes.run(
-            [*program, *_options(query), "--", *(f"./{path}" for path in files)],
+            [*program, *_options(query), "--", *paths],
             cwd=start,
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
             timeout_s=timeout_s,
             printed=printed,
+            pass_fds=handles,
         )
     except OSError as error:
         raise ToolError(f"The search could not be started: {error.strerror}.") from error
     output, tail = printed.take()
-    if finished.exit_code == _BAD_PATTERN and output and not output.startswith(b"./"):
+    if finished.exit_code == _BAD_PATTERN and output and not output.startswith((b"./", _HANDLES.encode())):
         raise ToolError(f"The pattern cannot be used: {_reason(output)}. Put \\ before characters that mean themselves.")
     return list(_read(query, output)), bool(tail)
 
