@@ -395,7 +395,7 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
         terminal.wait_until(lambda: terminal.text.count("takes 1, q leaves ›") == 2)
         terminal.enter("2")
         terminal.wait_for("Answer one.")
-        wait_for_prompt(terminal)
+        terminal.wait_until(lambda: shown(terminal)[-1] == ">")
         terminal.enter("and on")
         terminal.wait_for("Going on.")
         leave(terminal)

@@ -1,55 +1,84 @@
-"""Choosing one of this directory's sessions: `wolo --resume` without saying which."""
+"""Asking a person to choose: from a list that stands above the line one writes in, or by number where nothing can move."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.key_binding import KeyBindings
 from rich.text import Text
 
 from wolo.errors import SessionError
+from wolo.frontends.terminal.foot import Foot
+from wolo.frontends.terminal.menus import sessions_menu
+from wolo.frontends.terminal.paper import Activity, Paper
+from wolo.frontends.terminal.picker import Item, Menu, Picked, Picker
 from wolo.frontends.terminal.question import ask_line
+from wolo.frontends.terminal.screen import Screen
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
-from wolo.places import find_places
-from wolo.sessions.listing import SessionInfo
-from wolo.sessions.store import Store
 
-MOST_SHOWN = 20
-TITLE_CHARS = 70
+T = TypeVar("T")
+
+MOST_NUMBERED = 20
+LABEL_CHARS = 70
+
+
+async def pick(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:
+    """None: the person would rather not. Raises Dismissed for Ctrl-C."""
+    stage = terminal.screen.stage
+    return await _by_number(menu, terminal) if stage is None else await stage.stand(Picker(menu))
 
 
 async def pick_session(terminal: Terminal) -> str:
-    """The id; empty when the person would rather not. Raises SessionError when there is nothing to choose from."""
-    with Store.open(find_places().data) as store:
-        found = [info for info in store.list(Path.cwd()) if info.turns]
-    if not found:
-        raise SessionError(
-            "There is no session of this directory to go on with.", hint="`wolo sessions list --all` shows others."
-        )
-    _show(found[:MOST_SHOWN], terminal)
+    """Before any conversation stands: the id; empty when the person would rather not.
+
+    Raises SessionError when there is none, Dismissed for Ctrl-C.
+    """
+    menu = sessions_menu(Path.cwd())
+    if not menu.listed(True):
+        raise SessionError("There is no session to go on with yet.", hint='Start one: wolo "your task"')
+    async with _standing(terminal.screen):
+        picked = await pick(menu, terminal)
+    return picked.value if picked else ""
+
+
+@asynccontextmanager
+async def _standing(screen: Screen) -> AsyncIterator[None]:
+    """A foot for one question."""
+    if not screen.stdout.can_move:
+        yield
+        return
+    before = screen.stdout, screen.status
+    foot = Foot(Buffer(), KeyBindings(), facts=lambda columns: "")
+    screen.stand_on(foot, Paper(foot), Activity(foot))
+    foot.appear()
+    try:
+        yield
+    finally:
+        await foot.vanish()
+        screen.stand_on(None, *before)
+
+
+async def _by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:
+    items = list(menu.listed(False))[:MOST_NUMBERED]
+    _show(items, terminal.screen)
     while True:
         try:
-            typed = (await ask_line("Which one? Enter takes 1, q leaves › ", terminal.screen, terminal.keyboard)).strip()
+            typed = (await ask_line(f"{menu.title} Enter takes 1, q leaves › ", terminal.screen, terminal.keyboard)).strip()
         except EOFError:
-            return ""
+            return None
         if typed.lower() == "q":
-            return ""
-        if not typed or (typed.isdecimal() and 1 <= int(typed) <= len(found)):
-            return found[int(typed or 1) - 1].id
+            return None
+        if not typed or (typed.isdecimal() and 1 <= int(typed) <= len(items)):
+            return Picked(items[int(typed or 1) - 1].value, is_on=False)
         terminal.screen.say(f"There is no number {typed}.", "yellow")
 
 
-def _show(found: list[SessionInfo], terminal: Terminal) -> None:
-    for number, info in enumerate(found, start=1):
-        called = clean_line(info.name or info.title)[:TITLE_CHARS]
-        facts = f"  {age(time.time() - info.updated)} · {info.turns} turns{' · open elsewhere' if info.live else ''}"
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), called, (facts, "dim")))
-
-
-def age(seconds: float) -> str:
-    """`3 min ago`."""
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds // length:.0f} {unit} ago"
-    return "just now"
+def _show(items: list[Item[T]], screen: Screen) -> None:
+    for number, item in enumerate(items, start=1):
+        label = clean_line(item.label)[:LABEL_CHARS]
+        screen.print(Text.assemble((f"{number:>3}  ", "cyan"), label, (f"  {clean_line(item.facts)}", "dim")))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 
 from prompt_toolkit.document import Document
 from rich.text import Text
@@ -16,6 +17,8 @@ from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
 from wolo.frontends.terminal.chips import Chips
+from wolo.frontends.terminal.choosing import with_lists
+from wolo.frontends.terminal.clipboard import copy_command
 from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
@@ -26,6 +29,7 @@ from wolo.frontends.terminal.keymap import Keymap
 from wolo.frontends.terminal.notes import is_note
 from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
+from wolo.frontends.terminal.recalled import recall
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
@@ -36,8 +40,6 @@ from wolo.messages.terminal_text import clean, clean_line
 from wolo.workspace.branch import current_branch
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
-MOST_RECALLED_LINES = 30
-"""Of the last answer of a resumed session."""
 
 
 class Repl:
@@ -76,11 +78,12 @@ class Repl:
         """What goes on beside a turn: commands that only look, an editor."""
         self._ran: list[str] = []
         """What the person's own commands have printed: the next prompt tells it."""
-        self._commands = (
-            *COMMANDS,
+        own = (
             Command("editor", "write in your editor (VISUAL, EDITOR)", self._run_editor, group="Talking", while_working=True),
             Command("keys", "which keys do what", self._run_keys, while_working=True),
+            copy_command(self._foot.print if isinstance(self._foot, Foot) else None),
         )
+        self._commands = with_lists((*COMMANDS, *own), terminal)
 
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
@@ -89,7 +92,7 @@ class Repl:
             self._screen.stand_on(self._foot, Paper(self._foot), Activity(self._foot))
         self._introduce()
         self._screen.say(f"{self._foot.keys_in_short}, /help shows the rest.", "dim")
-        self._recall()
+        recall(self.conversation.history, self._screen)
         if self._composer.take_up_draft():
             self._screen.say("What you had not sent is back.", "dim")
         self._screen.space()
@@ -133,9 +136,16 @@ class Repl:
 
     def _may_run_beside(self, line: str) -> bool:
         """A command that only looks, while something else runs."""
+        return self._work is not None and is_command(line) and self._only_looks(line)
+
+    def _only_looks(self, line: str) -> bool:
         name = line[1:].partition(" ")[0]
-        known = (command for command in self._commands if name in (command.name, *command.aliases))
-        return self._work is not None and is_command(line) and any(command.while_working for command in known)
+        return any(command.while_working for command in self._commands if name in (command.name, *command.aliases))
+
+    def _stop_command(self, line: str) -> None:
+        """One that opens another conversation comes to its end: there must always be one."""
+        if self._work is not None and self._only_looks(line):
+            self._work.cancel()
 
     def _run_beside(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -212,7 +222,8 @@ class Repl:
         self._screen.fresh()
         try:
             if is_command(line):
-                await self._command(line)
+                with self._terminal.signals.during(partial(self._stop_command, line)):
+                    await self._command(line)
             elif line.startswith("!"):
                 if told := await run_command(line, self.conversation, self._terminal):
                     self._ran.append(told)
@@ -241,6 +252,8 @@ class Repl:
         running = jobs.running if jobs is not None else ()
         outcome = await dispatch(line, self._desk())
         match outcome:
+            case Shown(text=""):
+                pass
             case Shown(is_answer=True):
                 self._screen.answer(outcome.text)
             case Shown():
@@ -267,7 +280,7 @@ class Repl:
             self._introduce()
         if is_other:
             self._ran.clear()
-            self._recall()
+            recall(self.conversation.history, self._screen)
         if opened.draft:
             self._composer.give_back(opened.draft)
 
@@ -329,30 +342,7 @@ class Repl:
         if error.hint:
             self._screen.say(error.hint, "dim")
 
-    def _recall(self) -> None:
-        """The last exchange of a session that goes on."""
-        asked, answered = last_exchange(self.conversation.history)
-        if asked:
-            self._screen.print(Text.assemble("\n", ("› ", "bold"), (clean_line(asked), "dim")))
-        if answered:
-            lines = answered.strip().split("\n")
-            shown = lines[-MOST_RECALLED_LINES:]
-            if len(lines) > len(shown):
-                self._screen.say(f"… {len(lines) - len(shown)} lines above", "dim")
-            self._screen.answer("\n".join(shown))
-
 
 def is_command(line: str) -> bool:
     """`//text` is text that begins with a slash, and so is a path."""
     return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
-
-
-def last_exchange(history: tuple[Message, ...]) -> tuple[str, str]:
-    """The last prompt of the person and the last words of the model after it."""
-    asked = answered = ""
-    for message in history:
-        if message.is_prompt and message.text:
-            asked, answered = message.text, ""
-        elif message.role == "assistant" and message.text:
-            answered = message.text
-    return asked, answered

@@ -1,0 +1,214 @@
+"""Choosing from lists at the keyboard: sessions, models and places to go back to, in any window."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.end_to_end.test_repl import PROMPT, leave, prompts, repl, wait_for_prompt
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from tests.fakes.screen import Terminal, pty_wolo
+
+
+def say(provider: ProviderServer, *words: str) -> None:
+    """A session of its own for each."""
+    for each in words:
+        provider.script(text(f"The answer to {each}."))
+        assert run_wolo(*provider.flags, "-p", each).exit_code == 0
+    provider.forget_prefix()  # with a person there, one tool more is offered
+
+
+def wait_until_chosen(terminal: Terminal) -> None:
+    terminal.wait_until(lambda: "Enter takes it" not in foot(terminal), complaint="the list stayed")
+    wait_for_prompt(terminal)
+
+
+def foot(terminal: Terminal) -> str:
+    return "\n".join(line for line in terminal.lines if line.strip())
+
+
+def test_a_session_is_found_by_its_words_and_seen_before_it_is_taken(provider: ProviderServer) -> None:
+    say(provider, "about ostriches", "about emus", "about penguins")
+    with repl(provider) as terminal:
+        terminal.enter("/resume")
+        terminal.wait_for("Which session?")
+        terminal.wait_for("The answer to about penguins.")
+        terminal.type("emu")
+        terminal.wait_until(lambda: "about ostriches" not in foot(terminal))
+        terminal.wait_for("The answer to about emus.")
+        terminal.press("enter")
+        wait_until_chosen(terminal)
+        assert "Which session?" not in foot(terminal)
+        assert "about emus" in terminal.text
+        provider.script(text("Gladly."))
+        terminal.enter("go on")
+        terminal.wait_for("Gladly.")
+        leave(terminal)
+    assert [message["content"] for message in provider.requests[-1].messages[1:]] == [
+        "about emus",
+        "The answer to about emus.",
+        "go on",
+    ]
+
+
+@pytest.mark.parametrize("key", ["escape", "ctrl-c", "ctrl-d"])
+def test_nothing_is_chosen_and_what_was_open_stays_open(provider: ProviderServer, key: str) -> None:
+    say(provider, "about ostriches")
+    with repl(provider) as terminal:
+        terminal.enter("/resume")
+        terminal.wait_for("about ostriches")
+        terminal.press(key)
+        wait_until_chosen(terminal)
+        provider.script(text("New."))
+        terminal.enter("hello")
+        terminal.wait_for("New.")
+        leave(terminal)
+    assert prompts(provider)[-1] == "hello"
+
+
+def test_arrows_move_and_tab_shows_the_sessions_of_other_directories(provider: ProviderServer) -> None:
+    here = Path.cwd()
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    os.chdir(elsewhere)
+    say(provider, "far away")
+    os.chdir(here)
+    say(provider, "one", "two")
+    with repl(provider) as terminal:
+        terminal.enter("/resume")
+        terminal.wait_for("1 of 2")
+        assert "far away" not in foot(terminal)
+        terminal.press("down")
+        terminal.wait_for("2 of 2")
+        terminal.press("tab")
+        terminal.wait_for("2 of 3")
+        terminal.wait_for("far away")
+        terminal.press("up", "enter")
+        wait_until_chosen(terminal)
+        assert "The answer to two." in terminal.text
+        leave(terminal)
+
+
+def test_resume_without_an_id_opens_the_list_before_the_conversation(provider: ProviderServer) -> None:
+    say(provider, "about ostriches", "about emus")
+    provider.script(text("Gladly."))
+    with pty_wolo(*provider.flags, "-r") as terminal:
+        terminal.wait_for("Which session?")
+        terminal.type("ostr")
+        terminal.wait_until(lambda: "about emus" not in foot(terminal))
+        terminal.press("enter")
+        wait_until_chosen(terminal)
+        terminal.enter("go on")
+        terminal.wait_for("Gladly.")
+        leave(terminal)
+    assert "about ostriches" in provider.requests[-1].body.decode()
+
+
+def test_resume_without_an_id_can_be_left(provider: ProviderServer) -> None:
+    say(provider, "about ostriches")
+    with pty_wolo(*provider.flags, "-r") as terminal:
+        terminal.wait_for("Which session?")
+        terminal.press("escape")
+        assert terminal.wait_for_exit() == 0
+    assert "\x1b[?1049h" not in terminal.raw.decode(errors="replace")
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}], ids=["dumb"])
+def test_where_nothing_can_move_there_are_numbers(provider: ProviderServer, env: dict[str, str]) -> None:
+    say(provider, "about ostriches", "about emus")
+    provider.script(text("Gladly."))
+    with pty_wolo(*provider.flags, "-r", env=env) as terminal:
+        terminal.wait_for("Which session? Enter takes 1")
+        assert "  2  about ostriches" in terminal.text
+        terminal.enter("7")
+        terminal.wait_for("There is no number 7.")
+        terminal.wait_until(lambda: terminal.text.count("Which session? Enter takes 1") == 2)
+        terminal.enter("2")
+        terminal.wait_for("The answer to about ostriches.")
+        terminal.enter("go on")
+        terminal.wait_for("Gladly.")
+        leave(terminal)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 20), (8, 40), (24, 80), (50, 200)])
+def test_the_list_fits_any_window(provider: ProviderServer, rows: int, columns: int) -> None:
+    say(provider, *(f"about a very long matter that does not fit, number {number}" for number in range(6)))
+    with pty_wolo(*provider.flags, "-r", rows=rows, columns=columns, env={"LC_ALL": "C"}) as terminal:
+        terminal.wait_until(lambda: "about a very" in foot(terminal))
+        terminal.press("down")
+        terminal.wait_until(lambda: sum(line.startswith("› ") for line in terminal.lines) >= 1)
+        assert sum(bool(line.strip()) for line in terminal.lines) <= rows
+        terminal.press("escape")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZAI_API_KEY", "zk-0123456789abcdef")
+    with repl(provider) as terminal:
+        terminal.enter("/model")
+        terminal.wait_for("Which model?")
+        terminal.type("zai glm-5.2")
+        terminal.wait_for("zai/glm-5.2")
+        terminal.wait_for("thinking")
+        assert "$" in foot(terminal)
+        terminal.press("escape")
+        wait_until_chosen(terminal)
+        leave(terminal)
+
+
+def test_a_place_to_go_back_to_says_what_would_change(provider: ProviderServer) -> None:
+    Path("kept.txt").write_text("old\n")
+    provider.script(text("Hello."), call("edit", {"path": "kept.txt", "old": "old", "new": "new"}), text("Written."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("hello")
+        terminal.wait_for("Hello.")
+        wait_for_prompt(terminal)
+        terminal.enter("overwrite it")
+        terminal.wait_for("Written.")
+        wait_for_prompt(terminal)
+        terminal.enter("/rewind")
+        terminal.wait_for("Back to before which prompt?")
+        terminal.wait_for("restored  kept.txt")
+        terminal.wait_for("files stay as they are")
+        terminal.press("tab")
+        terminal.wait_for("[x] files too")
+        terminal.press("enter")
+        terminal.wait_until(lambda: "Undo of the last turn" in terminal.text)
+        terminal.wait_until(lambda: any(line == f"{PROMPT} overwrite it" for line in terminal.lines))
+    assert Path("kept.txt").read_text() == "old\n"
+
+
+def test_rewinding_leaves_files_alone_unless_asked(provider: ProviderServer) -> None:
+    provider.script(call("write", {"path": "new.txt", "content": "new\n"}), text("Written."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("write it")
+        terminal.wait_for("Written.")
+        wait_for_prompt(terminal)
+        terminal.enter("/rewind")
+        terminal.wait_for("removed   new.txt")
+        terminal.press("enter")
+        terminal.wait_for("Files were not changed back")
+    assert Path("new.txt").read_text() == "new\n"
+
+
+def test_escape_twice_on_an_empty_line_asks_where_to_go_back_to(provider: ProviderServer) -> None:
+    provider.script(text("Hello."))
+    with repl(provider) as terminal:
+        terminal.enter("hello")
+        terminal.wait_for("Hello.")
+        wait_for_prompt(terminal)
+        terminal.type("x")
+        terminal.press("escape")
+        terminal.press("backspace")
+        wait_for_prompt(terminal)
+        terminal.press("escape")
+        terminal.child.expect([pexpect.TIMEOUT], timeout=0.2)
+        terminal.press("escape")
+        terminal.wait_for("Back to before which prompt?")
+        terminal.press("enter")
+        terminal.wait_for("Back to before: hello")

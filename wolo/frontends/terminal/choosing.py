@@ -1,0 +1,65 @@
+"""Commands that let a person choose from a list where nothing was named: /resume, /model and /rewind."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from wolo.commands import undo
+from wolo.commands.command import Command, Desk, Outcome, Shown
+from wolo.frontends.terminal.menus import models_menu, rewind_menu, sessions_menu, turns_back
+from wolo.frontends.terminal.pick import pick
+from wolo.frontends.terminal.question import Dismissed
+from wolo.frontends.terminal.terminal import Terminal
+
+NOTHING = Shown("")
+Choose = Callable[[Terminal, Command, Desk], Awaitable[Outcome]]
+
+
+def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
+    """The same commands; some of them ask first."""
+    ways: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _place}
+    return tuple(
+        replace(command, run=partial(_run, terminal, command, ways[command.name])) if command.name in ways else command
+        for command in commands
+    )
+
+
+async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Desk, rest: str) -> Outcome:
+    if rest:
+        return await command.run(desk, rest)
+    try:
+        return await choose(terminal, command, desk)
+    except Dismissed:
+        return NOTHING
+
+
+async def _session(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+    menu = sessions_menu(desk.conversation.cwd, desk.conversation.session_id)
+    if not menu.listed(True):
+        return Shown("There is no other session yet.")
+    picked = await pick(menu, terminal)
+    return await command.run(desk, picked.value) if picked else NOTHING
+
+
+async def _model(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+    menu = models_menu(desk)
+    if not menu.listed(False):
+        return await command.run(desk, "")
+    picked = await pick(menu, terminal)
+    if picked is None or picked.value == desk.conversation.model:
+        return NOTHING
+    return await command.run(desk, picked.value)
+
+
+async def _place(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+    menu = rewind_menu(desk)
+    if not menu.listed(False):
+        return Shown("Nothing was said yet.")
+    picked = await pick(menu, terminal)
+    if picked is None:
+        return NOTHING
+    if picked.is_on:
+        return await undo.run(desk, str(turns_back(menu, picked.value)))
+    return await command.run(desk, str(picked.value.number))

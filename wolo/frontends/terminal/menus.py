@@ -1,0 +1,102 @@
+"""What a person can choose from a list: sessions, models, and places to go back to, with what each of them would change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wolo.commands.command import Desk
+from wolo.conversation import model_facts
+from wolo.conversation.undoing import Undoing
+from wolo.errors import WoloError
+from wolo.frontends.terminal.picker import Item, Menu
+from wolo.frontends.terminal.recalled import last_exchange
+from wolo.places import find_places
+from wolo.sessions import listing, tree
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.outline import Place, outline
+from wolo.sessions.store import Store
+from wolo.sessions.when import age
+
+GLIMPSE_BYTES = 400_000
+"""So much of the end of a session is read to show its last exchange."""
+
+
+def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
+    """Ids, of this directory first; `here` is the session that is open, which is left out."""
+    with Store.open(find_places().data) as store:
+        everything = [info for info in store.list() if info.turns and info.id != here]
+    directory = listing.directory(cwd)
+    near = [info for info in everything if info.cwd == directory]
+    far = [info for info in everything if info.cwd != directory]
+
+    def listed(also_far: bool) -> Sequence[Item[str]]:
+        return [_session(info) for info in near] + [_session(info, info.cwd) for info in (far if also_far or not near else ())]
+
+    return Menu("Which session?", listed, "all directories" if near and far else "", _last_exchange_of)
+
+
+def models_menu(desk: Desk) -> Menu[str]:
+    """Those there is a key for; the switch adds the others."""
+    conversation = desk.conversation
+    found = model_facts.models_here(conversation.bench.config)
+
+    def listed(also_without: bool) -> Sequence[Item[str]]:
+        shown = [each for each in found if each.has_key or also_without]
+        return [
+            Item(each.label, f"{'* ' if each.label == conversation.model else ''}{each.label}", model_facts.in_brief(each))
+            for each in shown
+        ]
+
+    def preview(label: str, is_on: bool) -> Sequence[str]:
+        try:
+            return list(model_facts.page(model_facts.of_model(label, find_places(), conversation.bench.config)))
+        except WoloError as error:
+            return [error.message]
+
+    return Menu("Which model?", listed, "those without a key, too", preview)
+
+
+def rewind_menu(desk: Desk) -> Menu[Place]:
+    """The prompts on the way to here, the newest first; the switch takes files back, too."""
+    conversation = desk.conversation
+    prompts = [place for place in outline(*conversation.tree()) if place.is_on_way and place.kind == "prompt"]
+    newest_first = prompts[::-1]
+
+    def listed(with_files: bool) -> Sequence[Item[Place]]:
+        return [Item(place, f"{place.number}  {' '.join(place.text.split())}", age(place.at)) for place in newest_first]
+
+    def preview(place: Place, with_files: bool) -> Sequence[str]:
+        try:
+            report = Undoing.of(conversation).undo(newest_first.index(place) + 1).report
+        except WoloError as error:
+            return [error.message]
+        changed = [f"restored  {path}" for path in report.restored] + [f"removed   {path}" for path in report.removed]
+        changed += [f"conflict  {each.path}: {each.reason}" for each in report.conflicts]
+        if not changed:
+            return ["no file was changed since"]
+        return changed if with_files else [f"{len(changed)} files stay as they are; Tab takes them along:", *changed]
+
+    return Menu("Back to before which prompt?", listed, "files too", preview)
+
+
+def turns_back(menu: Menu[Place], place: Place) -> int:
+    """How many turns are taken back by going to before this prompt."""
+    return [item.value for item in menu.listed(False)].index(place) + 1
+
+
+def _session(info: SessionInfo, where: str = "") -> Item[str]:
+    turns = "1 turn" if info.turns == 1 else f"{info.turns} turns"
+    facts = [age(info.updated), turns, "open elsewhere" if info.live else "", where]
+    return Item(info.id, info.name or info.title, " · ".join(filter(None, facts)))
+
+
+def _last_exchange_of(session_id: str, is_on: bool) -> Sequence[str]:
+    try:
+        with Store.open(find_places().data) as store:
+            loaded = store.load(session_id, most_bytes=GLIMPSE_BYTES)
+    except WoloError as error:
+        return [error.message]
+    asked, answered = last_exchange(tree.messages(loaded.entries))
+    said = [line for line in answered.strip().splitlines() if line.strip()]
+    return [f"› {' '.join(asked.split())}", *said]

@@ -1,0 +1,182 @@
+"""Choosing from a list, above the line one writes in: arrows, letters that narrow it down, Enter, Esc."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, Panel
+from wolo.messages.terminal_text import clean_line
+
+T = TypeVar("T")
+
+LIST_ROWS = 10
+PREVIEW_ROWS = 6
+LEAST_ROWS = 4
+"""In a lower window there is nothing but the list and the line."""
+REST_S = 0.08
+"""How long the choice rests on an item before it is looked at closely."""
+_MOVES = {"up": -1, "down": 1, "c-p": -1, "c-n": 1, "pageup": -LIST_ROWS, "pagedown": LIST_ROWS}
+
+
+class Item(NamedTuple, Generic[T]):
+    value: T
+    label: str
+    facts: str = ""
+    """Beside it, in short."""
+
+
+class Picked(NamedTuple, Generic[T]):
+    value: T
+    is_on: bool
+    """The switch was."""
+
+
+class Menu(NamedTuple, Generic[T]):
+    title: str
+    listed: Callable[[bool], Sequence[Item[T]]]
+    """What can be chosen, with the switch off and on."""
+    switch: str = ""
+    """What Tab turns on; empty: nothing."""
+    preview: Callable[[T, bool], Sequence[str]] | None = None
+    """More about an item; called in a thread."""
+
+
+class Picker(Panel[Picked[T] | None]):
+    """None: the person would rather not. The person asked for it, so keys count from the beginning."""
+
+    def __init__(self, menu: Menu[T]) -> None:
+        self._menu = menu
+        self._is_on = False
+        self._items = tuple(menu.listed(False))
+        self._found = self._items
+        self._at = 0
+        self._previews: dict[tuple[int, bool], Sequence[str]] = {}
+        self._looking: asyncio.Task[None] | None = None
+        super().__init__()
+
+    # What a panel says
+
+    def open(self) -> None:
+        super().open()
+        self.write("› ")
+        self._rest()
+
+    @property
+    def is_deaf(self) -> bool:
+        return False
+
+    def content(self) -> list[Text]:
+        return []
+
+    def choices(self, columns: int) -> list[Text]:
+        return []
+
+    def press(self, key: str) -> None:
+        """All keys are written."""
+
+    def edited(self) -> None:
+        words = self.field.text.casefold().split()
+        self._found = tuple(
+            each for each in self._items if all(word in f"{each.label} {each.facts}".casefold() for word in words)
+        )
+        self._move_to(0)
+
+    def submit(self, written: str) -> None:
+        if self._found:
+            self.settle(Picked(self._found[self._at].value, self._is_on))
+
+    def leave_field(self) -> None:
+        self.settle(None)
+
+    def close(self) -> None:
+        super().close()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def _writing_keys(self) -> KeyBindings:
+        keys = super()._writing_keys()
+        for key, by in _MOVES.items():
+            keys.add(key, eager=True)(lambda event, by=by: self._move_to(self._at + by))
+        keys.add("tab", eager=True)(lambda event: self._turn())
+        return keys
+
+    # What a person does
+
+    def _move_to(self, at: int) -> None:
+        self._at = max(0, min(at, len(self._found) - 1))
+        self._rest()
+
+    def _turn(self) -> None:
+        if self._menu.switch:
+            chosen = self._found[self._at].value if self._found else None
+            self._is_on = not self._is_on
+            self._items = tuple(self._menu.listed(self._is_on))
+            self.edited()
+            self._move_to(next((at for at, each in enumerate(self._found) if each.value == chosen), 0))
+
+    def _rest(self) -> None:
+        """What it has come to rest on is looked at."""
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._menu.preview is not None and self._found:
+            self._looking = asyncio.ensure_future(self._look(self._menu.preview, self._found[self._at]))
+        get_app().invalidate()
+
+    async def _look(self, preview: Callable[[T, bool], Sequence[str]], item: Item[T]) -> None:
+        key = (self._items.index(item), self._is_on)
+        if key not in self._previews:
+            await asyncio.sleep(REST_S)
+            self._previews[key] = await asyncio.to_thread(preview, item.value, self._is_on)
+            get_app().invalidate()
+
+    # How it looks
+
+    def _painted(self) -> StyleAndTextTuples:
+        size = get_app().output.get_size()
+        room = max(size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(size.columns), 1)
+        framed = room >= LEAST_ROWS
+        rows: list[StyleAndTextTuples] = [[("bold", _cut(self._menu.title, size.columns))]] if framed else []
+        listed = min(len(self._found) or 1, LIST_ROWS, room - 2 * framed)
+        rows += self._rows(listed, size.columns)
+        more = min(PREVIEW_ROWS, room - listed - 2 * framed)
+        rows += [[("class:dim", _cut(f"    {clean_line(line)}", size.columns))] for line in self._preview()[: max(more, 0)]]
+        if framed:
+            rows.append([("class:dim", _cut(self._hint(), size.columns))])
+        return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
+
+    def _rows(self, count: int, columns: int) -> list[StyleAndTextTuples]:
+        if not self._found:
+            return [[("class:dim", _cut("  Nothing is called like that.", columns))]]
+        first = max(0, min(self._at - count // 2, len(self._found) - count))
+        return [self._row(at, columns) for at in range(first, first + count)]
+
+    def _row(self, at: int, columns: int) -> StyleAndTextTuples:
+        item, is_chosen = self._found[at], at == self._at
+        facts = f"  {clean_line(item.facts)}" if item.facts else ""
+        if cell_len(facts) > columns // 2:
+            facts = ""
+        label = _cut(clean_line(item.label) or "-", columns - 2 - cell_len(facts))
+        return [("bold" if is_chosen else "", f"{'› ' if is_chosen else '  '}{label}"), ("class:dim", facts)]
+
+    def _preview(self) -> Sequence[str]:
+        if self._menu.preview is None or not self._found:
+            return ()
+        return self._previews.get((self._items.index(self._found[self._at]), self._is_on), ("…",))
+
+    def _hint(self) -> str:
+        switch = f" · Tab {'[x]' if self._is_on else '[ ]'} {self._menu.switch}" if self._menu.switch else ""
+        place = f"{self._at + 1} of {len(self._found)}" if self._found else "0"
+        return f"{place} · Enter takes it · Esc leaves{switch} · type to find"
+
+
+def _cut(text: str, columns: int) -> str:
+    columns = max(columns, 1)
+    return text if cell_len(text) <= columns else f"{set_cell_size(text, columns - 1).rstrip()}…"
