@@ -172,7 +172,7 @@ BY_METAVAR: Final[Mapping[str, Kind]] = {
     "MODE": modes,
     "RULE": rules,
     "CALL": rules,
-    "KEY": settings,
+    "SETTING": settings,
     "FILE": "files",
     "PATH": "files",
     "ID|FILE": "files",

@@ -102,7 +102,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "models": ("list", "show", "probe", "pull"),
     "permissions": ("list", "test", "explain", "remove"),
-    "config": ("show", "path"),
+    "config": ("show", "set", "edit", "path"),
     "auth": ("login", "logout", "status"),
     "completion": ("bash", "zsh", "fish"),
     "replay": (),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from wolo.cli.as_json import AsJson, print_json
+from wolo.errors import UsageError
 from wolo.frontends.streams import say, tell
 
 app = typer.Typer(rich_markup_mode=None)
@@ -34,6 +35,71 @@ def _shown(value: Any) -> str:
     import json
 
     return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)
+
+
+@app.command("set")
+def set_one(
+    key: Annotated[str, typer.Argument(metavar="SETTING", help="As `wolo config show` names it.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help='As --set takes it; a list is one word or ["a", "b"].')],
+) -> None:
+    """Write one setting to your config.toml; comments and everything else stay."""
+    from wolo.config import layers
+    from wolo.config.change import set_value
+    from wolo.config.keyed import dotted, parse_key
+    from wolo.models.references import COMMAND, is_reference
+    from wolo.places import find_places
+
+    places, name = find_places(), dotted(parse_key(key))
+    if name.endswith(".api_key") and not (is_reference(value) or value.startswith(COMMAND)):
+        raise UsageError(
+            "A key is never an argument: others could read it there.",
+            hint='`wolo auth login` keeps it; the setting may be "$VARIABLE" or "!command".',
+        )
+    set_value(places, key, value)
+    config = layers.load(places)
+    held = next((row for row in layers.rows(config) if row[0] == name), None)
+    if held is None:
+        return
+    tell(f"{name} = {_shown(held[1])}")
+    if str(places.config / "config.toml") not in held[2]:
+        say(f"It is kept, but does not count here: {held[2]} says otherwise.")
+
+
+@app.command("edit")
+def edit() -> None:
+    """Open your config.toml in an editor; it is checked before it takes the place of the old one."""
+    import sys
+
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise UsageError("An editor needs a terminal.", hint="`wolo config set KEY VALUE` does without.")
+    import asyncio
+
+    from wolo.config import layers
+    from wolo.config.change import replace_settings
+    from wolo.config.files import read_own
+    from wolo.errors import ConfigError
+    from wolo.frontends.streams import show_error
+    from wolo.frontends.terminal import editor
+    from wolo.places import find_places
+
+    path = find_places().config / "config.toml"
+    before = read_own(path, []) or b""
+    text = before.decode("utf-8-sig", "replace")
+    while True:
+        text = asyncio.run(editor.edit(text, suffix=".toml")) + "\n"
+        if text.encode() == before or not (text.strip() or before):
+            tell("Nothing was changed.")
+            return
+        try:
+            layers.check_user_file(text.encode(), path)
+        except ConfigError as error:
+            show_error(error)
+            if typer.confirm("Back into the editor? Otherwise the settings stay as they were.", default=True, err=True):
+                continue
+            raise typer.Exit(error.exit_code) from error
+        replace_settings(find_places(), before, text.encode())
+        tell(str(path))
+        return
 
 
 @app.command("path")

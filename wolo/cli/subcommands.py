@@ -63,7 +63,7 @@ def build_app() -> typer.Typer:
     app.add_typer(sessions.app, name="sessions", help="Kept conversations: list, search, show, check, export, delete …")
     app.add_typer(models.app, name="models", help="Models: list, show, probe, pull.")
     app.add_typer(permissions.app, name="permissions", help="Rules: list, test and explain what they decide, remove.")
-    app.add_typer(settings.app, name="config", help="Settings: show, path.")
+    app.add_typer(settings.app, name="config", help="Settings: show, set, edit, path.")
     app.add_typer(auth.app, name="auth", help="API keys that wolo keeps: login, logout, status.")
     app.command(name="completion", help="The script that lets bash, zsh or fish complete options and values.")(
         completion.completion

@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wolo.config.files import locked, parse_toml, read_toml, replace_file
-from wolo.config.keyed import Place, dotted, leaf, leaves
+from msgspec import to_builtins
+
+from wolo.config.files import locked, read_own, read_toml, replace_file
+from wolo.config.keyed import Place, dotted, leaf
+from wolo.config.layers import check_user_file
 from wolo.config.written_rules import EVERYWHERE
 from wolo.errors import ConfigError
 from wolo.guard.rules import parse_rule
@@ -20,8 +23,6 @@ if TYPE_CHECKING:
 def set_value(places: Places, key: str, value: str) -> None:
     """Writes one setting to the user's config.toml. Raises ConfigError, and leaves the file, when it makes no sense."""
     one = leaf(key, value, Place("config.toml"))
-    if one.key == ("mode",) and one.value == "yolo":
-        raise ConfigError("Mode yolo is never taken from a file.", hint="Give --yolo on the command line.")
     path = places.config / "config.toml"
     with locked(places.config):
         document = open_document(path)
@@ -30,8 +31,27 @@ def set_value(places: Places, key: str, value: str) -> None:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
                 raise ConfigError(f"{path}: {dotted(one.key)} does not fit what the file says.")
-        table[one.key[-1]] = list(one.value) if isinstance(one.value, tuple) else one.value
-        _save(path, document)
+        if one.value is None:
+            table.pop(one.key[-1], None)
+        else:
+            table[one.key[-1]] = _plain(to_builtins(one.value))
+        text = document.as_string()
+        check_user_file(text.encode(), path)
+        replace_file(path, text)
+
+
+def replace_settings(places: Places, before: bytes, after: bytes) -> None:
+    """The whole config.toml, as somebody edited it and `check_user_file` found it right.
+
+    Raises ConfigError when it is not what it was `before`.
+    """
+    path = places.config / "config.toml"
+    with locked(places.config):
+        if (read_own(path, []) or b"") != before:
+            beside = path.with_name("config.toml.edited")
+            replace_file(beside, after.decode())
+            raise ConfigError(f"{path} was changed by another program meanwhile.", hint=f"Your text is in {beside}.")
+        replace_file(path, after.decode())
 
 
 def remember_rule(places: Places, workspace: Path | None, rule: str) -> None:
@@ -73,9 +93,8 @@ def open_document(path: Path, *, is_secret: bool = False) -> TOMLDocument:
     return tomlkit.parse(text)
 
 
-def _save(path: Path, document: TOMLDocument) -> None:
-    text = document.as_string()
-    _, data = parse_toml(text.encode(), path)
-    for _ in leaves(data, Place(str(path), text)):
-        pass
-    replace_file(path, text)
+def _plain(value: Any) -> Any:
+    """As TOML can say it: what is not said has no value there."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items() if each not in (None, {}, [])}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

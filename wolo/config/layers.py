@@ -152,8 +152,19 @@ def _check(one: Leaf, place: Place) -> None:
         raise ConfigError(f"{place.at(key)}: {dotted(key)} cannot be {value:g}: it must be above 0.")
 
 
+def check_user_file(data: bytes, path: Path) -> list[str]:
+    """Raises ConfigError for what `load` would find wrong if the user's settings said this; returns its notices."""
+    found = _Found(find_root(Path(os.path.realpath(Path.cwd()))))
+    _add_user_text(found, *parse_toml(data, path), path)
+    found.config(Endpoint())
+    return found.notices
+
+
 def _add_user_file(found: _Found, path: Path) -> None:
-    text, data = read_toml(path, found.notices)
+    _add_user_text(found, *read_toml(path, found.notices), path)
+
+
+def _add_user_text(found: _Found, text: str, data: Mapping[str, Any], path: Path) -> None:
     place = Place(str(path), text)
     for one in leaves(data, place):
         found.add(one, str(path), place)

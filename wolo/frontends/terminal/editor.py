@@ -16,14 +16,14 @@ USUAL = ("sensible-editor", "nano", "vim", "vi")
 HINT = "VISUAL or EDITOR name the program; the text is as it was."
 
 
-async def edit(text: str) -> str:
+async def edit(text: str, *, suffix: str = ".md") -> str:
     """The text as the editor leaves it, without the line end that editors add. Raises UsageError when that came to nothing.
 
     The terminal must be the editor's alone meanwhile.
     """
     argv = _find()
     folder = find_places().state / "editing"
-    path = folder / f"{os.getpid()}-{os.urandom(4).hex()}.md"
+    path = folder / f"{os.getpid()}-{os.urandom(4).hex()}{suffix}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write(path, text)
