@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from wolo.frontends.terminal.completion import mention
 from wolo.messages.media_types import image_type
 
 LONGEST_CHARS = 8_000
 HEAD_BYTES = 16
+URL = "file://"
 
 
 def as_mentions(pasted: str, cwd: Path) -> str:
@@ -37,8 +38,9 @@ def _readings(text: str) -> list[list[str]]:
 
 def _path(word: str, cwd: Path) -> Path:
     word = word.strip()
-    if word.lower().startswith("file://"):
-        return Path(unquote(urlsplit(word).path))
+    if word.lower().startswith(URL):
+        _host, slash, path_in_url = word[len(URL) :].partition("/")
+        return Path(slash + unquote(path_in_url))
     path = Path(word)
     try:
         return cwd / path.expanduser()

@@ -56,7 +56,10 @@ KEYS = {**_NAMED, **_CONTROL, **_MOVED}
 
 
 class Keymap:
-    """The keys in force. Raises ConfigError for a name that is no action, or no key."""
+    """The keys in force: a key that a person gives to one action is taken from all others.
+
+    Raises ConfigError for a name that is no action or no key, and for a key that is given away twice.
+    """
 
     def __init__(self, changed: Mapping[str, str | tuple[str, ...]]) -> None:
         self._changed = dict(changed)
@@ -64,12 +67,26 @@ class Keymap:
         for name in changed:
             if name not in known:
                 raise ConfigError(f"{SETTING}: there is no action {name}.", hint=_nearest(name, known))
+        self._taken = self._given_away()
         self._pressed = {action.name: tuple(map(parse, self.keys(action))) for action in ACTIONS}
 
     def keys(self, action: Action) -> tuple[str, ...]:
         """As they are written."""
-        given = self._changed.get(action.name, action.keys)
+        if action.name in self._changed:
+            return self._own(action.name)
+        return tuple(key for key in action.keys if parse(key) not in self._taken)
+
+    def _own(self, name: str) -> tuple[str, ...]:
+        given = self._changed[name]
         return (given,) if isinstance(given, str) else given
+
+    def _given_away(self) -> dict[tuple[str, ...], str]:
+        taken: dict[tuple[str, ...], str] = {}
+        for name in self._changed:
+            for key in self._own(name):
+                if taken.setdefault(parse(key), name) != name:
+                    raise ConfigError(f"{SETTING}: {key} cannot be both {taken[parse(key)]} and {name}.")
+        return taken
 
     def pressed(self, name: str) -> tuple[tuple[str, ...], ...]:
         """As prompt_toolkit knows them; none where a person wants none."""

@@ -18,6 +18,7 @@ MOST_KEPT_CHARS = 1_000_000
 _FIRST, _LAST = 0xF0000, 0xFFFFD
 _PRIVATE = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 _SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Z]")
+_HALVES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -102,4 +103,4 @@ def cleaned(pasted: str) -> str:
 
 def readable(typed: str) -> str:
     """Bytes that are no UTF-8 come as halves of characters, which nothing could be sent or kept with."""
-    return typed if typed.isascii() else typed.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _HALVES.sub("\ufffd", typed)
