@@ -1,24 +1,37 @@
-"""Questions of the model to the person, one by one: a number picks an option, anything else is the person's own words."""
+"""Questions of the model to the person: in a panel, or one by one as lines."""
 
 from __future__ import annotations
-
-import re
 
 from rich.text import Text
 
 from wolo.agent.events import QuestionsAsked
 from wolo.frontends.terminal.keyboard import Keyboard
 from wolo.frontends.terminal.question import PassedOver, ask_line
+from wolo.frontends.terminal.replies import as_line, read_reply
 from wolo.frontends.terminal.screen import Screen
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.questions import Question, Replies, Reply
 
 _HOW = "The model asks. A number picks, your own words do too; Enter passes a question over, Esc all of them."
-_NUMBERS = re.compile(r"\s*\d+(?:[\s,;+&]+\d+)*\s*\Z")
 
 
 async def ask_questions(asked: QuestionsAsked, screen: Screen, keyboard: Keyboard) -> Replies | None:
     """None: the person answers none of them (Esc, Ctrl-D). Raises Dismissed for Ctrl-C."""
+    if (stage := screen.stage) is None:
+        return await _ask_by_line(asked, screen, keyboard)
+    from wolo.frontends.terminal.panels.questions import QuestionsPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+    screen.ask_space()
+    given = await stage.stand(QuestionsPanel(asked.questions))
+    if given is None:
+        screen.say("? you answered none of the questions", "dim")
+    for question, reply in zip(asked.questions, given or (), strict=False):
+        screen.print(as_line(question, reply))
+    return given
+
+
+async def _ask_by_line(asked: QuestionsAsked, screen: Screen, keyboard: Keyboard) -> Replies | None:
+    """A number picks an option, anything else is the person's own words."""
     replies: list[Reply] = []
     screen.say(_HOW, "dim")
     for number, question in enumerate(asked.questions, start=1):
@@ -46,15 +59,3 @@ def _hint(question: Question) -> str:
     last = len(question.options)
     numbers = f" 1-{last}" if last > 1 else " 1" if last else ""
     return f"  answer{numbers}{', several as 1,2' if question.several else ''} › "
-
-
-def read_reply(question: Question, typed: str) -> Reply:
-    """A number beyond the options is a word of its own: "how many?" is answered so."""
-    text = typed.strip()
-    if _NUMBERS.match(text):
-        numbers = [int(number) for number in re.findall(r"\d{1,4}", text)]
-        fits = all(1 <= number <= len(question.options) for number in numbers)
-        if fits and (question.several or len(numbers) == 1):
-            return Reply(chosen=tuple(question.options[number - 1].label for number in dict.fromkeys(numbers)))
-    label = next((option.label for option in question.options if option.label.casefold() == text.casefold()), "")
-    return Reply(chosen=(label,)) if label else Reply(text=text)

@@ -52,8 +52,6 @@ class ApprovalPanel(Panel[ApprovalGiven]):
             return [Text(clean_line(self._wrong), "yellow")] if self._wrong else [Text("Enter keeps it, Esc leaves it", "dim")]
         if self._label == REASON:
             return [Text("Enter says no with this reason, Esc goes back", "dim")]
-        if self.is_deaf:
-            return [Text(" ") for _ in self._laid_out(columns)]
         return self._laid_out(columns)
 
     def press(self, key: str) -> None:

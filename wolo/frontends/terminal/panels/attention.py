@@ -12,6 +12,8 @@ QUIET_S = 0.25
 """Whoever goes on typing has not looked up yet."""
 BURST_S = 0.03
 """Keys that follow each other faster were not pressed one by one."""
+PASTE_S = 0.05
+"""What comes so soon after a paste is its last line end."""
 
 
 class Attention:
@@ -34,14 +36,14 @@ class Attention:
 
     def press(self, key: str) -> None:
         if self.is_deaf:
-            self.turn_away()
+            self.turn_away(QUIET_S)
             return
         self._burst.append(key)
         self._after(BURST_S, self._settle)
 
-    def turn_away(self) -> None:
-        """Somebody was busy with something else just now."""
-        self._listens_at = max(self._listens_at, time.monotonic() + QUIET_S)
+    def turn_away(self, wait_s: float) -> None:
+        """What comes so soon belongs to what has just come."""
+        self._listens_at = max(self._listens_at, time.monotonic() + wait_s)
         self._wake_up()
 
     def close(self) -> None:

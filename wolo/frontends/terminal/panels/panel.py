@@ -6,6 +6,7 @@ All of it is there to be read, also in a window of five lines: what does not fit
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -28,7 +29,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput
 from rich.text import Text
 
-from wolo.frontends.terminal.panels.attention import Attention
+from wolo.frontends.terminal.panels.attention import PASTE_S, Attention
 from wolo.frontends.terminal.panels.rows import Row, as_rows
 from wolo.frontends.terminal.question import Dismissed
 
@@ -38,6 +39,8 @@ FIELD_ROWS = 3
 FACTS_FROM_ROWS = 10
 """A lower window shows the panel and nothing else."""
 NARROW_COLUMNS = 60
+
+_ANYWHERE = (sys.maxsize, 0)
 
 _NAMED = {
     "left": "left",
@@ -74,6 +77,10 @@ class Panel(Generic[T]):
         self._most = 0
         """The page that is shown, and how far one can scroll."""
         self._wrapped: tuple[int, Sequence[Row]] = (0, ())
+        self._showing: int | None = None
+        """The line of the content that has to be in view."""
+        self._in_view = _ANYWHERE
+        """Its rows."""
         self._attention = Attention(self.heard, _paint)
         self._body = Window(
             FormattedTextControl(self._painted, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
@@ -169,11 +176,12 @@ class Panel(Generic[T]):
         if not self._most or key not in by:
             return False
         self._top = max(0, min(self._top + by[key], self._most))
+        self._showing, self._in_view = None, _ANYWHERE
         return True
 
-    def changed(self) -> None:
-        """The content is another."""
-        self._wrapped = (0, ())
+    def changed(self, *, showing: int | None = None) -> None:
+        """The content is another; one line of it has to be in view."""
+        self._wrapped, self._showing, self._in_view = (0, ()), showing, _ANYWHERE
         _paint()
 
     def close(self) -> None:
@@ -184,18 +192,28 @@ class Panel(Generic[T]):
     def _painted(self) -> StyleAndTextTuples:
         size = get_app().output.get_size()
         if self._wrapped[0] != size.columns:
-            self._wrapped = (size.columns, as_rows(self.content(), size.columns))
+            self._wrap(size.columns)
         rows = self._wrapped[1]
         below = as_rows(self.choices(size.columns), size.columns)
         room = size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(size.columns)
         below = below[: max(room - 1, 0)]
+        if self.is_deaf:
+            below = [[("", " ")] for _ in below]  # what can be pressed is told once it counts
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
             self._page = max(self._page - 1, 1)
         self._most = max(len(rows) - self._page, 0)
-        self._top = min(self._top, self._most)
+        first, end = self._in_view
+        self._top = min(max(self._top, end - self._page), first, self._most)
         shown = [*rows[self._top : self._top + self._page], *self._place(len(rows)), *below]
         return [piece for at, row in enumerate(shown) for piece in ([("", "\n"), *row] if at else row)]
+
+    def _wrap(self, columns: int) -> None:
+        lines = self.content()
+        self._wrapped = (columns, as_rows(lines, columns))
+        if self._showing is not None:
+            first = len(as_rows(lines[: self._showing], columns))
+            self._in_view = first, first + len(as_rows(lines[self._showing : self._showing + 1], columns))
 
     def _place(self, total: int) -> list[Row]:
         if not self._most:
@@ -222,7 +240,7 @@ class Panel(Generic[T]):
         @keys.add(Keys.BracketedPaste, eager=True)
         def pasted(event: KeyPressEvent) -> None:
             was_deaf = self.is_deaf
-            self._attention.turn_away()
+            self._attention.turn_away(PASTE_S)
             if not was_deaf:
                 self.pasted(event.data)
 

@@ -1,0 +1,196 @@
+"""Questions of the model in a panel: a page each, and a last one that shows all answers before they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from wolo.frontends.terminal.panels.panel import MOVES, NARROW_COLUMNS, Panel, one_row
+from wolo.frontends.terminal.replies import as_line, read_reply
+from wolo.messages.terminal_text import clean, clean_line
+from wolo.tools.questions import Question, Replies, Reply
+
+OWN_WORDS = "answer › "
+LONGEST_TAB = 16
+
+
+@dataclass(slots=True)
+class _Page:
+    question: Question
+    chosen: tuple[int, ...] = ()
+    """Options, in the order they were picked."""
+    text: str = ""
+    at: int | None = None
+    """The option the arrows stand on; one more than there are: the person's own words."""
+
+    @property
+    def reply(self) -> Reply:
+        return Reply(tuple(self.question.options[at].label for at in self.chosen), self.text)
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(self.chosen or self.text)
+
+    def pick(self, at: int) -> None:
+        if not self.question.several:
+            self.chosen, self.text = (at,), ""
+        elif at in self.chosen:
+            self.chosen = tuple(each for each in self.chosen if each != at)
+        else:
+            self.chosen += (at,)
+
+    def read(self, written: str) -> None:
+        """As it is read where a line is typed: numbers and labels pick."""
+        reply = read_reply(self.question, written)
+        labels = [option.label for option in self.question.options]
+        picked = tuple(labels.index(label) for label in reply.chosen)
+        self.text = reply.text
+        if picked or not self.question.several:
+            self.chosen = picked
+
+
+class QuestionsPanel(Panel[Replies | None]):
+    """None: the person answers none of them."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self._pages = [_Page(question) for question in questions]
+        self._at = 0
+        """Which page; behind the last question: all answers."""
+        super().__init__()
+
+    # What is shown
+
+    def content(self) -> list[Text]:
+        return self._tabs() + (self._review() if self._is_review else self._asked(self._page_now))
+
+    def choices(self, columns: int) -> list[Text]:
+        if self.is_writing:
+            words = ["Enter takes it", "Esc goes back"]
+        elif self._is_review:
+            words = ["Enter sends", "← changes", "Esc answers none"]
+        else:
+            several = self._page_now.question.several
+            words = ["Enter goes on", *(["Space picks several"] if several else []), "Esc answers none"]
+            words += ["type your own words"] if columns >= NARROW_COLUMNS else []
+            words += ["← → other questions"] if len(self._pages) > 1 and columns >= NARROW_COLUMNS else []
+        return one_row([(word, "dim") for word in words], columns, between=" · ")[: None if columns >= NARROW_COLUMNS else 1]
+
+    def _tabs(self) -> list[Text]:
+        if len(self._pages) == 1:
+            return []
+        cells = [
+            (f"{'✓' if page.is_answered else ' '}{clean_line(page.question.header)[:LONGEST_TAB] or number} ", number - 1)
+            for number, page in enumerate(self._pages, start=1)
+        ]
+        row = Text()
+        for words, at in [*cells, (" all ", len(self._pages))]:
+            row.append(f"{'›' if at == self._at else ' '}{words}", "bold reverse" if at == self._at else "dim")
+        return [row]
+
+    def _asked(self, page: _Page) -> list[Text]:
+        question = page.question
+        header = f"{clean_line(question.header)}: " if question.header else ""
+        first, *rest = clean(question.text).split("\n")
+        lines = [Text.assemble(("? ", "bold yellow"), (f"{header}{first}", "bold"))]
+        lines += [Text.assemble("  ", (line, "bold")) for line in rest]
+        for at, option in enumerate(question.options):
+            mark = ("[x] " if at in page.chosen else "[ ] ") if question.several else ("● " if at in page.chosen else "○ ")
+            about = f" · {clean_line(option.description)}" if option.description else ""
+            pointer = ("› ", "bold") if at == page.at else ("  ", "")
+            lines.append(Text.assemble(pointer, (f"{at + 1} ", "cyan"), mark, clean_line(option.label), (about, "dim")))
+        pointer = ("› ", "bold") if page.at == len(question.options) else ("  ", "")
+        return [*lines, Text.assemble(pointer, ("your own words: ", "dim"), clean_line(page.text) or ("…", "dim"))]
+
+    def _review(self) -> list[Text]:
+        return [as_line(page.question, page.reply) for page in self._pages]
+
+    # What the keys do
+
+    def heard(self, keys: list[str]) -> None:
+        """What is typed fast is an answer in words; pressed one by one, keys pick."""
+        moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
+        written = "".join(key for key in keys[moves:] if len(key) == 1)
+        if len(written) < 2 or self._is_review:
+            super().heard(keys)
+        else:
+            self.press_all(keys[:moves])
+            self.pasted(written)
+        if written and self.is_writing and keys[-1] == "enter":
+            self.submit(self.field.text)
+
+    def pasted(self, text: str) -> None:
+        if not self._is_review:
+            self.write(OWN_WORDS, self._page_now.text + text)
+
+    def press(self, key: str) -> None:
+        if key == "end-of-input":
+            self.settle(None)
+        elif key in ("left", "back-tab"):
+            self._turn_to(self._at - 1)
+        elif key in ("right", "tab"):
+            self._turn_to(self._at + 1)
+        elif key == "enter":
+            self._go_on()
+        elif self._is_review or key in ("page-up", "page-down", "home", "end"):
+            self.scroll(key)
+        else:
+            self._answer(key, self._page_now)
+
+    def escape(self) -> None:
+        self.settle(None)
+
+    def submit(self, written: str) -> None:
+        self._page_now.read(written)
+        self.leave_field()
+        self._turn_on()
+
+    @property
+    def _is_review(self) -> bool:
+        return self._at == len(self._pages)
+
+    @property
+    def _page_now(self) -> _Page:
+        return self._pages[self._at]
+
+    def _answer(self, key: str, page: _Page) -> None:
+        last = len(page.question.options)
+        if key in ("up", "down"):
+            page.at = (0 if key == "down" else last) if page.at is None else (page.at + (1 if key == "down" else -1)) % (last + 1)
+        elif key == " ":
+            if page.at is not None and page.at < last:
+                page.pick(page.at)
+        elif key.isdecimal() and 1 <= int(key) <= last:
+            page.at = int(key) - 1
+            page.pick(page.at)
+        else:
+            self.write(OWN_WORDS, page.text + key)
+        self._show()
+
+    def _go_on(self) -> None:
+        """What the arrows stand on is taken, where nothing was picked otherwise."""
+        if not self._is_review:
+            page = self._page_now
+            if page.at == len(page.question.options):
+                self.write(OWN_WORDS, page.text)
+                return
+            if page.at is not None and page.at not in page.chosen and not (page.question.several and page.is_answered):
+                page.pick(page.at)
+        self._turn_on()
+
+    def _turn_on(self) -> None:
+        if self._is_review or len(self._pages) == 1:
+            self.settle(tuple(page.reply for page in self._pages))
+        else:
+            self._turn_to(self._at + 1)
+
+    def _turn_to(self, at: int) -> None:
+        if len(self._pages) > 1:
+            self._at = max(0, min(at, len(self._pages)))
+        self._show()
+
+    def _show(self) -> None:
+        at = None if self._is_review else self._page_now.at
+        rows_above = len(self._tabs()) + (0 if self._is_review else self._page_now.question.text.count("\n") + 1)
+        self.changed(showing=0 if at is None else rows_above + at)
