@@ -242,3 +242,19 @@ def test_what_only_looks_sees_the_workspace_as_it_is(provider: ProviderServer, i
         results = provider.requests[1].results
         assert results[0] == "seen\n[exit 0]\n"
         assert "No such file" in results[1]
+
+
+def test_a_wall_is_told_of_also_where_the_command_went_on(provider: ProviderServer, ground: Ground) -> None:
+    log = ground.work / "log"
+    log.write_text(f"{ground.folder}/outside/x: Permission denied\nconnection refused\n")
+    commands = (
+        f"touch {ground.folder}/outside/new || true",
+        f"touch {ground.folder}/outside/new; cat log",
+        "cat log | sort",
+        "grep -h . log; :",
+    )
+    provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
+    done = run_wolo("--json", *provider.flags, "go")
+    told = ["sandbox denied: inside the sandbox only the workspace" in result for result in provider.requests[1].results]
+    assert told == [True, True, False, False]
+    assert (done.exit_code, done.json["permission_denials"]) == (0, [])

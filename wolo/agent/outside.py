@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Awaitable, Callable
 
 from wolo.agent.brake import Stopped
 from wolo.agent.events import ApprovalGiven
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox.denied import PREFIX, what_was_denied
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import Output, Result, ToolContext
 
 RAN_OUTSIDE = "[inside the sandbox it failed; the user let it run again outside]\n"
 STAYED_INSIDE = "The user did not want it to run outside the sandbox."
 QUESTION = "{denied} Run it once more outside the sandbox?"
+_SHOWS_TEXTS = re.compile(r"\s*(?:\S*/)?(?:[efr]?grep|rg|ag|cat|head|tail|less|sed|awk|jq|diff|git|find|tree)\b")
+_MOST_CHARS = 2000
 
 
 class Outside:
@@ -38,7 +41,7 @@ class Outside:
         denied = _denied(result, context)
         if not denied:
             return result
-        if ask is None or call in self._said:
+        if not result.is_error or ask is None or call in self._said:
             return _with_line(result, denied)
         try:
             given = await ask(QUESTION.format(denied=denied))
@@ -54,12 +57,25 @@ class Outside:
 
 
 def _denied(result: Result, context: ToolContext) -> str:
-    if not context.confined or not result.is_error or result.outcome is not None:
+    if not context.confined or result.outcome is not None:
         return ""
+    if not result.is_error:
+        return _perhaps_denied(result, context)
     if result.view is None and result.text.startswith(PREFIX):
         return result.text.strip()  # it did not run at all: these are the walls' own words
-    workspace = context.workspace
-    return what_was_denied(result.text, [str(root) for root in (workspace.root, *workspace.extra)])
+    return what_was_denied(result.text, _roots(context))
+
+
+def _perhaps_denied(result: Result, context: ToolContext) -> str:
+    """`make || true` ends well whatever happened inside; of a program that shows texts these are no complaints."""
+    if context.only_reads or not isinstance(result.view, Output) or _SHOWS_TEXTS.match(result.view.command):
+        return ""
+    said = what_was_denied(result.text[-_MOST_CHARS:], _roots(context))
+    return f"{said} The command itself ended well." if said else ""
+
+
+def _roots(context: ToolContext) -> list[str]:
+    return [str(root) for root in (context.workspace.root, *context.workspace.extra)]
 
 
 def _where_it_began(context: ToolContext) -> ToolContext:
