@@ -139,7 +139,8 @@ class Undoing:
         store = self._watch.store
         if kept is None or store is None:
             raise UsageError(
-                "There is nothing to redo.", hint="Only what was undone last, with nothing said since, can be redone."
+                "There is nothing to redo.",
+                hint="Only what was undone last, with nothing said since, can be redone; with --no-session nothing can.",
             )
         step, left = int(kept.data.get("step", 0)), int(kept.data.get("left", 0))
         plan = undo_changes.plan(store, store.of_step(step))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import unprivileged
 from tests.workspace.checkpoints.bench import Bench, names
 from wolo.workspace.checkpoints.restore import restore
 
@@ -144,6 +145,34 @@ def test_a_folder_that_may_not_be_written_is_opened_for_the_undo_and_closed_agai
     bench.command(work)
     bench.undo()
     assert bench.picture() == before
+
+
+def _open_for_a_moment(folder: Path) -> tuple[object, object, object, object]:
+    bench = Bench(folder)
+    shut = bench.put("shut/file", "x").parent
+    shut.chmod(0o500)
+    before = bench.picture()
+    bench.turn()
+
+    def work() -> None:
+        shut.chmod(0o700)
+        (shut / "file").rename(shut / "other")
+        shut.chmod(0o500)
+
+    bench.command(work)
+    after = bench.picture()
+    undone = bench.undo()
+    back = bench.picture()
+    bench.redo(undone)
+    bench.watch.close()
+    return before, after, back, bench.picture()
+
+
+def test_what_a_command_did_in_a_folder_that_it_opened_for_a_moment_goes_back_and_forth() -> None:
+    with unprivileged.folder() as folder:
+        before, after, back, forth = unprivileged.call(_open_for_a_moment, folder)
+    assert (back, forth) == (before, after)
+    assert before != after
 
 
 def test_a_link_that_appeared_is_not_followed(bench: Bench) -> None:

@@ -6,13 +6,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
 from wolo.workspace.checkpoints.observe import content, observe_in
-from wolo.workspace.checkpoints.states import UNKNOWN_MODE, Change, Noted, State, digest
+from wolo.workspace.checkpoints.states import UNKEPT, UNKNOWN_MODE, Change, Noted, State, digest
 from wolo.workspace.checkpoints.store import Store
 from wolo.workspace.checkpoints.undo import CHANGED_SINCE, NOT_KEPT, Conflict, Plan
 from wolo.workspace.filelocks import locked, new_temporary_name, note_temporary
@@ -109,7 +109,11 @@ class _Restoring:
         if step.path in self._failed:
             return
         try:
-            work(step)
+            try:
+                work(step)
+            except PermissionError:
+                with _unlocked(Path(step.path).parent):
+                    work(step)
         except FileChanged:
             self._failed[step.path] = Conflict(step.path, CHANGED_SINCE)
         except ToolError as error:
@@ -212,6 +216,21 @@ def _with_several_names(steps: Iterable[Change]) -> Iterator[tuple[str, tuple[in
                 status = os.lstat(step.path)
                 if status.st_nlink > 1:
                     yield step.path, (status.st_dev, status.st_ino)
+
+
+@contextmanager
+def _unlocked(folder: Path) -> Iterator[None]:
+    """A command may have opened it for a moment, so the undo does. Raises PermissionError where that is not what is missing."""
+    status = os.lstat(folder)
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or mode & _OWNER == _OWNER:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    change = Change(str(folder), State("folder", UNKEPT, mode), State("folder", UNKEPT, mode | _OWNER))
+    _set_mode(change, mode | _OWNER)
+    try:
+        yield
+    finally:
+        _set_mode(change, mode)
 
 
 def _stays(step: Change) -> bool:
