@@ -732,3 +732,13 @@ def test_always_offers_what_will_hold_next_time(root: Path, isolated: Path) -> N
     assert guarded.suggest_rule([write("a.py"), write(isolated / "x.txt")]) == f"write:{isolated}/x.txt"
     assert guarded.suggest_rule([FetchIntent("https://docs.python.org/3?x=1")]) == "fetch:docs.python.org"
     assert guarded.suggest_rule([CallIntent("mcp:github/get_issue")]) == "mcp:github/get_issue"
+
+
+def test_where_several_parts_ask_it_is_said_which_rules_it_would_take(root: Path) -> None:
+    guarded = judge(root, "allow shell:ruff *")
+    several = [run("npm test && ruff check && git push origin; npm test")]
+    assert guarded.suggest_rule(several) == ""
+    assert guarded.why_no_rule(several) == "For good it would take 2 rules: shell:npm test, shell:git push origin."
+    assert guarded.why_no_rule([run("npm test")]) == ""
+    assert guarded.why_no_rule([run("npm test && rm *.pyc")]) == ""
+    assert guarded.why_no_rule([run(" && ".join(f"make a{n}" for n in range(9)))]).endswith("shell:make a3, ….")

@@ -164,7 +164,8 @@ class Calls:
         secrets = self._context.secrets
         rule = self._judge.suggest_rule(intents)
         rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
-        asked = self._about(part, intents, verdict.reason, rule, walls="inside" if verdict.confined else "outside")
+        reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {self._judge.why_no_rule(intents)}".rstrip())
+        asked = self._about(part, intents, reason, rule, walls="inside" if verdict.confined else "outside")
         given = await self._put(asked, brake)
         if given.scope != "once" or not given.allowed:  # a no is not asked for again
             kept = given.rule or (rule if given.scope in ("always", "everywhere") else "")

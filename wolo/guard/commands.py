@@ -66,7 +66,7 @@ class CommandJudge:
             return replace(verdict, reason=f"{verdict.reason} {loss}")
         return Verdict("ask", loss, confined=verdict.confined)
 
-    def suggest(self, intent: RunIntent) -> set[str]:
+    def suggest(self, intent: RunIntent) -> list[str]:
         """Rules for those parts that ask; an empty one where none can be offered."""
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
         commands = line.commands or ()
@@ -77,7 +77,7 @@ class CommandJudge:
         ]
         if not asking and len(commands) == 1:
             asking = [*commands]  # it is what the command names or destroys that asks
-        return {suggest_command(command.words) for command in asking} or {""}
+        return [suggest_command(command.words) for command in asking] or [""]
 
     def _as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
         """The short way for what happens most: the list has looked at all that such a command names."""

@@ -29,6 +29,7 @@ from wolo.places import find_home
 from wolo.workspace.led_to import led_to
 
 LONG_QUERY = 256
+_MOST_SHOWN = 4
 
 
 class Judge:
@@ -97,12 +98,26 @@ class Judge:
 
     def suggest_rule(self, intents: Sequence[Intent]) -> str:
         """The rule "always" would write so that these intents ask no more; empty when there is none to offer."""
-        rules: set[str] = set()
+        rules = self._rules_for(intents)
+        rule = rules[0] if len(rules) == 1 else ""
+        return rule if rule and self._would_allow(rule, intents) else ""
+
+    def why_no_rule(self, intents: Sequence[Intent]) -> str:
+        """Where it would take more than one rule: which; empty where there is another reason, or none."""
+        rules = self._rules_for(intents)
+        if len(rules) < 2 or not all(rules):
+            return ""
+        more = ", …" if len(rules) > _MOST_SHOWN else ""
+        return f"For good it would take {len(rules)} rules: {', '.join(rules[:_MOST_SHOWN])}{more}."
+
+    def _rules_for(self, intents: Sequence[Intent]) -> list[str]:
+        """Of each part that asks; an empty one where none can say it."""
+        rules: dict[str, None] = {}
         for intent in intents:
             if self._judge_one(intent).decision == "ask":
-                rules |= self._commands.suggest(intent) if isinstance(intent, RunIntent) else {suggest(intent, self._root)}
-        rule = rules.pop() if len(rules) == 1 else ""
-        return rule if rule and self._would_allow(rule, intents) else ""
+                found = self._commands.suggest(intent) if isinstance(intent, RunIntent) else [suggest(intent, self._root)]
+                rules |= dict.fromkeys(found)
+        return list(rules)
 
     def complaint(self, rule: str, intents: Sequence[Intent]) -> str:
         """What is wrong with a rule a person wrote for this call; empty when it may be kept."""
