@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes import replies_anthropic, replies_gemini, replies_ollama, replies_responses
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import error, text
@@ -175,3 +176,98 @@ def test_at_a_terminal_the_key_is_typed_unseen(acme: ProviderServer, tmp_path: P
     assert KEY in kept()
     others = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "keys.toml"]
     assert not [path for path in others if KEY in path.read_text("latin-1")]
+
+
+FORMATS = {
+    "openai-chat": ("/v1", text("Hi.")),
+    "openai-responses": ("/v1", replies_responses.answer(replies_responses.message("Hi."))),
+    "anthropic": ("", replies_anthropic.text("Hi.")),
+    "gemini": ("", replies_gemini.text("Hi.")),
+    "ollama": ("", replies_ollama.text("Hi.")),
+    "xml": ("/v1", text("Hi.")),
+}
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_a_key_is_tried_in_every_format_with_a_valid_request(provider: ProviderServer, api: str) -> None:
+    path, reply = FORMATS[api]
+    configure(provider.origin + path)
+    settings = find_places().config / "config.toml"
+    settings.write_text(settings.read_text().replace("[providers.acme]", f'[providers.acme]\napi = "{api}"'))
+    provider.script(reply)
+    done = login("acme")
+    assert (done.exit_code, done.stderr) == (0, "wolo: Acme takes the key.\n")
+    assert KEY in str(provider.requests[0].headers)
+
+
+def test_the_keyring_is_used_where_one_works(acme: ProviderServer, tmp_path: Path) -> None:
+    ring = {
+        "PYTHON_KEYRING_BACKEND": "tests.fakes.keyring_in_a_file.InAFile",
+        "KEYRING_FILE": str(tmp_path / "ring.json"),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    acme.script(text("Hi."), text("Hello."))
+    done = run_wolo("auth", "login", "acme", stdin=KEY, env=ring)
+    assert done.stdout == "The key of Acme is kept in the system's keyring.\n"
+    assert kept() == "acme = {keyring = true}\n"
+    assert KEY in (tmp_path / "ring.json").read_text()
+    assert run_wolo("-p", "hello", env=ring).stdout == "Hello.\n"
+    assert run_wolo("auth", "status", "--json", env=ring).json[0]["source"] == "keyring"
+    assert run_wolo("auth", "logout", env=ring).exit_code == 0
+    assert (kept(), (tmp_path / "ring.json").read_text()) == ("", "{}")
+
+
+def test_the_file_can_be_wanted_all_the_same(acme: ProviderServer, tmp_path: Path) -> None:
+    ring = {"PYTHON_KEYRING_BACKEND": "tests.fakes.keyring_in_a_file.InAFile", "PYTHONPATH": str(Path(__file__).parents[2])}
+    assert run_wolo("auth", "login", "acme", "--no-test", "--no-keyring", stdin=KEY, env=ring).exit_code == 0
+    assert KEY in kept()
+
+
+def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
+    acme.script(text("Hi."))
+    with pty_wolo("auth", "login") as terminal:
+        terminal.wait_for("Number or name")
+        assert "1  Acme" in terminal.text
+        terminal.enter("ope")
+        terminal.wait_until(lambda: terminal.text.count("Number or name") == 2)
+        assert "There is no provider ope." in terminal.text
+        terminal.enter("ac")
+        terminal.wait_for("Paste the key of Acme")
+        terminal.enter(KEY)
+        assert terminal.wait_for_exit() == 0
+    assert KEY in kept()
+
+
+@pytest.mark.parametrize(("key", "exit_code"), [("ctrl-c", 130), ("ctrl-d", 1), ("enter", 1)])
+def test_logging_in_can_be_left(acme: ProviderServer, key: str, exit_code: int) -> None:
+    with pty_wolo("auth", "login", "acme") as terminal:
+        terminal.wait_for("Paste the key of Acme")
+        terminal.type("sk-half")
+        if key != "ctrl-c":
+            terminal.type("\x15")
+        terminal.press(key)
+        assert terminal.wait_for_exit() == exit_code
+        assert b"sk-half" not in terminal.raw
+    assert not kept()
+
+
+def test_a_dumb_terminal_hides_the_key_too(acme: ProviderServer) -> None:
+    acme.script(text("Hi."))
+    with pty_wolo("auth", "login", "acme", env={"TERM": "dumb"}) as terminal:
+        terminal.wait_for("Paste the key of Acme")
+        terminal.type("X\x7f")
+        terminal.paste(KEY)
+        terminal.press("enter")
+        assert terminal.wait_for_exit() == 0
+        assert KEY.encode() not in terminal.raw
+    assert kept() == f'acme = "{KEY}"\n'
+
+
+def test_a_key_of_a_provider_that_is_gone_stops_nobody(acme: ProviderServer) -> None:
+    path = find_places().config / "keys.toml"
+    path.write_text('elsewhere = "key-0123456789"\n')
+    path.chmod(0o600)
+    acme.script(text("Hello."))
+    done = run_wolo("-p", "hello", env={"ACME_API_KEY": KEY})
+    assert (done.exit_code, done.stdout) == (0, "Hello.\n")
+    assert "wolo auth logout elsewhere" in done.stderr

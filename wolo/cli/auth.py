@@ -17,15 +17,19 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 Named = Annotated[str, typer.Argument(metavar="[PROVIDER]", show_default=False)]
-FromStdin = Annotated[bool, typer.Option("--key-stdin", help="Read the key from stdin.")]
+FromStdin = Annotated[bool, typer.Option("--key-stdin", help="The key comes on stdin, as it does wherever stdin is no terminal.")]
 NoTest = Annotated[bool, typer.Option("--no-test", help="Keep it without trying it.")]
 Others = Annotated[list[str] | None, typer.Argument(hidden=True)]
-InFile = Annotated[bool, typer.Option("--file", help="Keep it in keys.toml, also where there is a keyring.")]
+NoKeyring = Annotated[bool, typer.Option("--no-keyring", help="Keep it in keys.toml, also where there is a keyring.")]
 
 
 @app.command("login")
 def login(
-    provider: Named = "", others: Others = None, key_stdin: FromStdin = False, no_test: NoTest = False, file: InFile = False
+    provider: Named = "",
+    others: Others = None,
+    key_stdin: FromStdin = False,
+    no_test: NoTest = False,
+    no_keyring: NoKeyring = False,
 ) -> None:
     """Keep the API key of a provider: typed unseen in a terminal, or read from stdin.
 
@@ -37,13 +41,16 @@ def login(
 
     if others:
         raise no_argument()
+    del key_stdin  # says what is so wherever stdin is no terminal; at one the key would show
     taker = find_taker(provider) if provider else None
-    if key_stdin or not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         if taker is None:
             raise UsageError("Whose key is it?", hint="wolo auth login PROVIDER --key-stdin < FILE")
-        exit_code = asyncio.run(_log_in_from_stdin(taker, tests=not no_test, in_keyring=not file))
+        exit_code = asyncio.run(_log_in_from_stdin(taker, tests=not no_test, in_keyring=not no_keyring))
+    elif not sys.stdout.isatty():
+        raise UsageError("A key is asked for in a terminal.", hint="wolo auth login PROVIDER --key-stdin < FILE")
     else:
-        exit_code = asyncio.run(_log_in_at_terminal(taker, tests=not no_test, in_keyring=not file))
+        exit_code = asyncio.run(_log_in_at_terminal(taker, tests=not no_test, in_keyring=not no_keyring))
     raise typer.Exit(exit_code)
 
 

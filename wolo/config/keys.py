@@ -8,6 +8,7 @@ from itertools import chain
 from msgspec import to_builtins
 
 from wolo.config import kept_keys
+from wolo.errors import ConfigError
 from wolo.guard.secret_text import is_ordinary
 from wolo.messages.secret_values import SHORTEST, Known, is_telling
 from wolo.models import references
@@ -22,11 +23,15 @@ def with_kept_keys(
     """The environment, and beneath it the keys that wolo keeps.
 
     One of a person's own, described in `overrides`, needs a variable in its `key_env` to go by. Raises ConfigError for a file
-    others can write, an unknown provider, and a key that is no text.
+    others can write, and for a key that is no text.
     """
     found: dict[str, str] = {}
     for name, kept in kept_keys.read(places, notices).items():
-        variables = load(name, overrides).key_env
+        try:
+            variables = load(name, overrides).key_env
+        except ConfigError:
+            notices.append(f"wolo keeps a key of {name}, which is no provider: `wolo auth logout {name}` removes it.")
+            continue
         if not variables or any(environ.get(variable, "").strip() for variable in variables):
             continue
         if key := kept_keys.fetch(name, kept, notices):
