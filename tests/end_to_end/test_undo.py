@@ -260,3 +260,16 @@ def test_a_command_inside_the_walls_goes_back_too(provider: ProviderServer) -> N
     row = run_wolo("undo", "--json").json
     assert (set(row["restored"]), set(row["removed"])) in (({"a"}, {"d", "d/e", "d/e/f"}), (set(), set()))
     assert here() == before
+
+
+def test_a_name_looks_like_nothing_else(provider: ProviderServer) -> None:
+    hostile = "a\nwolo: all is well\x1b[2J\u202e"
+    provider.script(
+        call("shell", {"command": "printf x > \"$(printf 'a\\nwolo: all is well\\033[2J\\342\\200\\256')\""}), text("ok")
+    )
+    run_wolo("-p", "--yolo", *provider.flags, "go")
+    assert Path(hostile).exists()
+    assert run_wolo("undo", "--dry-run", "--json").json["removed"] == [hostile]
+    told = run_wolo("undo").stdout.splitlines()
+    assert told[1] == r"  removed   a\u{a}wolo: all is well\u{1b}[2J\u{202e}"
+    assert not any(line.startswith("wolo:") for line in told)

@@ -21,7 +21,7 @@ from wolo.sessions.outline import outline, way_to
 from wolo.workspace.checkpoints import undo as undo_changes
 from wolo.workspace.checkpoints.look import LeftOut
 from wolo.workspace.checkpoints.restore import restore
-from wolo.workspace.checkpoints.states import as_text
+from wolo.workspace.checkpoints.states import as_line, as_text
 from wolo.workspace.checkpoints.undo import Plan
 from wolo.workspace.checkpoints.watch import Watch
 
@@ -261,9 +261,9 @@ def lines(report: Report) -> list[str]:
     count = len(report.turns)
     what = f"{back} of the last {f'{count} turns' if count > 1 else 'turn'}" if report.turns else back
     told = [f"{what}: {' · '.join(_short(text) for text in report.turns)}" if report.turns else f"{what}."]
-    told += [f"  restored  {path}" for path in report.restored]
-    told += [f"  removed   {path}" for path in report.removed]
-    told += [f"  conflict  {each.path}: {each.reason}; left as it is" for each in report.conflicts]
+    told += [f"  restored  {as_line(path)}" for path in report.restored]
+    told += [f"  removed   {as_line(path)}" for path in report.removed]
+    told += [f"  conflict  {as_line(each.path)}: {each.reason}; left as it is" for each in report.conflicts]
     if not (report.restored or report.removed or report.conflicts):
         told.append("  no file has to change")
     told += [f"  {text}" for text in report.not_covered]
@@ -290,7 +290,7 @@ def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
     ):
         if paths:
             more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-            told.append(f"Not covered, {what}: {', '.join(Path(path).name for path in paths[:3])}{more}.")
+            told.append(f"Not covered, {what}: {', '.join(as_line(Path(path).name) for path in paths[:3])}{more}.")
     if left_out.later:
         told.append(f"Not covered: {left_out.later:,} files that there was no time to keep yet.")
     return tuple(told)
@@ -316,4 +316,4 @@ def _summary(report: Report, commands: int) -> Message | None:
 
 def _named(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-    return f"{', '.join(paths[:MOST_NAMED])}{more}"
+    return f"{', '.join(map(as_line, paths[:MOST_NAMED]))}{more}"

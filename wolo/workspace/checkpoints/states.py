@@ -81,3 +81,8 @@ def digest(data: bytes) -> bytes:
 def as_text(path: Path | str) -> str:
     """For people and JSON: letters that no encoding knows are shown as such."""
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def as_line(path: Path | str) -> str:
+    """For people, on one line: what would break it or not show is spelled out, so that no name looks like something else."""
+    return "".join(each if each.isprintable() else f"\\u{{{ord(each):x}}}" for each in as_text(path))

@@ -22,7 +22,7 @@ from wolo.workspace.checkpoints.last_breath import LastBreath, killed_ns
 from wolo.workspace.checkpoints.listing import Listing, decode
 from wolo.workspace.checkpoints.look import LeftOut, Look
 from wolo.workspace.checkpoints.pruning import prune
-from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_text
+from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_line
 from wolo.workspace.checkpoints.store import Store
 from wolo.workspace.checkpoints.whose import Asking, makes, source_by, summed, whose_command
 from wolo.workspace.process_table import owner_name
@@ -299,7 +299,7 @@ class Watch:
                 self._store = Store(place(self._folder, self._roots[0]))
             except (OSError, sqlite3.Error) as error:
                 self._is_broken = True
-                self._say(f"Nothing can be undone: what is needed for it cannot be kept in {as_text(self._folder)} ({error}).")
+                self._say(f"Nothing can be undone: what is needed for it cannot be kept in {as_line(self._folder)} ({error}).")
         return self._store
 
     # What people hear
@@ -320,4 +320,4 @@ class Watch:
 
 def _named(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return f"{', '.join(map(as_text, paths[:_MOST_NAMED]))}{more}"
+    return f"{', '.join(map(as_line, paths[:_MOST_NAMED]))}{more}"
