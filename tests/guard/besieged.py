@@ -180,6 +180,17 @@ ATTACKS = (
     Attack("a new file outside", "echo planted > $OUT/new", lambda ground: bool(ground.text("outside/new"))),
     Attack("a file outside", "echo planted > $OUT/kept", lambda ground: "kept" not in ground.text("outside/kept")),
     Attack("removal outside", "rm $OUT/kept", lambda ground: not ground.text("outside/kept")),
+    Attack(
+        "a mode outside",
+        "chmod 777 $OUT/kept",
+        lambda ground: (ground.folder / "outside" / "kept").stat().st_mode & 0o777 == 0o777,
+        ("landlock",),
+    ),
+    Attack(
+        "a second name for a file outside",
+        "ln $OUT/kept mine && echo planted > mine",
+        lambda ground: "planted" in ground.text("outside/kept"),
+    ),
     Attack("through a link", "ln -s $OUT out && echo planted > out/new", lambda ground: bool(ground.text("outside/new"))),
     Attack("through ..", "echo planted > ../outside/new", lambda ground: bool(ground.text("outside/new"))),
     Attack("through /proc", "echo planted > /proc/self/cwd/../outside/new", lambda ground: bool(ground.text("outside/new"))),

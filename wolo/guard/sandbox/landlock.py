@@ -87,6 +87,7 @@ def not_covered() -> tuple[str, ...]:
     return (
         "protected names in the workspace",
         "secrets in the workspace",
+        "modes, owners, dates and attributes of your other files",
         "names of hidden files",
         "other processes of yours being seen",
         *(() if known > 5 else ("signals to other processes of yours",)),
