@@ -588,3 +588,80 @@ def test_in_tmux_too_the_cursor_stands_behind_an_emoji_of_several_parts(provider
         tmux.wait_for("x")
         tmux.wait_until(lambda: tmux.run("display-message", "-p", "#{cursor_x}").strip() == "7")
         assert "› 漢👨‍👩‍👧x" in tmux.text
+
+
+# The worst moments
+
+
+def test_ctrl_c_in_an_editor_is_the_editors(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider.script(text("Read."))
+    editor(monkeypatch, "trap 'echo heard > $1; exit 0' INT; echo IN THE EDITOR; sleep 20 & wait")
+    with repl(provider) as terminal:
+        terminal.type(CTRL_G)
+        terminal.wait_for("IN THE EDITOR")
+        terminal.press("ctrl-c")
+        wait_for_written(terminal, "heard")
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["heard"]
+
+
+def test_a_signal_while_the_editor_is_open_ends_both(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    editor(monkeypatch, "echo $$ > editor.pid; echo IN THE EDITOR; exec sleep 300")
+    with repl(provider) as terminal:
+        terminal.type("my words")
+        terminal.type(CTRL_G)
+        terminal.wait_for("IN THE EDITOR")
+        terminal.child.kill(signal.SIGTERM)
+        assert terminal.wait_for_exit() == 143
+    assert not Path(f"/proc/{Path('editor.pid').read_text().strip()}").exists()
+    with pty_wolo(*provider.flags) as terminal:
+        terminal.wait_for("› my words")
+
+
+def test_a_terminal_that_goes_away_ends_wolo(provider: ProviderServer) -> None:
+    provider.script(sse(delta("Some words.\n"), Hold()))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("writing ·")
+        terminal.type("half a thought")
+        terminal.wait_for("half a thought")
+        pid = terminal.child.pid
+        terminal.child.close(force=False)
+        deadline = time.monotonic() + 5
+        while Path(f"/proc/{pid}/exe").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    with pty_wolo(*provider.flags) as terminal:
+        terminal.wait_for("› half a thought")
+
+
+@pytest.mark.parametrize(
+    ("environment", "rows", "columns"),
+    [
+        ({"NO_COLOR": "1"}, 6, 20),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "PYTHONCOERCECLOCALE": "0"}, 24, 80),
+    ],
+    ids=["tiny", "ascii"],
+)
+def test_any_terminal_takes_a_paste_and_a_completion(
+    provider: ProviderServer, environment: dict[str, str], rows: int, columns: int
+) -> None:
+    provider.script(text("Read."))
+    Path("calculator.py").write_text("add\n")
+    pasted = "\n".join(f"zeile {number} ü" for number in range(50))
+    with pty_wolo(*provider.flags, env=environment, rows=rows, columns=columns) as terminal:
+        terminal.wait_for("/help shows")
+        terminal.paste(pasted)
+        terminal.wait_for("[Pasted")
+        terminal.type(" @calculator.py")
+        time.sleep(0.5)
+        terminal.press("escape")
+        time.sleep(0.2)
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    (sent,) = prompts(provider)
+    assert sent.startswith(f"{pasted} @calculator.py")
+    assert sent.endswith("add\n\n</file>")

@@ -19,6 +19,8 @@ class Terminal:
     signals: Signals
     kill: Callable[[], None] = lambda: None
     """Ends the processes of the conversation that is open now."""
+    settle: Callable[[], None] = lambda: None
+    """Called before the process ends on the spot: what is being written is kept, and the terminal is told that nobody writes."""
 
 
 @contextmanager
@@ -36,6 +38,7 @@ def hold_terminal() -> Iterator[Terminal]:
         keyboard.release()
 
     def last_act() -> None:
+        terminal.settle()
         terminal.kill()
         leave()
 

@@ -36,6 +36,10 @@ class Writing(Protocol):
     def is_asking(self) -> bool: ...
     def appear(self) -> None: ...
     async def vanish(self) -> None: ...
+    def drop(self) -> None:
+        """The process ends on the spot."""
+        ...
+
     def aside(self) -> AbstractAsyncContextManager[None]: ...
     def paint(self) -> None:
         """Something that it shows has changed, perhaps whose turn it is."""
@@ -66,6 +70,9 @@ class Turns:
             with suppress(asyncio.CancelledError):
                 await self._reading
         self._terminal.keyboard.hush()
+
+    def drop(self) -> None:
+        """The terminal has its own modes all the time."""
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
