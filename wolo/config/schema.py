@@ -66,8 +66,12 @@ class Ui(Struct, frozen=True, forbid_unknown_fields=True):
     """Other keys for what wolo does with them: `editor = "ctrl-x ctrl-e"`. `/keys` lists the names and the keys."""
     plain: bool = False
     """For screen readers: whole lines one after the other, in turns; no colours, and nothing is painted twice."""
-    notify: bool = False
-    """Ring when a long turn ends or something asks."""
+    notify: bool = True
+    """Call you when a long turn ends or something asks while you look elsewhere: as your terminal does it, or by the bell."""
+    notify_after_s: Annotated[float, Meta(ge=0)] = 10.0
+    """A shorter turn calls nobody; where the terminal does not say whether you look, neither does one while you press keys."""
+    notify_command: tuple[str, ...] = ()
+    """A program of yours and its arguments, instead; it finds the text in `WOLO_NOTIFICATION`. No shell reads it."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -43,6 +43,7 @@ from wolo.frontends.terminal.outlet import Outlet
 from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
 from wolo.frontends.terminal.panels.line import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
+from wolo.frontends.terminal.presence import Presence
 from wolo.frontends.terminal.stage import Asked
 
 T = TypeVar("T")
@@ -93,13 +94,14 @@ class Foot:
         self._outlet = Outlet(sys.stdout.fileno())
         self._outlet.emptied = self.flush
         self._output = FrameOutput(self._outlet)
+        self.presence = Presence(self.send)
         self.app = FrameApplication(
             self._outlet,
             self._output,
             layout=self._layout(processors or []),
             key_bindings=ConditionalKeyBindings(keys, ~self._asking),
             editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
-            input=Incoming(),
+            input=Incoming(self.presence),
             style=STYLE,
             erase_when_done=True,
             include_default_pygments_style=False,
@@ -136,9 +138,17 @@ class Foot:
                     yield
                 finally:
                     self._is_aside = False
+                    self._output.write_raw("\r\x1b[K")  # wherever the other program has left the cursor
         if self._panel is not None:
             self._panel.open()
         self.paint()
+
+    def drop(self) -> None:
+        """The process ends on the spot: the terminal's modes are given back, and nothing else is waited for."""
+        self.presence.report(False)
+        self._output.disable_bracketed_paste()
+        self._output.show_cursor()
+        self._output.flush()
 
     @property
     def is_asking(self) -> bool:
@@ -149,6 +159,10 @@ class Foot:
         if self._due is None:
             wait_s = max(self._painted_at + PAINT_S - time.monotonic(), 0.0)
             self._due = asyncio.get_running_loop().call_later(wait_s, self.flush)
+
+    def send(self, sequence: str) -> None:
+        self._output.write_raw(sequence)
+        self._output.flush()
 
     # What is printed above
 

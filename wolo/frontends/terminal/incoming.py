@@ -5,11 +5,16 @@ from __future__ import annotations
 import select
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
+
+from wolo.frontends.terminal.presence import FOCUS_IN, FOCUS_OUT, Presence
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
 """How terminals mark a paste, those that do."""
@@ -25,8 +30,12 @@ FASTEST_CHARS = 64
 
 
 class Incoming(Vt100Input):
-    def __init__(self) -> None:
+    def __init__(self, presence: Presence) -> None:
+        """The `presence` hears of every key, and of what the terminal says of itself, which is no key."""
         super().__init__(sys.stdin)
+        self._presence = presence
+        for report in (FOCUS_IN, FOCUS_OUT):
+            ansi_escape_sequences.ANSI_SEQUENCES[report] = Keys.Ignore
         self.stdin_reader = PosixStdinReader(self._fileno, encoding="utf-8")
         self._held = ""
         """What may be the beginning of a mark."""
@@ -103,7 +112,26 @@ class Incoming(Vt100Input):
 
     def _taken(self) -> list[KeyPress]:
         taken, self._buffer = self._buffer, []
-        return taken
+        return [key for key in taken if not self._presence.hear(key.data)]
+
+    @contextmanager
+    def raw_mode(self) -> Iterator[None]:
+        with super().raw_mode():
+            self._presence.report(True)
+            try:
+                yield
+            finally:
+                self._presence.report(False)
+
+    @contextmanager
+    def cooked_mode(self) -> Iterator[None]:
+        """While the terminal is another's."""
+        self._presence.report(False)
+        try:
+            with super().cooked_mode():
+                yield
+        finally:
+            self._presence.report(True)
 
 
 def _has_lines(text: str) -> bool:

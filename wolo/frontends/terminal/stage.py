@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from wolo.frontends.terminal.presence import Presence
+
 if TYPE_CHECKING:
     from prompt_toolkit.layout import AnyContainer
 
@@ -25,6 +27,11 @@ class Asked(Protocol[T]):
 
 
 class Stage(Protocol):
+    presence: Presence
+
+    def send(self, sequence: str) -> None:
+        """What the terminal obeys and does not show."""
+
     async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str: ...
 
     async def stand(self, panel: Asked[T]) -> T: ...

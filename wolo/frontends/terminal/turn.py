@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from wolo.agent.events import AnswerEnded, ApprovalAsked, CallDenied, Event, Noticed, QuestionsAsked, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.approval import ask
+from wolo.frontends.terminal.bell import Bell
 from wolo.frontends.terminal.coming import Coming
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.questions import ask_questions
@@ -68,6 +69,7 @@ class _Turn:
         self._terminal = terminal
         self._question: asyncio.Task[Any] | None = None
         self._is_stopping = False
+        self._bell = Bell(conversation.facts.ui, terminal.screen.stage)
         self._calls: tuple[ToolPart, ...] = ()
         """Of the newest answer."""
 
@@ -96,6 +98,9 @@ class _Turn:
         finally:
             await coming.close()
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
+        if not self._is_stopping:
+            words = "the turn is done" if ended.cause == "done" else f"the turn has ended: {ended.cause.replace('_', ' ')}"
+            self._bell.turn_ended(ended.duration_s, words)
         exit_code = self._terminal.signals.exit_status or ended.exit_code or (4 if is_denied else 0)
         return replace(ended, exit_code=exit_code)
 
@@ -104,9 +109,11 @@ class _Turn:
             return  # the question ends with the turn
         try:
             if isinstance(asked, ApprovalAsked):
-                await self._approve(asked, coming)
+                async with self._bell.while_asking("your approval is needed"):
+                    await self._approve(asked, coming)
             else:
-                await self._reply(asked, coming)
+                async with self._bell.while_asking("a question waits for you"):
+                    await self._reply(asked, coming)
         except Dismissed:
             self._question = None
             self._terminal.signals.stop()
