@@ -98,11 +98,15 @@ def _arguments_of(command: Any) -> list[str]:
 def _commands() -> str:
     from wolo.commands.command import GROUPS
     from wolo.commands.table import COMMANDS
+    from wolo.frontends.terminal.own_commands import Room, own_commands
 
+    class Nowhere(Room): ...
+
+    commands = (*COMMANDS, *own_commands(Nowhere(), None))
     rows = ["# Slash commands", "", "What a line that begins with `/` does. `/help NAME` says the same."]
     for group in GROUPS:
         rows += ["", f"## {group}"]
-        for command in (each for each in COMMANDS if each.group == group):
+        for command in (each for each in commands if each.group == group):
             also = f" Also {', '.join(f'`/{alias}`' for alias in command.aliases)}." if command.aliases else ""
             beside = " Works while a turn runs." if command.while_working else ""
             first = command.help[0].upper() + command.help[1:]

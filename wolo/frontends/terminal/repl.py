@@ -11,14 +11,13 @@ from functools import partial
 from prompt_toolkit.document import Document
 from rich.text import Text
 
-from wolo.commands.command import Command, Desk, Left, Opened, Outcome, Prompted, Shown, Worked, dispatch
+from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch
 from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
 from wolo.frontends.terminal.chips import Chips
 from wolo.frontends.terminal.choosing import with_lists
-from wolo.frontends.terminal.clipboard import copy_command
 from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
@@ -27,6 +26,7 @@ from wolo.frontends.terminal.facts_line import FactsLine, how_held, where
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.keymap import Keymap
 from wolo.frontends.terminal.notes import is_note
+from wolo.frontends.terminal.own_commands import own_commands
 from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.recalled import recall
@@ -51,7 +51,7 @@ class Repl:
         self._keymap = Keymap(ui.keymap)
         composer = self._composer = Composer(Suggestions(self._desk), conversation.cwd, stop=self._stop)
         keys = composer_keys(
-            composer, self._keymap, {"expand": self._show_thinking, "editor": self._open_editor, "mode": self._next_mode}
+            composer, self._keymap, {"expand": self._show_thinking, "editor": self.open_editor, "mode": self._next_mode}
         )
         self._facts = FactsLine(lambda: self.conversation)
         chips = Chips(composer.pastes)
@@ -76,13 +76,10 @@ class Repl:
         self._screen.also = self._facts.hear
         self._beside: set[asyncio.Task[None]] = set()
         """What goes on beside a turn: commands that only look, an editor."""
+        self._is_editing = False
         self._ran: list[str] = []
         """What the person's own commands have printed: the next prompt tells it."""
-        own = (
-            Command("editor", "write in your editor (VISUAL, EDITOR)", self._run_editor, group="Talking", while_working=True),
-            Command("keys", "which keys do what", self._run_keys, while_working=True),
-            copy_command(self._foot.print if isinstance(self._foot, Foot) else None),
-        )
+        own = own_commands(self, self._foot.print if isinstance(self._foot, Foot) else None)
         self._commands = with_lists((*COMMANDS, *own), terminal)
 
     async def run(self) -> int:
@@ -286,16 +283,16 @@ class Repl:
 
     # What the person writes with
 
-    def _open_editor(self) -> None:
-        if not self._beside:
+    def open_editor(self) -> None:
+        if not self._is_editing:
+            self._is_editing = True
             self._run_beside(self._edit())
 
-    async def _run_editor(self, desk: Desk, rest: str) -> Outcome:
-        self._run_beside(self._edit())
-        return Shown("")
+    def keys_listed(self) -> str:
+        return self._keymap.listed()
 
-    async def _run_keys(self, desk: Desk, rest: str) -> Outcome:
-        return Shown(self._keymap.listed())
+    def use_theme(self, theme: str) -> None:
+        self._screen.use_theme(theme)
 
     async def _edit(self) -> None:
         pastes = self._composer.pastes
@@ -307,6 +304,8 @@ class Repl:
             self._complain(error)
         else:
             self._composer.buffer.set_document(Document(pastes.fold_again(text)), bypass_readonly=True)
+        finally:
+            self._is_editing = False
 
     def _next_mode(self) -> None:
         try:

@@ -90,8 +90,12 @@ class Screen:
 
     def dress(self, ui: Ui) -> None:
         """As the person wants it to look; before anything is under way."""
-        self._is_light = is_light(ui.theme, os.environ)
+        self.use_theme(ui.theme)
         self.make_plain(ui.plain)
+
+    def use_theme(self, theme: str) -> None:
+        """From the next line on."""
+        self._is_light = is_light(theme, os.environ)
 
     def make_plain(self, is_plain: bool) -> None:
         """Lines in turns, and nothing that moves; never taken back."""

@@ -1,0 +1,152 @@
+"""Slash commands as a person types them: in any window, while a turn runs, in huge sessions and where nothing is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.end_to_end.test_repl import leave, prompts, repl, wait_for_prompt
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, call, delta, finish, sse, text
+from tests.fakes.screen import Terminal, pty_wolo
+from wolo.commands.table import COMMANDS
+from wolo.messages.message import Message, user
+from wolo.messages.parts import TextPart
+from wolo.places import find_places
+from wolo.sessions.entries import MessageEntry
+from wolo.sessions.store import Store
+
+LOOKING = [command.name for command in COMMANDS if command.while_working and not command.usage]
+
+
+def run_all(terminal: Terminal, names: list[str], cells: int = 80) -> None:
+    """One after the other; each must leave an empty line to write in."""
+    for name in names:
+        terminal.enter(f"/{name}")
+        terminal.wait_until(lambda name=name: f"› /{name}"[:cells] in terminal.text, complaint=f"/{name} was not taken")  # type: ignore[misc]
+        terminal.wait_until(lambda: any(line.strip() == "›" for line in terminal.lines), 20, f"/{name} does not end")
+        assert "broke" not in terminal.text
+        assert "Traceback" not in terminal.text
+
+
+def test_every_command_that_looks_in_a_tiny_window_without_a_locale(provider: ProviderServer) -> None:
+    with pty_wolo(*provider.flags, rows=5, columns=20, env={"LC_ALL": "C"}) as terminal:
+        terminal.wait_until(lambda: any(line.strip() == "›" for line in terminal.lines))
+        run_all(terminal, LOOKING)
+        assert leave(terminal) == 0
+
+
+def test_every_command_that_looks_where_nothing_is_kept(provider: ProviderServer) -> None:
+    provider.script(text("Answer."))
+    with repl(provider, "--no-session") as terminal:
+        terminal.enter("hello")
+        terminal.wait_for("Answer.")
+        wait_for_prompt(terminal)
+        run_all(terminal, [*LOOKING, "rewind", "branch", "model x/", "export", "title x", "label x", "search x", "resume"])
+        assert "This session is not kept" in terminal.text
+        assert leave(terminal) == 0
+
+
+def test_commands_in_a_huge_session(provider: ProviderServer) -> None:
+    said = [
+        MessageEntry(message=message)
+        for number in range(3000)
+        for message in (
+            user(f"question {number} {'x' * 200}"),
+            Message(role="assistant", parts=(TextPart(text=f"answer {number} " * 20),), finished=True),
+        )
+    ]
+    with Store.open(find_places().data) as store:
+        session = store.create(".", model="custom/test-model", mode="ask", name=None)
+        store.append(session.id, said)
+    with repl(provider, "-r", session.id) as terminal:
+        run_all(terminal, ["tree", "context", "cost", "debug", "search question"])
+        terminal.enter("/rewind")
+        terminal.wait_for("1 of 3000", 20)
+        terminal.type("question 17 ")
+        terminal.wait_for("1 of 1", 20)
+        terminal.press("escape")
+        terminal.wait_until(lambda: "Enter takes it" not in "".join(terminal.lines))
+        assert leave(terminal) == 0
+
+
+def test_asking_aside_while_the_model_works(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.aside = text("It is **seventeen**.")
+    provider.script(sse(delta("Work"), hold, delta("ing.\n"), finish("stop")), text("Later."))
+    with repl(provider) as terminal:
+        terminal.enter("work")
+        assert hold.reached.wait(10)
+        terminal.enter("/btw how many?")
+        terminal.wait_for("It is seventeen.")
+        terminal.enter("/mode plan")
+        terminal.wait_for("Mode plan: reads only")
+        hold.released.set()
+        terminal.wait_for("ing.")
+        wait_for_prompt(terminal)
+        terminal.enter("and now?")
+        terminal.wait_for("Later.")
+        leave(terminal)
+    last = provider.requests[-1].body.decode()
+    assert "how many?" not in last
+    assert "seventeen" not in last
+
+
+def test_escape_ends_a_question_aside_and_wolo_stays(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Never"), hold, finish("stop")), text("Here."))
+    with repl(provider) as terminal:
+        terminal.enter("/btw how many?")
+        assert hold.reached.wait(10)
+        terminal.wait_for("Esc stops")
+        terminal.press("escape")
+        wait_for_prompt(terminal)
+        terminal.enter("hello")
+        terminal.wait_for("Here.")
+        assert leave(terminal) == 0
+
+
+def test_a_prompt_that_a_command_writes_is_shown_and_sent(provider: ProviderServer) -> None:
+    provider.script(text("Committed."))
+    with repl(provider) as terminal:
+        terminal.enter("/commit only the docs")
+        terminal.wait_for("Committed.")
+        wait_for_prompt(terminal)
+        assert "Do not push" in terminal.text.replace("\n", " ")
+        leave(terminal)
+    (asked,) = prompts(provider)
+    assert asked.endswith("only the docs")
+
+
+def test_a_theme_lasts_and_a_wrong_one_is_refused(provider: ProviderServer) -> None:
+    with repl(provider) as terminal:
+        terminal.enter("/theme light")
+        terminal.wait_for("Theme light, from now on")
+        wait_for_prompt(terminal)
+        terminal.enter("/theme pink")
+        terminal.wait_for("There is no theme pink.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert 'theme = "light"' in (find_places().config / "config.toml").read_text()
+    assert '"light"' in run_wolo("config", "show", "--json").stdout
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("/hlep", "/help"), ("/sesions", "/sessions"), ("/cop", "/copy")])
+def test_a_slip_of_the_fingers_names_the_nearest(provider: ProviderServer, typed: str, meant: str) -> None:
+    with repl(provider) as terminal:
+        terminal.enter(typed)
+        terminal.wait_for(f"Did you mean {meant}? /help lists all.")
+        leave(terminal)
+
+
+def test_a_diff_is_drawn_in_its_colours(provider: ProviderServer) -> None:
+    provider.script(call("write", {"path": "new.md", "content": "```\ncode\n```\n"}), text("Written."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("write it")
+        terminal.wait_for("Written.")
+        wait_for_prompt(terminal)
+        terminal.enter("/diff")
+        terminal.wait_for("1 file changed in this session.")
+        assert "+++ b/new.md" in terminal.text
+        assert "+code" in terminal.text
+        leave(terminal)
