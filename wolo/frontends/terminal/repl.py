@@ -61,6 +61,7 @@ class Repl:
         else:
             self._foot = Turns(composer, terminal)
         composer.is_asking = lambda: self._foot.is_asking
+        terminal.settle = self._settle
         self._waiting = Waiting(composer.pastes)
         composer.unsent = lambda: self._waiting.texts(self.conversation)
         self._screen.said_as = self._waiting.as_written
@@ -209,11 +210,16 @@ class Repl:
     async def _end_work(self) -> None:
         for task in self._beside:
             task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
         if self._work is not None:
             self._work.remove_done_callback(self._ended)
             self._terminal.signals.stop()
             with suppress(asyncio.CancelledError):
                 await self._work
+
+    def _settle(self) -> None:
+        self._composer.close()
+        self._foot.drop()
 
     async def _take(self, line: str) -> None:
         self._screen.fresh()
