@@ -89,7 +89,7 @@ def test_ctrl_o_shows_all_that_was_thought_last(provider: ProviderServer) -> Non
     with pty_wolo(*provider.flags) as terminal:
         terminal.wait_for("›")
         terminal.child.send(b"\x0f")
-        terminal.wait_for("Nothing was thought yet.")
+        terminal.wait_for("Nothing is folded.")
         wait_for_prompt(terminal)
         terminal.enter("go")
         terminal.wait_for("Done.")

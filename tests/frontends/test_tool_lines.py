@@ -27,9 +27,9 @@ def test_a_todo_list_is_drawn_as_one() -> None:
         TodoItem("d", "cancelled"),
     )
     assert headline(part, TodoList(items)).plain == "● todo 1 of 4 done"
-    assert details(part, TodoList(items)).plain == "  ☑ a\n  ▶ b\\u{202e}\n  ☐ c\n  ☒ d\n"
+    assert details(part, TodoList(items)).text.plain == "  ☑ a\n  ▶ b\\u{202e}\n  ☐ c\n  ☒ d\n"
     assert headline(part, TodoList(())).plain == "● todo cleared"
-    assert not details(part, TodoList(()))
+    assert not details(part, TodoList(())).text
 
 
 def test_hostile_arguments_stay_on_their_line() -> None:
@@ -42,28 +42,28 @@ def test_hostile_arguments_stay_on_their_line() -> None:
 
 def test_a_diff_is_shown_without_its_header_where_all_is_new() -> None:
     part = ToolPart(tool="write", status="completed")
-    assert details(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).plain == "  +x\n  +\ty\n"
-    changed = details(part, Diff("a", "@@ -1 +1 @@\n-x\n+y", 1, 1))
+    assert details(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).text.plain == "  +x\n  +\ty\n"
+    changed = details(part, Diff("a", "@@ -1 +1 @@\n-x\n+y", 1, 1)).text
     assert changed.plain == "  @@ -1 +1 @@\n  -x\n  +y\n"
 
 
 def test_long_views_are_cut_where_it_hurts_least() -> None:
     part = ToolPart(tool="shell", status="completed")
     output = "".join(f"line {number}\n" for number in range(100))
-    shown = details(part, Output("x", output, 0, 1.0)).plain
+    shown = details(part, Output("x", output, 0, 1.0)).text.plain
     assert shown.startswith("  … 92 lines above\n  line 92\n")
     assert shown.endswith("  line 99\n")
-    diff = details(part, Diff("a", "\n".join(f"+{number}" for number in range(100)), 100, 0)).plain
+    diff = details(part, Diff("a", "\n".join(f"+{number}" for number in range(100)), 100, 0)).text.plain
     assert diff.startswith("  +0\n")
     assert diff.endswith("  … 60 more lines\n")
-    assert len(details(part, Output("x", "y" * 10_000, 0, 1.0)).plain) < 600
+    assert len(details(part, Output("x", "y" * 10_000, 0, 1.0)).text.plain) < 600
 
 
 def test_an_error_and_a_refusal_say_why() -> None:
     failed = ToolPart(tool="read", status="failed", outcome="error", output="There is no file x.")
-    assert details(failed, None).plain == "  There is no file x.\n"
-    assert details(failed, None, "not today").plain == "  not today\n"
-    assert not details(ToolPart(tool="read", status="completed", output="contents"), None)
+    assert details(failed, None).text.plain == "  There is no file x.\n"
+    assert details(failed, None, "not today").text.plain == "  not today\n"
+    assert not details(ToolPart(tool="read", status="completed", output="contents"), None).text
 
 
 def test_a_patch_goes_by_the_files_it_touches() -> None:

@@ -18,7 +18,7 @@ from prompt_toolkit.application.current import get_app, set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.key_binding import ConditionalKeyBindings, KeyBindingsBase
 from prompt_toolkit.layout import (
     AnyContainer,
@@ -49,6 +49,10 @@ from wolo.frontends.terminal.stage import Asked
 T = TypeVar("T")
 
 TAIL_ROWS = 6
+ACTIVITY_ROWS = 5
+PINNED_ROWS = 5
+PINNED_FROM_ROWS = 15
+"""In a lower window there is no room for what only stays in sight."""
 WAITING_ROWS = 5
 WRITING_ROWS = 10
 MENU_ROWS = 8
@@ -76,8 +80,12 @@ class Foot:
         self.writing = writing
         self.tail = ""
         """The beginning of a line that is still coming, with its colours."""
-        self.activity: Callable[[], str] = str
-        """What is under way; empty when nothing is."""
+        self.unfinished = ""
+        """What there is of a line that is printed once it is finished."""
+        self.activity: Callable[[int], list[str]] = lambda columns: []
+        """What is under way, in lines of so many cells; empty when nothing is."""
+        self.pinned: Callable[[int], list[str]] = lambda columns: []
+        """What stays in sight, likewise."""
         self.waiting: Callable[[], tuple[str, ...]] = tuple
         """What was sent and not heard yet."""
         self.hint = ""
@@ -106,6 +114,7 @@ class Foot:
             erase_when_done=True,
             include_default_pygments_style=False,
         )
+        self.app.resized = self.flush
         self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_S
 
     # Its life
@@ -176,7 +185,7 @@ class Foot:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        if self._outlet.is_behind or self._is_aside:
+        if self.app.must_wait or self._is_aside:
             return
         self._painted_at = time.monotonic()
         self._print_now()
@@ -240,8 +249,9 @@ class Foot:
         )
         unasked = HSplit(
             [
-                _shown(lambda: ANSI(self.tail), lambda: bool(self.tail), TAIL_ROWS),
-                _shown(lambda: [("class:dim", self.activity())], lambda: bool(self.activity()), 1),
+                _shown(self._growing, lambda: bool(self.tail or self.unfinished), TAIL_ROWS),
+                _shown(lambda: self._dim(self.activity), lambda: bool(self.activity(1)), ACTIVITY_ROWS),
+                _shown(lambda: self._dim(self.pinned), self._has_pinned, PINNED_ROWS),
                 _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
                 writing,
                 search,
@@ -259,8 +269,26 @@ class Foot:
         hint = [("class:hint", f"{self.hint} ")] if self.hint and not get_app().current_buffer.text else []
         return [("class:prompt", "› "), *hint]
 
+    def _growing(self) -> StyleAndTextTuples:
+        """The end of it, where it has more rows than there is room for."""
+        columns = self._columns + 1
+        surplus = len(self.unfinished) - TAIL_ROWS * columns
+        shown = self.unfinished[-(-surplus // columns) * columns :] if surplus > 0 else self.unfinished
+        return [*to_formatted_text(ANSI(self.tail)), ("", shown)]
+
+    def _has_pinned(self) -> bool:
+        return self._output.get_size().rows >= PINNED_FROM_ROWS and bool(self.pinned(1))
+
+    @property
+    def _columns(self) -> int:
+        """In which a line does not wrap."""
+        return max(self._output.get_size().columns - 1, 1)
+
+    def _dim(self, lines: Callable[[int], list[str]]) -> StyleAndTextTuples:
+        return [("class:dim", "\n".join(lines(self._columns)))]
+
     def _fact_line(self) -> StyleAndTextTuples:
-        return [("class:dim", self._facts(self._output.get_size().columns - 1))]
+        return [("class:dim", self._facts(self._columns))]
 
     def _waiting_lines(self) -> StyleAndTextTuples:
         return [("class:dim", "\n".join(self.waiting()))]

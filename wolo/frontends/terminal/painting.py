@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +23,9 @@ from wolo.frontends.terminal.outlet import Outlet
 
 BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know it show nothing in between; others pass over it."""
+
+SETTLED_S = 0.3
+"""tmux tells of several changes of size in a row only after a quarter of a second."""
 
 _NOTHING = re.compile(r"(?:\x1b\[0?m|\x1b\[\?(?:7|12|25)[hl])*")
 """What a frame without a change consists of."""
@@ -95,22 +99,38 @@ class FrameRenderer(Renderer):
 
 
 class FrameApplication(Application[None]):
-    """Paints nothing while the terminal is behind: it would be old by the time it is seen."""
+    """Paints nothing while the terminal is behind, or its window is being resized: it would be old by the time it is seen."""
 
     def __init__(self, outlet: Outlet, output: FrameOutput, **given: Any) -> None:
         super().__init__(output=output, terminal_size_polling_interval=None, **given)
+        self.resized: Callable[[], None] = lambda: None
+        """Called when the window has kept its size for a while."""
         self._outlet, self._frames = outlet, output
+        self._settling: asyncio.TimerHandle | None = None
         self.renderer = FrameRenderer(self._merged_style, output)
         self.renderer.does_reflow = does_reflow(os.environ)
 
     def _redraw(self, render_as_done: bool = False) -> None:
-        if render_as_done or not self._outlet.is_behind:
+        if render_as_done or not self.must_wait:
             with self._frames.frame():
                 super()._redraw(render_as_done)
 
+    @property
+    def must_wait(self) -> bool:
+        return self._outlet.is_behind or self._settling is not None
+
     def _on_resize(self) -> None:
-        with self._frames.frame():
-            super()._on_resize()
+        """A terminal may be further than its last signal; what is painted then would be wrapped by another width."""
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.get_running_loop().call_later(SETTLED_S, self._settle)
+
+    def _settle(self) -> None:
+        self._settling = None
+        if self.is_running:
+            with self._frames.frame():
+                super()._on_resize()
+            self.resized()
 
 
 def does_reflow(environment: Mapping[str, str]) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Callable
 
-from wolo.frontends.terminal.foot import Foot
-from wolo.frontends.terminal.status import Words
+from wolo.frontends.terminal.foot import ACTIVITY_ROWS, Foot
 from wolo.frontends.terminal.stdout import Stdout
-from wolo.messages.terminal_text import clean_line
+from wolo.frontends.terminal.under_way import UnderWay, Words
+
+TICK_S = 1.0
 
 
 class Paper(Stdout):
@@ -33,24 +34,43 @@ class Paper(Stdout):
 
 
 class Activity:
-    """Takes the place of `StatusLine`: what is under way, and for how long."""
+    """Takes the place of `StatusLine`: what is under way stands in the foot, with the newest lines of what runs."""
 
     is_alive = True
 
     def __init__(self, foot: Foot) -> None:
         self.aside: Callable[[], str] = str
         self._foot = foot
-        self._words: Words = ""
-        self._started: float | None = None
+        self._under_way = UnderWay()
+        self._foot.activity = self._lines
+        self._ticking: asyncio.TimerHandle | None = None
 
     def start(self, words: Words) -> None:
-        self._started = time.monotonic()
-        self._foot.activity = self._line
-        self.say(words)
+        self._under_way.begin(words)
+        self._changed()
 
     def say(self, words: Words) -> None:
-        self._words = words
-        self._foot.paint()
+        self._under_way.say(words)
+        self._changed()
+
+    def heard(self) -> None:
+        self._under_way.heard()
+
+    def begin_call(self, id: str, words: str) -> None:
+        self._under_way.begin_call(id, words)
+        self._changed()
+
+    def hear_call(self, id: str, printed: str) -> None:
+        self._under_way.hear_call(id, printed)
+        self._changed()
+
+    def end_call(self, id: str) -> None:
+        self._under_way.end_call(id)
+        self._changed()
+
+    def unfinished(self, line: str) -> None:
+        self._foot.unfinished = line
+        self._changed()
 
     def hold(self, held: bool) -> None:
         """Nothing is in its way."""
@@ -62,10 +82,20 @@ class Activity:
         """The foot vanishes as a whole."""
 
     def stop(self) -> None:
-        self._started = None
-        self._foot.activity = str
-        self._foot.paint()
+        self._under_way.end()
+        self._foot.unfinished = ""
+        self._changed()
 
-    def _line(self) -> str:
-        words = clean_line(self._words if isinstance(self._words, str) else self._words())
-        return f"{words} · {int(time.monotonic() - self._started)} s · Esc stops" if self._started is not None else ""
+    def _changed(self) -> None:
+        """While something is under way its seconds are painted, too."""
+        self._foot.paint()
+        if self._ticking is None and not self._under_way.is_over:
+            self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = None
+        if not self._under_way.is_over:
+            self._changed()
+
+    def _lines(self, columns: int) -> list[str]:
+        return self._under_way.lines(columns, rows=ACTIVITY_ROWS, aside=self.aside(), hint=" · Esc stops")

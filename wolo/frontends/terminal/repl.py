@@ -11,6 +11,7 @@ from functools import partial
 from prompt_toolkit.document import Document
 from rich.text import Text
 
+from wolo.agent.events import Event
 from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch
 from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
@@ -32,6 +33,7 @@ from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.recalled import recall
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.terminal import Terminal
+from wolo.frontends.terminal.todo_shown import TodoShown
 from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.waiting import Waiting
 from wolo.frontends.terminal.writing import Turns, Writing
@@ -51,7 +53,7 @@ class Repl:
         self._keymap = Keymap(ui.keymap)
         composer = self._composer = Composer(Suggestions(self._desk), conversation.cwd, stop=self._stop)
         keys = composer_keys(
-            composer, self._keymap, {"expand": self._show_thinking, "editor": self.open_editor, "mode": self._next_mode}
+            composer, self._keymap, {"expand": self._unfold, "editor": self.open_editor, "mode": self._next_mode}
         )
         self._facts = FactsLine(lambda: self.conversation)
         chips = Chips(composer.pastes)
@@ -66,7 +68,10 @@ class Repl:
         composer.unsent = lambda: self._waiting.texts(self.conversation)
         self._screen.said_as = self._waiting.as_written
         self._composer.hint = self._hint
-        self._screen.thinking.hint = " · Ctrl-O shows it"
+        self._todos = TodoShown()
+        if isinstance(self._foot, Foot):
+            self._foot.pinned = self._todos.lines
+            self._screen.folded.hint = " · Ctrl-O shows it"
         self._foot.waiting = lambda: self._waiting.lines(self.conversation)
         self._composer.retract = self._retract
         self._work: asyncio.Task[None] | None = None
@@ -74,7 +79,7 @@ class Repl:
         self._is_stopping = False
         self._stopped_at = float("-inf")
         conversation.between = self._screen.show
-        self._screen.also = self._facts.hear
+        self._screen.also = self._hear_event
         self._beside: set[asyncio.Task[None]] = set()
         """What goes on beside a turn: commands that only look, an editor."""
         self._is_editing = False
@@ -94,7 +99,7 @@ class Repl:
         if self._composer.take_up_draft():
             self._screen.say("What you had not sent is back.", "dim")
         self._screen.space()
-        self._facts.look()
+        self._look()
         self._foot.appear()
         try:
             with self._terminal.signals.during(self._composer.leave):
@@ -335,12 +340,27 @@ class Repl:
         self._foot.hint = words
         self._foot.paint()
 
-    def _show_thinking(self) -> None:
-        """All of what was thought last, in this process or before it."""
+    def _look(self) -> None:
+        """Anything may be different now."""
+        self._facts.look()
+        self._run_beside(self._look_at_todos())
+
+    async def _look_at_todos(self) -> None:
+        self._todos.take(await asyncio.to_thread(self.conversation.todos))
+        self._foot.paint()
+
+    def _hear_event(self, event: Event) -> None:
+        self._facts.hear(event)
+        self._todos.hear(event)
+
+    def _unfold(self) -> None:
+        """What was printed in short last, or what was thought last before this process."""
+        if self._screen.unfold():
+            return
         said = (message.reasoning_content for message in reversed(self.conversation.history))
-        thought = self._screen.thinking.text.strip() or next((text for text in said if text.strip()), "").strip()
+        thought = next((text for text in said if text.strip()), "").strip()
         self._screen.fresh()
-        self._screen.say(thought or "Nothing was thought yet.", "dim")
+        self._screen.say(thought or "Nothing is folded.", "dim")
 
     def _complain(self, error: WoloError) -> None:
         self._screen.say(error.message, "red")

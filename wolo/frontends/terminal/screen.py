@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Literal
 
 from rich.console import Console
@@ -36,20 +37,23 @@ from wolo.agent.events import (
 )
 from wolo.commands.cost import in_words
 from wolo.config.schema import Ui
-from wolo.frontends.terminal.render import tool
+from wolo.frontends.terminal.folded import Folded
+from wolo.frontends.terminal.render import progress, tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.stage import Stage
 from wolo.frontends.terminal.status import Status, StatusLine, StatusLines
 from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.theme import is_light, on_light
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
+from wolo.frontends.terminal.under_way import newest_lines
 from wolo.frontends.words import compaction, job_ended, replacement, sentence, summarising, verified
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line
 
-BAR_CELLS = 12
 TAIL_CHARS = 400
-"""How much of thinking or live output is kept to show its newest line."""
+"""How much of what is thought is kept to show its newest line."""
+MOST_SUBJECT = 60
+"""Characters of what a running call is about."""
 
 Kind = Literal["", "text", "call", "block", "notice"]
 """What was printed last; a block is a call with something below its headline."""
@@ -69,6 +73,7 @@ class Screen:
         self._last: Kind = ""
         self._tail = ""
         self._chars = 0
+        self.folded = Folded()
         self.thinking = ThinkingShown()
         self._has_text = False
         """Something of the answer under way has been printed."""
@@ -113,11 +118,13 @@ class Screen:
                 self._end_thinking()
                 self._count(event.text, "writing")
                 self._draw(self._markdown.feed(event.text))
+                self.status.unfinished(self._markdown.unfinished)
             case ThinkingStreamed():
                 self.thinking.add(event.text)
                 self._count(event.text, "thinking", tail=True)
             case CallStreamed():
                 self._end_thinking()
+                self.status.heard()
                 self.status.say(f"writing the call of {clean_line(event.tool) or 'a tool'} · {event.size_bytes / 1000:.1f} kB")
             case AnswerEnded():
                 self._end_thinking()
@@ -133,7 +140,7 @@ class Screen:
             case CallStarted():
                 self._call_started(event)
             case CallProgressed():
-                self._call_progressed(event)
+                self.status.hear_call(event.part_id, event.text)
             case JobEnded():
                 self.say(clean_line(job_ended(event)), "dim")
             case CallDenied():
@@ -180,7 +187,9 @@ class Screen:
 
     def weights_progress(self) -> Callable[[int, int], None] | None:
         """Shows how far the weights of the embedded model are; may be called from any thread. None: nothing can move here."""
-        return self._show_progress if self.status.is_alive else None
+        if not self.status.is_alive:
+            return None
+        return lambda done, total: self.status.say(f"preparing the model {progress.in_words(done, total)}")
 
     def ask_space(self) -> None:
         """Before a person is asked something: nothing moves below the question."""
@@ -193,6 +202,14 @@ class Screen:
         self._draw(markdown.feed(text))
         self._draw(markdown.close())
         self._has_text = False
+
+    def unfold(self) -> bool:
+        """Prints the newest thing in full that was only printed in short. False: there is none."""
+        if (whole := self.folded.unfold()) is None:
+            return False
+        self.fresh()
+        self.print(whole, end="" if whole.plain.endswith("\n") else "\n")
+        return True
 
     # Answers
 
@@ -208,28 +225,31 @@ class Screen:
             self._draw(self._markdown.feed(message.text))
         self._draw(self._markdown.close())
         self._markdown, self._has_text = self._new_markdown(), False
+        self.status.unfinished("")
         self.status.hold(False)
 
     def _count(self, text: str, what: str, *, tail: bool = False) -> None:
         self._chars += len(text)
+        self.status.heard()
         self._tail = (self._tail + text)[-TAIL_CHARS:] if tail else ""
         self.status.say(self._progress if what == "writing" else self._thinking)
 
     def _end_thinking(self) -> None:
         """What was thought is told in one line; the whole of it stays at hand."""
         if told := self.thinking.end():
-            self.say(told, "dim")
+            self.say(f"{told}{self.folded.hint}", "dim")
+            self.folded.keep(partial(Text, self.thinking.text.strip(), "dim"))
 
     def _progress(self) -> str:
         return f"writing · {max(self._chars // 4, 1):,} tokens"
 
     def _thinking(self) -> str:
-        return f"thinking · {max(self._chars // 4, 1):,} tokens · {_last_line(self._tail)}".rstrip(" ·")
+        return f"thinking · {max(self._chars // 4, 1):,} tokens · {''.join(newest_lines(self._tail, 1))}".rstrip(" ·")
 
     def _attempt_failed(self, event: AttemptFailed) -> None:
         self._say_void(f"{sentence(event.error.message)} Trying again ({event.attempt + 1} of {event.tries}).")
-        due = time.monotonic() + event.delay_s
-        self.status.start(lambda: f"trying again in {max(due - time.monotonic(), 0):.0f} s")
+        due, why = time.monotonic() + event.delay_s, clean_line(event.error.message).rstrip(".")
+        self.status.start(lambda: f"trying again in {max(due - time.monotonic(), 0):.0f} s · {why}")
 
     def _say_void(self, words: str) -> None:
         """A notice that takes back what was shown of the answer under way."""
@@ -241,19 +261,15 @@ class Screen:
     # Calls
 
     def _call_started(self, event: CallStarted) -> None:
-        self._tail = ""
-        words = f"{clean_line(event.part.tool)} {clean_line(tool.subject(event.part))[:60]}"
-        self.status.start(words)
-
-    def _call_progressed(self, event: CallProgressed) -> None:
-        self._tail = (self._tail + event.text)[-TAIL_CHARS:]
-        self.status.say(lambda: _last_line(self._tail) or "running")
+        self.status.begin_call(event.part.id, f"{event.part.tool} {clean_line(tool.subject(event.part))[:MOST_SUBJECT]}")
 
     def _call_ended(self, event: CallEnded) -> None:
-        self.status.stop()
-        below = tool.details(event.part, event.view, self._refusals.pop(event.part.id, ""))
+        self.status.end_call(event.part.id)
+        below = tool.details(event.part, event.view, self._refusals.pop(event.part.id, ""), hint=self.folded.hint)
         headline = tool.headline(event.part, event.view).append("\n")
-        self.print(headline.append_text(below), kind="block" if below else "call", end="")
+        self.print(headline.append_text(below.text), kind="block" if below.text else "call", end="")
+        if below.is_folded:
+            self.folded.keep(partial(tool.whole, event.part, event.view))
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is what the turn ends with
 
@@ -276,12 +292,6 @@ class Screen:
         used = f"{in_words(event.usage)} · " if event.usage.context_tokens else ""
         self.say(f"{used}{event.duration_s:.0f} s", "dim")
 
-    def _show_progress(self, done_bytes: int, total_bytes: int) -> None:
-        share = done_bytes / max(total_bytes, 1)
-        bar = "━" * round(share * BAR_CELLS) + "─" * (BAR_CELLS - round(share * BAR_CELLS))
-        amount = f"{done_bytes / 1e6:,.0f} of {total_bytes / 1e6:,.0f} MB"
-        self.status.say(f"preparing the model {bar} {share:.0%} · {amount}")
-
     # Ink
 
     def _draw(self, drawn: list[Drawn]) -> None:
@@ -300,6 +310,7 @@ class Screen:
     def _end_line(self) -> None:
         """A line that was still being written ends where it is."""
         self.status.hide()
+        self.status.unfinished("")
         if self._markdown.is_mid_line:
             self._draw(self._markdown.close())
             self._markdown = self._new_markdown()
@@ -329,9 +340,3 @@ def _console(stdout: Stdout) -> Console:
         markup=False,
         emoji=False,
     )
-
-
-def _last_line(text: str) -> str:
-    """The newest line that says something; a progress bar writes over itself with carriage returns."""
-    lines = [line for line in clean(text.replace("\r", "\n")).split("\n") if line.strip()]
-    return lines[-1].strip().replace("\t", " ") if lines else ""

@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from rich.cells import cell_len, set_cell_size
-
 from wolo.frontends.terminal.stdout import Stdout
+from wolo.frontends.terminal.under_way import UnderWay, Words
 from wolo.messages.terminal_text import clean_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -20,21 +19,40 @@ _REPAINT_S = 0.5
 _HINT = " · Ctrl-C stops"
 _ROOM_FOR_HINT = 60
 
-Words = str | Callable[[], str]
-
 
 class Status(Protocol):
     """Where a front end says what is under way."""
 
     is_alive: bool
     aside: Callable[[], str]
+    """Stands beside whatever is said: what else goes on."""
 
-    def start(self, words: Words) -> None: ...
-    def say(self, words: Words) -> None: ...
-    def hold(self, held: bool) -> None: ...
-    def hide(self) -> None: ...
-    def pause(self) -> None: ...
-    def stop(self) -> None: ...
+    def start(self, words: Words) -> None:
+        """Something new has begun; its seconds count from now."""
+
+    def say(self, words: Words) -> None:
+        """Other words for the same thing."""
+
+    def heard(self) -> None:
+        """More of an answer has come."""
+
+    def begin_call(self, id: str, words: str) -> None: ...
+    def hear_call(self, id: str, printed: str) -> None: ...
+    def end_call(self, id: str) -> None: ...
+    def unfinished(self, line: str) -> None:
+        """The beginning of a line that is still being written and not printed."""
+
+    def hold(self, held: bool) -> None:
+        """Held while the cursor stands in the middle of a line that is still being written."""
+
+    def hide(self) -> None:
+        """Before anything else is printed."""
+
+    def pause(self) -> None:
+        """Before the process is stopped for a while: the shell gets its cursor back."""
+
+    def stop(self) -> None:
+        """Nothing is under way."""
 
 
 class StatusLines:
@@ -53,72 +71,88 @@ class StatusLines:
             self._told = told
             self._print(f"… {told}")
 
-    def say(self, words: Words) -> None:
-        """It goes on."""
-
-    def hold(self, held: bool) -> None:
-        """It never moves anyway."""
-
-    def hide(self) -> None:
-        """It stays where it was printed."""
-
-    def pause(self) -> None:
-        """The cursor is where it belongs."""
+    def begin_call(self, id: str, words: str) -> None:
+        self.start(words)
 
     def stop(self) -> None:
         self._told = ""
 
+    def say(self, words: Words) -> None: ...
+    def heard(self) -> None: ...
+    def hear_call(self, id: str, printed: str) -> None: ...
+    def end_call(self, id: str) -> None: ...
+    def unfinished(self, line: str) -> None: ...
+    def hold(self, held: bool) -> None: ...
+    def hide(self) -> None: ...
+    def pause(self) -> None: ...
+
 
 class StatusLine:
-    """Painted on the bottom line, and taken away before anything else is printed. Silent where the cursor cannot move."""
+    """Painted on the bottom line, and taken away before anything else is printed."""
+
+    is_alive = True
 
     def __init__(self, stdout: Stdout) -> None:
-        self.is_alive = stdout.can_move
         self._stdout = stdout
         self._dim, self._normal = ("\x1b[2m", "\x1b[0m") if stdout.has_colours else ("", "")
         self._frames = _FRAMES if "utf" in stdout.encoding.lower() else _PLAIN_FRAMES
         self.aside: Callable[[], str] = str
-        """Stands beside whatever is said: what else goes on."""
-        self._words: Words = ""
-        self._started = self._painted = 0.0
+        self._under_way = UnderWay()
+        self._painted = 0.0
         self._shown = False
         self._held = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self, words: Words) -> None:
-        """Something new has begun; its seconds count from now."""
-        self._started = time.monotonic()
-        self.say(words)
-        if self.is_alive and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._tick())
+        self._under_way.begin(words)
+        self._live()
 
     def say(self, words: Words) -> None:
-        """Other words for the same thing. A function is asked again whenever the line is painted."""
-        self._words = words
+        self._under_way.say(words)
+
+    def heard(self) -> None:
+        self._under_way.heard()
+
+    def begin_call(self, id: str, words: str) -> None:
+        self._under_way.begin_call(id, words)
+        self._live()
+
+    def hear_call(self, id: str, printed: str) -> None:
+        self._under_way.hear_call(id, printed)
+
+    def end_call(self, id: str) -> None:
+        self._under_way.end_call(id)
+        if self._under_way.is_over:
+            self.stop()
+
+    def unfinished(self, line: str) -> None:
+        """It is printed once it is finished."""
 
     def hold(self, held: bool) -> None:
-        """Held while the cursor stands in the middle of a line that is still being written."""
         self._held = held
 
     def hide(self) -> None:
-        """Before anything else is printed."""
         if self._shown:
             self._stdout.write("\r\x1b[J")
             self._shown = False
 
     def pause(self) -> None:
-        """Before the process is stopped for a while: the shell gets its cursor back."""
         self.hide()
         self._stdout.write("\x1b[?25h" if self._task else "")
         self._stdout.flush()
 
     def stop(self) -> None:
         self.hide()
+        self._under_way.end()
         if self._task is not None:
             self._task.cancel()
             self._task = None
             self._stdout.write("\x1b[?25h")
         self._stdout.flush()
+
+    def _live(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._tick())
 
     async def _tick(self) -> None:
         frame = 0
@@ -140,17 +174,9 @@ class StatusLine:
         )  # back at its start, a resize cannot strand it
 
     def _line(self, frame: str) -> str:
-        width = max(self._stdout.columns - 1, 4)
-        words = clean_line(self._words if isinstance(self._words, str) else self._words())
-        hint = _HINT if width >= _ROOM_FOR_HINT else ""
-        aside = f" · {aside}" if (aside := self.aside()) else ""
-        end = f"{aside} · {int(time.monotonic() - self._started)} s{hint}"
-        room = width - cell_len(end) - 2
-        if room < 4:
-            return set_cell_size(f"{frame} {words}", width).rstrip()
-        if cell_len(words) > room:
-            words = set_cell_size(words, room - 1).rstrip() + "…"
-        return f"{frame} {words}{end}"
+        columns = max(self._stdout.columns - 3, 2)
+        hint = _HINT if columns >= _ROOM_FOR_HINT else ""
+        return " ".join([frame, *self._under_way.lines(columns, aside=self.aside(), hint=hint)])
 
     def _write(self, painted: str) -> None:
         self._stdout.write(painted)

@@ -12,8 +12,6 @@ class ThinkingShown:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.text = ""
         """All of it, for whoever wants to read it."""
-        self.hint = ""
-        """How it can be read."""
         self._clock = clock
         self._pieces: list[str] = []
         self._chars = 0
@@ -40,4 +38,4 @@ class ThinkingShown:
         if not thought.strip():
             return ""
         self.text = thought
-        return f"Thought for {seconds:.0f} s (~{tokens:,} tokens){self.hint}"
+        return f"Thought for {seconds:.0f} s (~{tokens:,} tokens)"

@@ -69,7 +69,7 @@ def _pair(gone: Sequence[str], come: Sequence[str]) -> list[Text]:
     after = [Text("+ ", COME) for _ in come]
     for at in range(max(len(gone), len(come))):
         if at < len(gone) and at < len(come):
-            for text, pieces, style in zip((before[at], after[at]), _compared(gone[at], come[at]), (GONE, COME), strict=True):
+            for text, pieces, style in zip((before[at], after[at]), compared(gone[at], come[at]), (GONE, COME), strict=True):
                 for piece, is_changed in pieces:
                     text.append_text(ink(piece, f"{style} {CHANGED}" if is_changed else style))
         elif at < len(gone):
@@ -79,7 +79,7 @@ def _pair(gone: Sequence[str], come: Sequence[str]) -> list[Text]:
     return before + after
 
 
-def _compared(old: str, new: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+def compared(old: str, new: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
     """Both lines in pieces, and which of them the other one does not have."""
     from difflib import SequenceMatcher  # noqa: PLC0415  # 6 ms that a screen without changes need not pay
 

@@ -34,6 +34,20 @@ class CodeBlock:
         return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, skip=len(self._seen) - len(new))
 
 
+def coloured(lines: list[str], path: str) -> list[Text]:
+    """Lines of a file, in the colours of the language that its name tells."""
+    from rich.syntax import Syntax  # noqa: PLC0415  # as below
+
+    plain = [Text(line) for line in lines]
+    if not lines or max(map(len, lines)) > _LONGEST_LINE:
+        return plain
+    syntax = Syntax("", Syntax.guess_lexer(path), tab_size=0)
+    if syntax.lexer is None:
+        return plain
+    drawn = list(_colour("".join(f"{line}\n" for line in lines), syntax, skip=0).split("\n", allow_blank=True))[: len(lines)]
+    return drawn if [each.plain for each in drawn] == lines else plain
+
+
 def _colour(code: str, syntax: Syntax, *, skip: int) -> Text:
     """All but the first lines, token by token: Rich's own way would turn tabs into blanks."""
     theme = syntax.get_theme(_THEME)

@@ -77,6 +77,11 @@ class MarkdownStream:
         """What was printed last did not end its line."""
         return self._is_mid_line
 
+    @property
+    def unfinished(self) -> str:
+        """What has come of a line and was not printed yet."""
+        return self._partial
+
     def feed(self, text: str) -> list[Drawn]:
         self._partial += self._cleaner.feed(text)
         if "\n" in self._partial:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from rich.text import Text
 
+from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.envelope import names_in
@@ -31,7 +32,6 @@ _MARKS: Mapping[TodoStatus, tuple[str, str]] = {
     "completed": ("☑", "dim"),
     "cancelled": ("☒", "dim strike"),
 }
-_SIGNS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def headline(part: ToolPart, view: View | None = None) -> Text:
@@ -57,26 +57,39 @@ def subject(part: ToolPart) -> str:
     return ", ".join(f"{name}={value}" for name, value in part.input.items() if not isinstance(value, list | dict))
 
 
-def details(part: ToolPart, view: View | None, reason: str = "") -> Text:
-    """What is worth seeing below the headline, each line with its newline; empty when there is nothing.
+class Details(NamedTuple):
+    text: Text
+    """Each line with its newline; empty when there is nothing to see."""
+    is_folded: bool = False
+    """There is more of it."""
 
-    `reason`: why the call was refused, when it was.
+
+def details(part: ToolPart, view: View | None, reason: str = "", *, hint: str = "", whole: bool = False) -> Details:
+    """What is worth seeing below the headline; `whole`: all of it.
+
+    `reason`: why the call was refused, when it was. `hint`: how the rest can be seen.
     """
     if reason:
-        return _lines(reason, 2, "yellow")
+        return Details(_lines(reason, 2, "yellow"))
     if part.is_error and not isinstance(view, Output):
-        return _tail(part.output, "red")
+        return _tail(part.output, "red", hint, whole)
     match view:
         case None | Listing() | Fetched():
-            return Text()
+            return Details(Text())
         case Diff():
-            return _diff(view)
+            lines, left = diff_lines(view, None if whole else MAX_DIFF_LINES)
+            return Details(Text("\n").join([*lines, Text()]).append_text(_rest(left, hint)), left > 0)
         case Output():
-            return _tail(view.text, "dim")
+            return _tail(view.text, "dim", hint, whole)
         case TodoList():
-            return todo_list(view)
+            return Details(todo_list(view))
         case _:
             assert_never(view)
+
+
+def whole(part: ToolPart, view: View | None) -> Text:
+    """A call with all that came of it."""
+    return headline(part, view).append("\n").append_text(details(part, view, whole=True).text)
 
 
 def todo_list(view: TodoList) -> Text:
@@ -110,19 +123,6 @@ def _in_short(view: View | None) -> Text:
             assert_never(view)
 
 
-def _diff(view: Diff) -> Text:
-    return _signed([line for line in view.text.split("\n") if not (view.created and line.startswith("@"))])
-
-
-def _signed(lines: list[str]) -> Text:
-    """Lines that begin with a sign, in its colour."""
-    text = Text()
-    lines = clean("\n".join(lines)).split("\n")
-    for line in lines[:MAX_DIFF_LINES]:
-        text.append(f"  {_short(line)}\n", _SIGNS.get(line[:1], "dim"))
-    return text.append_text(_rest(len(lines) - MAX_DIFF_LINES))
-
-
 def _lines(shown: str, limit: int, style: str) -> Text:
     """The first lines."""
     lines = clean(shown).rstrip("\n").split("\n")
@@ -130,20 +130,21 @@ def _lines(shown: str, limit: int, style: str) -> Text:
     return text.append_text(_rest(len(lines) - limit))
 
 
-def _tail(output: str, style: str) -> Text:
+def _tail(output: str, style: str, hint: str, whole: bool) -> Details:
     """The last lines: that is where commands say how it went."""
     shown = clean(output).strip("\n")
     if not shown.strip():
-        return Text()
+        return Details(Text())
     lines = shown.split("\n")
-    text = Text()
-    if len(lines) > MAX_OUTPUT_LINES:
-        text.append(f"  … {len(lines) - MAX_OUTPUT_LINES} lines above\n", "dim")
-    return text.append("".join(f"  {_short(line)}\n" for line in lines[-MAX_OUTPUT_LINES:]), style)
+    left = 0 if whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
+    text = Text.assemble((f"  … {left} lines above{hint}\n" if left else "", "dim"))
+    return Details(text.append("".join(f"  {_short(line)}\n" for line in lines[left:]), style), left > 0)
 
 
-def _rest(number: int) -> Text:
-    return Text.assemble((f"  … {number} more {'line' if number == 1 else 'lines'}\n", "dim")) if number > 0 else Text()
+def _rest(number: int, hint: str = "") -> Text:
+    if number <= 0:
+        return Text()
+    return Text.assemble((f"  … {number} more {'line' if number == 1 else 'lines'}{hint}\n", "dim"))
 
 
 def _short(line: str) -> str:

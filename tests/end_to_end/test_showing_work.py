@@ -1,0 +1,94 @@
+"""What a person sees of the work while it goes on, and what can be unfolded afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
+
+CTRL_O = "\x0f"
+LOUD = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo out$i; done; while [ ! -e on ]; do sleep 0.05; done; exit 3"
+
+
+def test_a_running_command_shows_its_newest_lines_and_afterwards_its_end(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": LOUD}), text("Done."))
+    with repl(provider, "--mode", "yolo", "--sandbox", "off") as terminal:
+        terminal.enter("do it")
+        terminal.wait_until(lambda: any(line.strip() == "out12" for line in terminal.lines), complaint="no newest line")
+        assert "out9" not in "\n".join(terminal.lines)
+        terminal.wait_until(lambda: "1 s · Esc stops" in "\n".join(terminal.lines), complaint="its seconds stood still")
+        Path("on").touch()
+        terminal.wait_for("Done.")
+        wait_for_prompt(terminal)
+        assert "exit 3" in terminal.text
+        assert "4 lines above · Ctrl-O shows it" in terminal.text
+        assert "  out4\n" not in terminal.text
+        terminal.type(CTRL_O)
+        terminal.wait_for("  out4\n")
+        leave(terminal)
+
+
+def test_ctrl_o_unfolds_the_newest_and_then_the_one_before(provider: ProviderServer) -> None:
+    content = "".join(f"value_{number} = {number}\n" for number in range(60))
+    provider.script(
+        sse(delta(reasoning_content="First this,\nthen that."), delta("Well."), finish("stop", usage())),
+        call("write", {"path": "a.py", "content": content}),
+        text("Done."),
+    )
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("think")
+        terminal.wait_for("Thought for")
+        terminal.wait_for("Well.")
+        wait_for_prompt(terminal)
+        terminal.enter("write")
+        terminal.wait_for("20 more lines · Ctrl-O shows it")
+        terminal.wait_for("Done.")
+        wait_for_prompt(terminal)
+        assert "value_59" not in terminal.text
+        terminal.type(CTRL_O)
+        terminal.wait_for("+value_59 = 59")
+        assert "then that." not in terminal.text
+        terminal.type(CTRL_O)
+        terminal.wait_for("then that.")
+        leave(terminal)
+
+
+def test_an_unfinished_line_can_be_read_as_it_grows(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("These are the first "), hold, delta("words.\n"), finish("stop", usage())))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("These are the first")
+        hold.release()
+        terminal.wait_for("These are the first words.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert terminal.text.count("These are the first") == 1
+
+
+def test_the_todo_list_stays_in_sight_while_something_is_open(provider: ProviderServer) -> None:
+    todo = [{"text": "look", "status": "completed"}, {"text": "mend it", "status": "in_progress"}]
+    done = [{**item, "status": "completed"} for item in todo]
+    provider.script(call("todo", {"items": todo}), text("Begun."), call("todo", {"items": done}), text("All done."))
+    with repl(provider, rows=30) as terminal:
+        terminal.enter("begin")
+        terminal.wait_for("Begun.")
+        terminal.wait_until(lambda: "  1 of 2 done" in terminal.lines, complaint="the list was not to be seen")
+        terminal.enter("go on")
+        terminal.wait_for("All done.")
+        wait_for_prompt(terminal)
+        assert "  1 of 2 done" not in terminal.lines
+        leave(terminal)
+
+
+def test_a_silent_stream_is_said_to_be_silent(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Some words"), hold, finish("stop", usage())))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("silent for 6 s")
+        hold.release()
+        wait_for_prompt(terminal)
+        leave(terminal)
