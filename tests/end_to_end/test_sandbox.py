@@ -258,3 +258,23 @@ def test_a_wall_is_told_of_also_where_the_command_went_on(provider: ProviderServ
     told = ["sandbox denied: inside the sandbox only the workspace" in result for result in provider.requests[1].results]
     assert told == [True, True, False, False]
     assert (done.exit_code, done.json["permission_denials"]) == (0, [])
+
+
+def test_what_rules_deny_as_a_whole_the_walls_hold_too(provider: ProviderServer, ground: Ground) -> None:
+    for name in ("notes", "docs"):
+        (ground.work / name).mkdir()
+        (ground.work / name / "kept").write_text("sesame\n")
+    commands = (
+        "cp -r $(printf '\\056') $TMPDIR/all; cat $TMPDIR/all/no*s/kept",
+        "d=$(printf 'd\\157cs'); echo planted > $d/kept; mv $d gone; cat $d/kept",
+    )
+    provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
+    run_wolo("-p", "--deny", "read:notes/**", "--deny", "write:docs/**", *provider.flags, "go")
+    read, written = provider.requests[1].results
+    assert "sesame" not in read
+    assert "sesame" in written
+    assert (ground.work / "docs" / "kept").read_text() == "sesame\n"
+    provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
+    run_wolo("-p", *provider.flags, "go")
+    assert "sesame" in provider.requests[3].results[0]
+    assert (ground.work / "gone" / "kept").read_text() == "planted\n"

@@ -742,3 +742,28 @@ def test_where_several_parts_ask_it_is_said_which_rules_it_would_take(root: Path
     assert guarded.why_no_rule([run("npm test")]) == ""
     assert guarded.why_no_rule([run("npm test && rm *.pyc")]) == ""
     assert guarded.why_no_rule([run(" && ".join(f"make a{n}" for n in range(9)))]).endswith("shell:make a3, ….")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat ~/notes/x",
+        "cat $HOME/notes/x",
+        'cat "$HOME"/notes/x',
+        "cat ${HOME}/no*/x",
+        "cd ~/notes && cat x",
+        "cat<~/notes/x",
+        "a=~/notes; cat $a/x",
+        "tar c --file=- -C ~ notes",
+        "sh -c 'cat ~/notes/x'",
+    ],
+)
+def test_a_denied_path_of_the_home_directory_is_denied_however_it_is_spelt(root: Path, isolated: Path, command: str) -> None:
+    notes = isolated / "home" / "notes"
+    notes.mkdir()
+    (notes / "x").write_text("")
+    for mode in ("auto", "yolo"):
+        guarded = Judge(MODES[mode], rules("deny read:~/notes/**"), root, confine="unless_allowed")
+        if "-C ~ notes" not in command:  # a name behind a directory of its own is nobody's to know
+            assert decision(guarded, run(command)) == "ask", mode
+        assert decision(guarded, run("cat x~/notes; echo a~")) == "allow"

@@ -58,6 +58,8 @@ def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Pla
         workspace = context.workspace
         own = (places.config, places.data, places.state, places.cache)
         profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=(outputs,))
+        hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
+        profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"))
         context.walls = enclosure.found.make(profile)
         context.shell.closing.append(context.walls.close)
 

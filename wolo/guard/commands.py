@@ -45,7 +45,7 @@ class CommandJudge:
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
         if verdict := self._as_safe(line, confine, extra):
             return verdict
-        named = _named(line)
+        named = _named(line, self._boundaries.home)
         if self._boundaries.names_own(line.text, named.paths):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
         verdicts = self._weighed(line, self._safe_ones(line.commands or ()), extra)
@@ -179,16 +179,16 @@ class CommandJudge:
             self._scales.trace.append(text)
 
 
-def _named(line: Line) -> _Named:
+def _named(line: Line, home: str) -> _Named:
     if line.commands is None:
         from wolo.guard.anywhere import without_documents  # noqa: PLC0415  # few lines are not plain
 
-        return _Named(named_in_text(without_documents(line.text), led_to(line.cwd)))
+        return _Named(named_in_text(without_documents(line.text), led_to(line.cwd), home))
     paths: list[str] = []
     try:
         for command in line.commands:
             for place in command.places:
-                paths += named_paths(command.words, place or led_to(line.cwd))
+                paths += named_paths(command.words, place or led_to(line.cwd), home)
     except TooManyFiles:
         return _Named(paths, "The command's wildcards may name any file.")
     return _Named(paths)

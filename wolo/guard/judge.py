@@ -19,7 +19,7 @@ from wolo.guard.commands import CommandJudge, Confine
 from wolo.guard.grants import Grants, fingerprint
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.modes import Mode
-from wolo.guard.patterns import Ground, read_host
+from wolo.guard.patterns import Ground, read_host, whole_place
 from wolo.guard.rulebook import Paths, Rulebook, Target
 from wolo.guard.rules import Rule, Verdict, parse_rule, strictest
 from wolo.guard.safe import SafeList
@@ -73,6 +73,11 @@ class Judge:
     def rules(self) -> tuple[Rule, ...]:
         """As they were given, then those of this session."""
         return (*self._book.rules, *self.grants.rules)
+
+    def denied_places(self, tool: str) -> tuple[str, ...]:
+        """What rules deny as a whole, for the walls to hold it, too: `read:notes/**` says one, `read:**/*.key` none."""
+        places = (whole_place(rule.pattern, self._ground) for rule in self.rules if rule.decision == "deny" and rule.tool == tool)
+        return tuple(dict.fromkeys(place for place in places if place and place not in self._boundaries.roots))
 
     def judge(self, tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any] | None = None) -> Verdict:
         """Without intents a call has no effects and is allowed."""

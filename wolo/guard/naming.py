@@ -14,6 +14,8 @@ from wolo.workspace.led_to import led_to
 
 _AROUND = re.compile(r"[=:@,\s;|&<>()]+")
 _PIECE = re.compile(r"""[^\s;|&()<>,"'`{}$\\]+""")
+_HOME = re.compile(r"\$(?:HOME\b|\{HOME\})|(?<![^\s=:;|&<>(){}`,])~(?=[/\s;|&<>(){}`,]|\Z)")
+"""The home directory as a shell reads it."""
 _BRACKET_CLASS = re.compile(r"\[[:.=]")
 MAX_WILD_PARTS = 2
 """A word with wildcards in more directories than this could make the guard itself search the disk."""
@@ -23,11 +25,12 @@ class TooManyFiles(Exception):
     """What the wildcards of a command stand for cannot be looked at."""
 
 
-def named_paths(words: Iterable[Word], cwd: str) -> list[str]:
+def named_paths(words: Iterable[Word], cwd: str, home: str) -> list[str]:
     """Real paths: also those behind `--file=`, `HEAD:` or `@`, in quoted code and under wildcards. Raises TooManyFiles."""
     named: list[str] = []
     for word in words:
-        for piece in _pieces(word.text):
+        spelt_out = _HOME.sub(lambda _: home, word.text)  # in quotes it may be meant for another shell
+        for piece in (*_pieces(word.text), *(_pieces(spelt_out) if spelt_out != word.text else ())):
             if piece and ("/" in piece or piece[0] == "." or os.path.lexists(f"{cwd}/{piece}")):
                 named.append(real_path(cwd, piece))
         if word.has_glob:
@@ -45,13 +48,14 @@ def real_path(cwd: str, given: str) -> str:
     return path
 
 
-def named_in_text(text: str, cwd: str) -> list[str]:
+def named_in_text(text: str, cwd: str, home: str) -> list[str]:
     """The same of a text that is no plain command. Wildcards that could name any file are passed over."""
-    words = {Word(piece, any(letter in piece for letter in "*?[")) for piece in _PIECE.findall(unquoted(text))}
+    spelt_out = _HOME.sub(lambda _: home, unquoted(text))
+    words = {Word(piece, any(letter in piece for letter in "*?[")) for piece in _PIECE.findall(spelt_out)}
     named: list[str] = []
     for word in words:
         with suppress(TooManyFiles):
-            named += named_paths((word,), cwd)
+            named += named_paths((word,), cwd, home)
     return named
 
 

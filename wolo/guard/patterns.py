@@ -46,6 +46,13 @@ class PathPattern:
         return any(regex.fullmatch(path) for regex in self._regexes)
 
 
+def whole_place(pattern: str, ground: Ground) -> str:
+    """The one place that a pattern of paths means with all that lies in it; empty where it picks among names."""
+    spelt_out = ground.home + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
+    start, parts = _fixed_start(str(Path(ground.root, re.sub("^/+", "/", spelt_out))))
+    return os.path.realpath(start) if parts in ([], ["**"]) else ""
+
+
 def _fixed_start(path: str) -> tuple[str, list[str]]:
     """The directory before the first wildcard, without `.` and `..`, and the parts from there on."""
     parts = path.split("/")

@@ -131,6 +131,9 @@ class Bubblewrap:
             tree.show(path)
         for path in host_sockets(by_modes=self._goes_by_modes):
             tree.hide(path)
+        for path in profile.kept:
+            if any(is_below(path, root) for root in profile.writable) and os.path.lexists(path):
+                tree.protect(path)
         for root in () if only_reads else profile.writable:
             self._protect(root, tree, held)
         return tree.options()

@@ -46,6 +46,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Wolo's places: hidden as well, and not to be made by a command where they are missing."""
     shown: tuple[str, ...]
     """Readable although it lies in something hidden."""
+    kept: tuple[str, ...] = ()
+    """What rules do not let the model write, where it lies in what is writable."""
     needed: tuple[str, ...] = ()
     """Readable although it lies in a folder that is replaced, such as `/tmp`."""
     state: Path

@@ -71,7 +71,7 @@ def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
         "(deny file-write*)",
         _rule("allow", "file-write*", "subpath", (*profile.writable, os.path.realpath(tmp))),
         _rule("allow", "file-write*", "literal", (f"/dev/{name}" for name in _DEVICES)),
-        _rule("deny", "file-write*", "subpath", dict.fromkeys((*present, *missing, *profile.own))),
+        _rule("deny", "file-write*", "subpath", dict.fromkeys((*present, *missing, *profile.own, *profile.kept))),
         _rule("deny", "file-read*", "subpath", (*profile.hidden, *profile.own)),
         _rule("allow", "file-read*", "subpath", (*profile.shown, os.path.realpath(tmp))),
         _rule("allow", "file-write*", "subpath", (os.path.realpath(tmp),)),
