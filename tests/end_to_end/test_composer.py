@@ -665,3 +665,15 @@ def test_any_terminal_takes_a_paste_and_a_completion(
     (sent,) = prompts(provider)
     assert sent.startswith(f"{pasted} @calculator.py")
     assert sent.endswith("add\n\n</file>")
+
+
+def test_lines_that_come_one_by_one_without_marks_are_one_message(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    lines = [f"slow line {number}" for number in range(30)]
+    with repl(provider) as terminal:
+        for line in lines:
+            terminal.type(f"{line}\r")
+            time.sleep(0.005)
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["\n".join(lines)]

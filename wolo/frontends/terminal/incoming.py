@@ -23,6 +23,8 @@ SAME_PASTE_S = 0.02
 """What comes sooner after the piece before belongs to the same paste."""
 LAST_LINE_S = 0.1
 """Nor does anyone press Enter so soon after the last of several lines: it is one more line end of the paste, or its last one."""
+NEXT_LINE_S = 0.03
+"""A line that came with its end is waited on for so long: it may be the first of several."""
 MOST_S = 1.0
 """Nothing else is done while a paste is taken in; so it is for so long at a time."""
 FASTEST_CHARS = 64
@@ -79,14 +81,17 @@ class Incoming(Vt100Input):
 
     def _unmarked(self, text: str) -> None:
         """Several lines at once, or very much of one, were pasted, too: a line end in them does not send."""
-        if "\x1b" in text or not (_has_lines(text) or len(text) >= FASTEST_CHARS):
+        if "\x1b" in text or not _came_at_once(text):
             self._keys(text)
             return
         began = time.monotonic()
         pieces = [text]
-        while time.monotonic() - began < MOST_S and (more := self._more(LAST_LINE_S if _has_lines(pieces[0]) else SAME_PASTE_S)):
+        while time.monotonic() - began < MOST_S and (more := self._more(_patience_s(pieces))):
             pieces.append(more)
         text = "".join(pieces)
+        if not _is_paste(text):
+            self._keys(text)
+            return
         text, escape, rest = text.partition("\x1b")
         ends = text.endswith(("\r", "\n")) and not escape
         self._paste(text[:-1] if ends else text)
@@ -132,6 +137,21 @@ class Incoming(Vt100Input):
                 yield
         finally:
             self._presence.report(True)
+
+
+def _came_at_once(text: str) -> bool:
+    """More than one key: fingers press Enter by itself."""
+    return _is_paste(text) or (len(text) > 2 and text.endswith(("\r", "\n")))
+
+
+def _is_paste(text: str) -> bool:
+    return _has_lines(text) or len(text) >= FASTEST_CHARS
+
+
+def _patience_s(pieces: list[str]) -> float:
+    if len(pieces) > 1 or _has_lines(pieces[0]):
+        return LAST_LINE_S
+    return NEXT_LINE_S if pieces[0].endswith(("\r", "\n")) else SAME_PASTE_S
 
 
 def _has_lines(text: str) -> bool:
