@@ -285,7 +285,9 @@ async def test_a_question_aside_is_answered_and_counted(provider: ProviderServer
     await say(conversation, "one")
     outcome = await ran("/btw what is that?", conversation)
     assert outcome == Shown("**Aside.**", is_answer=True)
-    assert "130 in" in await shown("/cost", conversation)
+    cost = await shown("/cost", conversation)
+    assert cost.startswith("130 in · 13 out")
+    assert cost.endswith("1 answer and 1 question aside in this session")
     with pytest.raises(UsageError):
         await ran("/btw", conversation)
 

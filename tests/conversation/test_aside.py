@@ -66,7 +66,7 @@ async def test_what_it_costs_counts_also_after_a_restart(provider: ProviderServe
     await conversation.aside("two?")
     await conversation.close()
     again = await begin(provider, resume=conversation.session_id)
-    assert reduce(add, again.summed_up, NOTHING).input_tokens == 30
+    assert reduce(add, again.asked_aside, NOTHING).input_tokens == 30
     assert [message.text for message in again.history] == ["one", "One."]
     await again.close()
 

@@ -15,11 +15,12 @@ async def run(desk: Desk, rest: str) -> Outcome:
     said = (*unread.messages, *desk.conversation.history)
     used = [message.usage for message in said if message.usage is not None]
     summaries = (*unread.summed_up, *desk.conversation.summed_up)
-    if not used and not summaries:
+    asides = (*unread.asked_aside, *desk.conversation.asked_aside)
+    if not (used or summaries or asides):
         return Shown("Nothing was asked in this session yet.")
-    answers = "1 answer" if len(used) == 1 else f"{len(used)} answers"
-    summed_up = f" and {len(summaries)} compaction{'' if len(summaries) == 1 else 's'}" if summaries else ""
-    return Shown(f"{in_words(reduce(add, (*used, *summaries), NOTHING))} · {answers}{summed_up} in this session")
+    counted = [(len(used), "answer", ""), (len(summaries), "compaction", ""), (len(asides), "question", " aside")]
+    told = [f"{count} {what}{'' if count == 1 else 's'}{more}" for count, what, more in counted if count]
+    return Shown(f"{in_words(reduce(add, (*used, *summaries, *asides), NOTHING))} · {' and '.join(told)} in this session")
 
 
 def in_words(usage: Usage) -> str:

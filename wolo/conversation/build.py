@@ -226,6 +226,7 @@ def _tie(site: Site) -> Conversation:
     conversation = Conversation(
         facts, joints, recorder, site.kept.history, attended=site.opening.attended, summed_up=site.kept.summed_up
     )
+    conversation.asked_aside = site.kept.asked_aside
     return conversation
 
 

@@ -143,7 +143,9 @@ class Conversation:
         self.facts = facts
         self.history = history
         self.summed_up = summed_up
-        """What summaries and questions aside have cost so far."""
+        """What summaries have cost so far."""
+        self.asked_aside: tuple[Usage, ...] = ()
+        """The same of questions aside."""
         self._joints = joints
         self._opened: dict[str, Any] = {"mode": facts.mode, "cwd": str(facts.cwd), "attended": attended}
         """Kept with the first prompt, for whoever wants to see the same happen again."""
@@ -271,7 +273,7 @@ class Conversation:
         """
         answer = await self._agent.aside(self.history, question)
         usage = answer.usage or Usage()
-        self.summed_up += (usage,)
+        self.asked_aside += (usage,)
         if self.history or self._turn is not None:
             await self._recorder.keep(aside_entry(usage))
         return answer.text

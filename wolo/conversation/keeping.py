@@ -36,6 +36,8 @@ class Kept(Protocol):
     """What of the history is not sent."""
     summed_up: tuple[Usage, ...]
     """What summaries have cost so far."""
+    asked_aside: tuple[Usage, ...]
+    """The same of questions aside."""
     notices: tuple[str, ...]
     begun_in: str
     """The directory of a session that goes on; empty for a new one."""
@@ -92,6 +94,7 @@ class Unread(Struct, frozen=True):
     messages: tuple[Message, ...] = ()
     summed_up: tuple[Usage, ...] = ()
     """What asking for summaries has cost."""
+    asked_aside: tuple[Usage, ...] = ()
 
 
 class KeptInStore:
@@ -105,6 +108,7 @@ class KeptInStore:
         self.history: tuple[Message, ...] = ()
         self.compaction: CompactionEntry | None = None
         self.summed_up: tuple[Usage, ...] = ()
+        self.asked_aside: tuple[Usage, ...] = ()
         self.notices: tuple[str, ...] = store.warnings
         self.outputs = store.blobs_dir
         self.begun_in = session.cwd if session else ""
@@ -133,7 +137,7 @@ class KeptInStore:
                     self.compaction = opening(loaded.unread)
                     self._changes += (self.compaction,)
                     self.notices += (too_large(loaded.unread),)
-            self.summed_up = tree.summed_up(loaded.entries)
+            self.summed_up, self.asked_aside = tree.summed_up(loaded.entries), tree.asked_aside(loaded.entries)
             self.notices += (loaded.warning,) if loaded.warning else ()
 
     @property
@@ -175,7 +179,7 @@ class KeptInStore:
         loaded, read = self._store.load(self.session_id), {message.id for message in self.history}
         before = [entry for entry, seq in zip(loaded.entries, loaded.seqs, strict=True) if seq <= self._unread_until]
         unread = tuple(message for message in tree.messages(before) if message.id not in read)
-        return Unread(unread, tree.summed_up(before))
+        return Unread(unread, tree.summed_up(before), tree.asked_aside(before))
 
     def _make_findable(self) -> None:
         try:
@@ -203,6 +207,7 @@ class KeptNowhere:
         self.history = said
         self.compaction: CompactionEntry | None = None
         self.summed_up: tuple[Usage, ...] = ()
+        self.asked_aside: tuple[Usage, ...] = ()
         self.notices: tuple[str, ...] = ()
         self.outputs = state / f"unkept-{os.urandom(6).hex()}"
 

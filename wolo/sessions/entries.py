@@ -91,8 +91,10 @@ def aside_entry(usage: Usage) -> CustomEntry:
 
 def spent_beside(entry: AnyEntry) -> Usage | None:
     """What was used for something that is no message of the conversation: a summary, or a question aside."""
-    if isinstance(entry, CompactionEntry):
-        return entry.usage
+    return entry.usage if isinstance(entry, CompactionEntry) else spent_aside(entry)
+
+
+def spent_aside(entry: AnyEntry) -> Usage | None:
     if isinstance(entry, CustomEntry) and entry.custom_type == ASIDE:
         try:
             return convert(entry.data.get("usage"), Usage)

@@ -16,7 +16,7 @@ from wolo.sessions.entries import (
     MessageEntry,
     PartialEntry,
     ResultsEntry,
-    spent_beside,
+    spent_aside,
 )
 
 
@@ -55,8 +55,13 @@ def compaction(entries: Iterable[AnyEntry]) -> CompactionEntry | None:
 
 
 def summed_up(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
-    """What asking for summaries, and asking aside, has cost."""
-    return tuple(usage for entry in entries if (usage := spent_beside(entry)) is not None)
+    """What asking for summaries has cost."""
+    return tuple(entry.usage for entry in entries if isinstance(entry, CompactionEntry) and entry.usage)
+
+
+def asked_aside(entries: Iterable[AnyEntry]) -> tuple[Usage, ...]:
+    """What questions aside have cost."""
+    return tuple(usage for entry in entries if (usage := spent_aside(entry)) is not None)
 
 
 def labels(entries: Iterable[AnyEntry]) -> dict[str, str]:
