@@ -11,12 +11,14 @@ from tests.fakes.provider_server import ProviderServer, Script
 from tests.fakes.replies import call, text, usage
 from wolo.agent.events import ApprovalAsked
 from wolo.commands.command import Desk, Opened, Outcome, Prompted, Shown, dispatch
+from wolo.commands.export import ENDS
 from wolo.commands.table import COMMANDS
 from wolo.conversation.build import Opening, open_conversation
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ConfigError, SessionError, UsageError, WoloError
 from wolo.messages.message import user
 from wolo.places import find_places
+from wolo.sessions.exchange.exporting import EXPORTS
 
 LOOKING = (
     "help", "todo", "jobs", "tree", "diff", "sessions", "context", "cost", "mode", "permissions", "sandbox", "tools", "memory",
@@ -314,6 +316,10 @@ async def test_export_writes_what_was_asked_for_and_no_key(provider: ProviderSer
         await ran("/export notes.docx", conversation)
     with pytest.raises(SessionError, match="cannot be written"):
         await ran("/export no/such/folder.md", conversation)
+
+
+def test_every_shape_of_an_export_has_an_ending() -> None:
+    assert set(ENDS) == set(EXPORTS)
 
 
 async def test_debug_tells_the_state_and_no_secret(provider: ProviderServer, conversation: Conversation) -> None:

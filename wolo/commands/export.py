@@ -6,21 +6,17 @@ import asyncio
 from pathlib import Path
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.known_secrets import redactor
 from wolo.errors import UsageError
 from wolo.places import find_places
-from wolo.sessions.exchange import atif, html, jsonl, markdown, openai_messages, rows
-from wolo.sessions.exchange.exporting import EXPORTS, export
-from wolo.sessions.exchange.written import write_file
 from wolo.sessions.store import Store
 
 ENDS = {
-    markdown.FORMAT: ".md",
-    html.FORMAT: ".html",
-    jsonl.FORMAT: ".jsonl",
-    openai_messages.FORMAT: ".json",
-    rows.FORMAT: ".rows.jsonl",
-    atif.FORMAT: ".atif.json",
+    "markdown": ".md",
+    "html": ".html",
+    "jsonl": ".jsonl",
+    "openai": ".json",
+    "rows": ".rows.jsonl",
+    "atif": ".atif.json",
 }
 """How a file of each format ends, the more telling ones last."""
 
@@ -29,7 +25,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
     """`/export [FORMAT] [FILE]`: a file alone says by its ending what it is."""
     facts = desk.conversation.facts
     first, _, others = rest.partition(" ")
-    named = first in EXPORTS
+    named = first in ENDS
     file = (others if named else rest).strip()
     format = first if named else _format_of(file)
     path = await asyncio.to_thread(_write, facts.session_id, format, facts.cwd, file or f"{facts.session_id}{ENDS[format]}")
@@ -42,7 +38,7 @@ def arguments(desk: Desk) -> list[tuple[str, str]]:
 
 def _format_of(file: str) -> str:
     if not file:
-        return markdown.FORMAT
+        return "markdown"
     fitting = [format for format, end in ENDS.items() if file.casefold().endswith(end)]
     if not fitting:
         raise UsageError(f"{file} does not say in which format.", hint=f"/export FORMAT FILE; formats are {', '.join(ENDS)}.")
@@ -50,6 +46,10 @@ def _format_of(file: str) -> str:
 
 
 def _write(session_id: str, format: str, cwd: Path, file: str) -> Path:
+    from wolo.conversation.known_secrets import redactor  # noqa: PLC0415  # 15 ms with all the formats
+    from wolo.sessions.exchange.exporting import export  # noqa: PLC0415  # the same
+    from wolo.sessions.exchange.written import write_file  # noqa: PLC0415  # the same
+
     path, secrets = cwd / Path(file).expanduser(), redactor()
     if path.exists():
         raise UsageError(f"{path} is there already.", hint="/export [FORMAT] FILE names another one.")
