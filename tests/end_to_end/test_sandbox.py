@@ -278,3 +278,13 @@ def test_what_rules_deny_as_a_whole_the_walls_hold_too(provider: ProviderServer,
     run_wolo("-p", *provider.flags, "go")
     assert "sesame" in provider.requests[3].results[0]
     assert (ground.work / "gone" / "kept").read_text() == "planted\n"
+
+
+def test_what_stands_behind_a_safe_command_is_written_and_kept_for_undo(provider: ProviderServer, ground: Ground) -> None:
+    (ground.work / "old").write_text("old\n")
+    provider.script(call("shell", {"command": "pwd; mv old older; touch new"}), text("ok"))
+    done = run_wolo("--json", *provider.flags, "go")
+    assert done.json["files_changed"] == ["new", "old", "older"]
+    assert run_wolo("undo").exit_code == 0
+    assert (ground.work / "old").read_text() == "old\n"
+    assert not (ground.work / "new").exists()

@@ -767,3 +767,11 @@ def test_a_denied_path_of_the_home_directory_is_denied_however_it_is_spelt(root:
         if "-C ~ notes" not in command:  # a name behind a directory of its own is nobody's to know
             assert decision(guarded, run(command)) == "ask", mode
         assert decision(guarded, run("cat x~/notes; echo a~")) == "allow"
+
+
+@pytest.mark.parametrize("command", ["pwd; touch x", "ls && touch x", "touch x; ls", "ls | tee x", "pwd; cd .. && touch x"])
+@pytest.mark.parametrize("mode", ["auto", "yolo"])
+def test_a_line_is_only_as_safe_as_all_its_parts(root: Path, command: str, mode: str) -> None:
+    guarded = Judge(MODES[mode], rules("allow shell:touch *"), root, confine="unless_allowed")
+    assert guarded.judge("shell", [run(command)]).source != "safe list"
+    assert guarded.judge("shell", [run("pwd; ls")]).source == "safe list"

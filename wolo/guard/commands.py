@@ -49,7 +49,7 @@ class CommandJudge:
         if self._boundaries.names_own(line.text, named.paths):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
         verdicts = self._weighed(line, self._safe_ones(line.commands or ()), extra)
-        verdict = strictest(verdicts)
+        verdict = strictest(sorted(verdicts, key=lambda each: each.source == SAFE))  # safe is a line of which all parts are
         if verdict.decision == "deny":
             return verdict
         if refusal := self._unfit(line):
