@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 
 from tests import unprivileged
 from tests.workspace.checkpoints.bench import Bench, names
+from wolo.workspace.checkpoints import restore as restoring
 from wolo.workspace.checkpoints.restore import restore
+from wolo.workspace.checkpoints.states import Change
 
 
 @pytest.fixture
@@ -267,6 +271,48 @@ def test_an_undo_that_was_killed_is_finished_by_another_and_redone_whole(bench: 
     assert {path.read_text() for path in bench.root.iterdir()} == {"one"}
     bench.redo(undone)
     assert {path.read_text() for path in bench.root.iterdir()} == {"two"}
+
+
+@pytest.mark.parametrize("after", range(10))
+def test_folders_are_as_they_were_wherever_an_undo_or_a_redo_was_killed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    for name, mode in (("gone/in", 0o750), ("shut/in", 0o500), ("link/in", 0o755)):
+        bench.put(name, "one").parent.chmod(mode)
+    before = bench.picture()
+    bench.turn()
+
+    def work() -> None:
+        for name in ("gone", "link"):
+            shutil.rmtree(bench.root / name)
+        (bench.root / "shut").chmod(0o555)
+        (bench.root / "link").symlink_to("shut")
+        (bench.root / "new").mkdir()
+        (bench.root / "new").chmod(0o511)
+
+    bench.command(work)
+    done = bench.picture()
+    _kill(bench.undo, after, monkeypatch)
+    undone = bench.undo()
+    assert (bench.picture(), undone.conflicts) == (before, ())
+    _kill(lambda: bench.redo(undone), after, monkeypatch)
+    redone = bench.redo(undone)
+    assert (bench.picture(), redone.conflicts) == (done, ())
+
+
+def _kill(work: Callable[[], object], after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of it."""
+    left = iter(range(after))
+
+    def attempt(self: restoring._Restoring, step: Change, do: Callable[[Change], None]) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        original(self, step, do)
+
+    original = restoring._Restoring._try
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(restoring._Restoring, "_try", attempt)
+        work()
 
 
 def test_a_file_torn_in_place_is_whole_again(bench: Bench) -> None:

@@ -40,9 +40,11 @@ def restore(store: Store, plan: Plan, locks: Path, *, session: str, turns: Seque
         steps, lost = _kept(store, plan.steps)
         unfinished = store.unfinished_step(session, turns)
         number = store.begin_step(session, turns)
+        begun = {noted.change.path: noted.change.before for noted in store.of_step(unfinished)} if unfinished else {}
         if unfinished:
             store.take_over(unfinished, number, {step.path for step in steps})
-        store.add(Noted(step, session, "", "", "undo", number) for step in steps)
+        noted = [step._replace(before=begun.get(step.path, step.before)) for step in steps]
+        store.add(Noted(step, session, "", "", "undo", number) for step in noted)
     work = _Restoring(store, locks)
     failed = work.run(steps)
     bad = {conflict.path for conflict in failed}

@@ -175,6 +175,9 @@ class Store:
         query = "SELECT coalesce(max(id), 0) FROM steps WHERE session = ? AND turns = ? AND done = 0"
         return int(self._found(query, (session, "\n".join(turns)))[0][0])
 
+    def of_unfinished_steps(self) -> list[Noted]:
+        return [noted for _, noted in self._changes("step IN (SELECT id FROM steps WHERE done = 0)", ())]
+
     def take_over(self, unfinished: int, step: int, planned: Container[str]) -> None:
         """What an undo that was killed had done belongs to this one, which does the rest."""
         with self._lock:

@@ -6,13 +6,14 @@ since, so nothing is done to it. Over several changes only the first state and t
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from wolo.workspace.checkpoints.observe import content, observe
-from wolo.workspace.checkpoints.states import Change, Noted, State
+from wolo.workspace.checkpoints.states import UNKNOWN_MODE, Change, Noted, State
 from wolo.workspace.checkpoints.store import Store
 
 CHANGED_SINCE = "changed since, by somebody else"
@@ -37,6 +38,7 @@ def plan(store: Store, changes: Sequence[Noted], only: Iterable[Path] = ()) -> P
     wanted = tuple(only)
     steps: list[Change] = []
     conflicts: list[Conflict] = []
+    begun = {noted.change.path: noted.change for noted in store.of_unfinished_steps()}
     for path, noted in _by_path(changes).items():
         if wanted and not any(place == Path(path) or place in Path(path).parents for place in wanted):
             continue
@@ -44,7 +46,7 @@ def plan(store: Store, changes: Sequence[Noted], only: Iterable[Path] = ()) -> P
         if not sure:
             conflicts.append(Conflict(path, UNCLEAR))
             continue
-        found = _undo_one(store, path, sure)
+        found = _undo_one(store, path, sure, begun.get(path))
         if isinstance(found, Conflict):
             conflicts.append(found)
         elif found is not None:
@@ -59,10 +61,13 @@ def _by_path(changes: Iterable[Noted]) -> dict[str, list[Noted]]:
     return found
 
 
-def _undo_one(store: Store, path: str, noted: Sequence[Noted]) -> Change | Conflict | None:
-    """None: it is as it was."""
+def _undo_one(store: Store, path: str, noted: Sequence[Noted], begun: Change | None) -> Change | Conflict | None:
+    """None: it is as it was. `begun` is what an undo that was killed was about to do."""
     try:
         now = state = observe(path)
+        if begun is not None and _is_begun(begun, now):
+            target = begun.after
+            return None if now.is_like(target) and target.mode in (now.mode, UNKNOWN_MODE) else Change(path, now, target)
         for each in reversed(noted):
             before = _before(store, each, state)
             if before is None:
@@ -87,6 +92,16 @@ def _before(store: Store, noted: Noted, state: State) -> State | None:
         return before._replace(mode=state.mode) if keeps_mode else before
     was_not_made = state.is_like(before) and (not noted.change.changes_mode or state.mode == before.mode)
     return state if was_not_made else None
+
+
+def _is_begun(begun: Change, now: State) -> bool:
+    """Done, or half done: one thing has gone and the other is not there yet, or a folder is open until all is in its place."""
+    before, target = begun.before, begun.after
+    if not now.kind and before.kind and target.kind and before.kind != target.kind:
+        return True
+    if not target.kind == now.kind == "folder":
+        return now.is_like(target)
+    return now.mode in (target.mode, stat.S_IRWXU, target.mode | stat.S_IRWXU)
 
 
 def _is_torn(store: Store, noted: Noted, state: State) -> bool:
