@@ -53,7 +53,7 @@ def test_a_pattern_narrows_the_list(pattern: str, providers: set[str]) -> None:
     assert {row["provider"] for row in done.json} == providers
 
 
-@pytest.mark.parametrize("group", ["models", "sessions", "config"])
+@pytest.mark.parametrize("group", ["models", "sessions", "config", "auth"])
 def test_a_group_of_subcommands_alone_names_them_in_whole_lines(group: str) -> None:
     done = run_wolo(group, env={"COLUMNS": "80"})
     assert (done.exit_code, done.stderr) == (0, "")

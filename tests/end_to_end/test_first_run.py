@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,11 +36,11 @@ sys.modules["xllamacpp"] = engine
 
 
 @contextmanager
-def first_run(folder: Path, machine: str, *args: str, **env: str) -> Iterator[Terminal]:
+def first_run(folder: Path, machine: str, *args: str, rows: int = 24, columns: int = 80, **env: str) -> Iterator[Terminal]:
     """`wolo` on a machine that lacks something: `machine` is run before it."""
     (folder / "sitecustomize.py").write_text(f"import importlib.machinery\n{machine}")
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH", ""))))
-    with pty_wolo(*args, env={"PYTHONPATH": path, **env}) as terminal:
+    with pty_wolo(*args, env={"PYTHONPATH": path, **env}, rows=rows, columns=columns) as terminal:
         yield terminal
 
 
@@ -120,7 +121,7 @@ KEY = "sk-acme-0123456789abcdefWXYZ"
 
 
 @contextmanager
-def first_key(acme: ProviderServer, folder: Path, *args: str) -> Iterator[Terminal]:
+def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, columns: int = 80) -> Iterator[Terminal]:
     """Somebody with a key and nothing else; the address they bring along stands in their settings."""
     acme.linted = False
     settings = folder / "wolo/config/config.toml"
@@ -129,7 +130,7 @@ def first_key(acme: ProviderServer, folder: Path, *args: str) -> Iterator[Termin
         f'[providers.acme]\nlabel = "Acme"\nbase_url = "{acme.base_url}"\nkey_env = ["ACME_API_KEY"]\ndefault_model = "large"\n'
         'models = [{id = "large"}, {id = "small"}]\n'
     )
-    with first_run(folder, WITHOUT_ENGINE, *args, OLLAMA_HOST="127.0.0.1:1") as terminal:
+    with first_run(folder, WITHOUT_ENGINE, *args, rows=rows, columns=columns, OLLAMA_HOST="127.0.0.1:1") as terminal:
         terminal.wait_for("Use which one?")
         yield terminal
 
@@ -212,3 +213,34 @@ def test_one_can_leave_anywhere(provider: ProviderServer, tmp_path: Path, key: s
     assert "There is no model yet. Any of these" in terminal.text
     assert "Traceback" not in terminal.text
     assert "model" not in tomllib.loads((tmp_path / "wolo/config/config.toml").read_text())
+
+
+def test_a_signal_ends_it_with_its_own_status(provider: ProviderServer, tmp_path: Path) -> None:
+    with first_key(provider, tmp_path, "say hello") as terminal:
+        terminal.enter("1")
+        terminal.wait_for("Paste the key of Acme")
+        terminal.child.kill(signal.SIGTERM)
+        assert terminal.wait_for_exit() == 143
+
+
+def test_the_smallest_window_is_large_enough(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(chat_text("Hi."), chat_text("Hello."))
+    with first_key(provider, tmp_path, "say hello", rows=5, columns=20) as terminal:
+        terminal.enter("acme")
+        terminal.wait_for("Paste the key of Acm")
+        terminal.enter(KEY)
+        terminal.wait_for("Which one? Enter tak")
+        terminal.press("enter")
+        terminal.wait_for("Hello.")
+        assert terminal.wait_for_exit() == 0
+
+
+def test_a_key_that_is_there_for_other_reasons_is_offered_but_not_asked_for(tmp_path: Path) -> None:
+    with first_run(tmp_path, WITHOUT_ENGINE, "hi", OLLAMA_HOST="127.0.0.1:1", GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
+        terminal.wait_for("Use which one?")
+        terminal.enter("github")
+        terminal.wait_for("There is a key of GitHub Models already ($GITHUB_TOKEN).")
+        terminal.wait_for("1  openai/gpt-4.1")
+        terminal.wait_for("Which one? Enter takes 1")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 2

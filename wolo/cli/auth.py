@@ -31,9 +31,9 @@ def login(
     no_test: NoTest = False,
     no_keyring: NoKeyring = False,
 ) -> None:
-    """Keep the API key of a provider: typed unseen in a terminal, or read from stdin.
+    """Keep the API key of a provider.
 
-    It is tried with one tiny request first.
+    It is typed unseen in a terminal or read from stdin, and tried with one tiny request.
     """
     import asyncio
 
@@ -93,7 +93,10 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
 
 @app.command("logout")
 def logout(provider: Named = "") -> None:
-    """Remove the key of a provider that wolo keeps; without a name, the only one it keeps."""
+    """Remove a key that wolo keeps.
+
+    Without a name: the only one.
+    """
     from wolo.conversation.logins import log_out
 
     removed, left = log_out(provider)
@@ -104,7 +107,10 @@ def logout(provider: Named = "") -> None:
 
 @app.command("status")
 def status(as_json: AsJson = False) -> None:
-    """Every API key that wolo finds: whose it is, where it comes from and which one counts. Never a whole key."""
+    """Every API key: where it comes from, which one counts.
+
+    Of a key only its end is shown.
+    """
     from wolo.conversation.logins import found_keys
 
     found, notices = found_keys()

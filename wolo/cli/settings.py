@@ -42,7 +42,7 @@ def set_one(
     key: Annotated[str, typer.Argument(metavar="SETTING", help="As `wolo config show` names it.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help='As --set takes it; a list is one word or ["a", "b"].')],
 ) -> None:
-    """Write one setting to your config.toml; comments and everything else stay."""
+    """Write one setting; the rest of your config.toml stays."""
     from wolo.config import layers
     from wolo.config.change import set_value
     from wolo.config.keyed import dotted, parse_key
@@ -67,7 +67,10 @@ def set_one(
 
 @app.command("edit")
 def edit() -> None:
-    """Open your config.toml in an editor; it is checked before it takes the place of the old one."""
+    """Open your config.toml in an editor.
+
+    It is checked before it takes the place of the old one.
+    """
     import sys
 
     if not sys.stdin.isatty() or not sys.stdout.isatty():
