@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wolo.frontends.streams import say
 from wolo.messages.terminal_text import clean
-from wolo.places import find_places
+from wolo.places import find_places, make_private
 
 BROKEN = "Something in wolo broke ({name}); your session is kept."
 
@@ -33,7 +33,7 @@ def _without_secrets(details: str) -> str:
 def _write(details: str) -> Path | None:
     try:
         folder = find_places().state
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         path = folder / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(_without_secrets(details))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wolo.messages.terminal_text import clean
-from wolo.places import find_places
+from wolo.places import find_places, make_private
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.redaction import Redactor
@@ -43,6 +43,6 @@ class _PrivateFile(logging.FileHandler):
 
     def _open(self) -> io.TextIOWrapper:
         path = Path(self.baseFilename)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         return os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")

@@ -16,6 +16,7 @@ import msgspec
 
 from wolo.frontends.terminal.history import named_after
 from wolo.frontends.terminal.pastes import MOST_KEPT_CHARS, Pastes, Written
+from wolo.places import make_private
 
 PLACES = 20
 """So many processes of one directory can keep a draft at a time."""
@@ -33,7 +34,7 @@ class Drafts:
         self._due: asyncio.TimerHandle | None = None
         self._text = ""
         with suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
             self._take_place()
 
     def left_behind(self) -> str:

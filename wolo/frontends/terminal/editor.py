@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from wolo.errors import UsageError
-from wolo.places import find_places
+from wolo.places import find_places, make_private
 
 USUAL = ("sensible-editor", "nano", "vim", "vi")
 """Tried in this order where neither VISUAL nor EDITOR is set."""
@@ -25,7 +25,7 @@ async def edit(text: str, *, suffix: str = ".md") -> str:
     folder = find_places().state / "editing"
     path = folder / f"{os.getpid()}-{os.urandom(4).hex()}{suffix}"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         _write(path, text)
         status = await _run([*argv, str(path)])
         if status:

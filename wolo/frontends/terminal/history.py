@@ -13,6 +13,7 @@ import msgspec
 from prompt_toolkit.history import FileHistory, History
 
 from wolo.frontends.terminal.pastes import MOST_KEPT_CHARS, Pastes, Written
+from wolo.places import make_private
 
 MOST_READ_BYTES = 4_000_000
 MOST_KEPT_BYTES = 3 * MOST_READ_BYTES
@@ -59,7 +60,7 @@ def named_after(directory: Path) -> str:
 
 def _make(folder: Path) -> None:
     """The one file of earlier versions lies where the folder belongs: what is in it goes along."""
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder.parent)
     before: list[str] = []
     if folder.is_file():
         aside = folder.with_name(f"{folder.name}.{os.getpid()}")
