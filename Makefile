@@ -30,6 +30,7 @@ bench: .venv/.test
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/sessions.py
 	$(BIN)/python benchmarks/hands.py
+	$(BIN)/python benchmarks/terminal.py
 
 docs: .venv/.test
 	$(BIN)/python docs/generate.py

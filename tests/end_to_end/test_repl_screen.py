@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -135,3 +136,59 @@ def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: Provid
         for number in range(10):
             assert f"l{number}" in terminal.text.split("\n")
         assert terminal.text.count("typed by hand") == 1
+
+
+# Costs
+
+
+def switches(pid: int) -> int:
+    """How often its threads have gone to sleep and been woken."""
+    lines = "\n".join(task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/status")).splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
+
+
+def test_nobody_typing_costs_nothing(provider: ProviderServer) -> None:
+    with repl(provider) as terminal:
+        settle_s = time.monotonic() + 1.0
+        terminal.wait_until(lambda: time.monotonic() > settle_s)
+        written, woken = len(terminal.raw), switches(terminal.child.pid)
+        due = time.monotonic() + 2.0
+        terminal.wait_until(lambda: time.monotonic() > due)
+        assert (len(terminal.raw) - written, switches(terminal.child.pid) - woken) == (0, 0)
+        leave(terminal)
+
+
+def test_a_terminal_that_reads_late_holds_nothing_up(provider: ProviderServer) -> None:
+    """It reads nothing for a while: the answer goes on coming, a key is heard, and all of it is there in the end."""
+    lines = [f"line {number} of very many of them" for number in range(6000)]
+    provider.script(text("\n".join(lines), size=2000).slow(0.001), text("Heard."))
+    with repl(provider, columns=80) as terminal:
+        terminal.enter("talk")
+        answered = provider.requests[0].answered if provider.requests else None
+        due = time.monotonic() + 10
+        while answered is None and time.monotonic() < due:
+            answered = provider.requests[0].answered if provider.requests else None
+        assert answered is not None
+        assert answered.wait(20), "the answer was held up by the terminal"
+        terminal.enter("next")
+        terminal.wait_for("Heard.", 30)
+        leave(terminal)
+    shown = [line for line in terminal.text.split("\n") if line.startswith("line ")]
+    assert shown == lines
+
+
+@pytest.mark.parametrize("environment", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"NO_COLOR": "1"}])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 20), (24, 80)])
+def test_any_window_and_locale_will_do(provider: ProviderServer, rows: int, columns: int, environment: dict[str, str]) -> None:
+    provider.script(text("One two.\nThree.\n"), text("Again.\n"))
+    with pty_wolo(*provider.flags, rows=rows, columns=columns, env=environment) as terminal:
+        terminal.wait_until(lambda: b"/help" in terminal.raw)
+        terminal.enter("go on")
+        terminal.wait_for("Three.")
+        terminal.enter("again")
+        terminal.wait_for("Again.")
+        leave(terminal)
+    assert "Traceback" not in terminal.text
+    assert "too small" not in terminal.text
+    if "NO_COLOR" in environment:
+        assert not re.search(rb"\x1b\[[0-9;]*(?:3[0-7]|9[0-7]|38)[;m]", bytes(terminal.raw))

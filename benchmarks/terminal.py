@@ -1,0 +1,153 @@
+"""`make bench`: the conversation at the keyboard: how soon one can type, how soon one sees it, and what it costs to wait.
+
+Nothing here passes or fails; the budgets stand beside the figures. The provider is the scripted one of the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Pause, Piece, Reply, call, delta, finish, sse, text, usage
+from tests.fakes.screen import Terminal, pty_wolo
+
+FLOOD = "while :; do seq 1 200; sleep 0.02; done"
+DELTAS_PER_S = 200
+STREAM_S = 15
+KEYS = 100
+TURNS = 200
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    print(f"\nterminal: at the keyboard, 24×80 (load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores)\n")
+    start()
+    idle()
+    keystrokes("200 deltas/s stream in", streaming(text="0123456789 " * 2))
+    keystrokes("a tool floods its output", call("shell", {"command": FLOOD}), "--mode", "yolo", "--sandbox", "off")
+    turns()
+
+
+def start() -> None:
+    """CPU until there is a place to write in."""
+    spent = []
+    for _ in range(5):
+        with conversation() as (terminal, _):
+            spent.append(cpu_s(terminal.child.pid) * 1000)
+    report("ready to type", f"{statistics.median(spent):,.0f} ms CPU", "≤ 300")
+
+
+def idle() -> None:
+    with conversation() as (terminal, _):
+        drain(terminal, 1.0)
+        before = cpu_s(terminal.child.pid), switches(terminal.child.pid)
+        written = drain(terminal, 5.0)
+        spent = cpu_s(terminal.child.pid) - before[0]
+        report(
+            "5 s idle", f"{spent * 1000:,.0f} ms CPU, {switches(terminal.child.pid) - before[1]} wake-ups, {written} bytes", "0"
+        )
+
+
+def streaming(text: str) -> Reply:
+    pieces: list[Piece | dict[str, object]] = []
+    for number in range(DELTAS_PER_S * STREAM_S):
+        pieces += [Pause(1 / DELTAS_PER_S), delta(text + ("\n" if number % 4 == 3 else ""))]
+    return sse(*pieces, finish("stop", usage()))
+
+
+def keystrokes(while_: str, reply: Reply, *flags: str) -> None:
+    with conversation(*flags) as (terminal, provider):
+        provider.script(reply)
+        terminal.enter("0")
+        drain(terminal, 1.5)
+        waits = [keystroke_s(terminal, "qwxyz"[number % 5]) * 1000 for number in range(KEYS)]
+        middle, slow = statistics.median(waits), statistics.quantiles(waits, n=20)[-1]
+        report(f"key to echo while {while_}", f"p50 {middle:.1f} ms, p95 {slow:.1f} ms", "p95 ≤ 16")
+
+
+def keystroke_s(terminal: Terminal, key: str) -> float:
+    """Until the key is on its way back to the screen."""
+    drain(terminal, 0.037)
+    began = time.monotonic()
+    os.write(terminal.child.child_fd, key.encode())
+    while key.encode() not in read(terminal, 5.0):
+        assert time.monotonic() - began < 5, "the key was never seen"
+    return time.monotonic() - began
+
+
+def turns() -> None:
+    with conversation() as (terminal, provider):
+        sizes = {}
+        for number in range(TURNS):
+            provider.script(text(f"Answer {number}.\n" + "Some more words of it.\n" * 20))
+            terminal.enter(f"turn {number}")
+            wait_for(terminal, f"Answer {number}.".encode())
+            drain(terminal, 0.1)
+            sizes[number + 1] = rss_mb(terminal.child.pid)
+        report(f"RSS after 20 and {TURNS} turns", f"{sizes[20]:.1f} MB, {sizes[TURNS]:.1f} MB", "flat")
+
+
+@contextmanager
+def conversation(*flags: str) -> Iterator[tuple[Terminal, ProviderServer]]:
+    folder = Path(tempfile.mkdtemp(prefix="wolo-bench-"))
+    env = {"HOME": str(folder), "WOLO_HOME": str(folder / "wolo")}
+    try:
+        with ProviderServer() as provider, pty_wolo(*provider.flags, *flags, env=env, cwd=folder) as terminal:
+            wait_for(terminal, "›".encode())
+            yield terminal, provider
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for(terminal: Terminal, wanted: bytes) -> None:
+    seen, due = b"", time.monotonic() + 30
+    while wanted not in seen:
+        assert time.monotonic() < due, f"{wanted!r} did not appear"
+        seen = seen[-1000:] + read(terminal, 1.0)
+
+
+def drain(terminal: Terminal, seconds: float) -> int:
+    """Reads all that comes within this time; how many bytes it was."""
+    due, size = time.monotonic() + seconds, 0
+    while (left_s := due - time.monotonic()) > 0:
+        size += len(read(terminal, left_s))
+    return size
+
+
+def read(terminal: Terminal, within_s: float) -> bytes:
+    ready, _, _ = select.select([terminal.child.child_fd], [], [], within_s)
+    return os.read(terminal.child.child_fd, 65_536) if ready else b""
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
+
+def switches(pid: int) -> int:
+    """How often its threads have gone to sleep and been woken."""
+    lines = "\n".join(task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/status")).splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
+
+
+def rss_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def report(what: str, figure: str, budget: str) -> None:
+    print(f"  {what:<44} {figure:<44} {budget}")
+
+
+if __name__ == "__main__":
+    main()
