@@ -150,3 +150,29 @@ def test_a_diff_is_drawn_in_its_colours(provider: ProviderServer) -> None:
         assert "+++ b/new.md" in terminal.text
         assert "+code" in terminal.text
         leave(terminal)
+
+
+def test_what_files_are_called_and_hold_cannot_paint_the_screen(provider: ProviderServer) -> None:
+    evil = "\x1b[2J\x1b]52;c;AAAA\x07evil"
+    provider.script(call("write", {"path": "a`\x1b]0;x\x07b.txt", "content": f"{evil}\n"}), text("Written."))
+    with repl(provider, "--mode", "edit") as terminal:
+        terminal.enter("write it")
+        terminal.wait_for("Written.")
+        wait_for_prompt(terminal)
+        for line, answer in (
+            ("/diff", "1 file changed"),
+            (f"/title {evil}", "is called: "),
+            (f"/search {evil}", "goes on with one"),
+            ("/sessions", "marked *"),
+            ("/rewind", "Enter takes it"),
+        ):
+            terminal.paste(line)
+            terminal.wait_for(line.split()[0])
+            terminal.press("enter")
+            terminal.wait_for(answer)
+            wait_for_prompt(terminal)
+        terminal.press("escape")
+        terminal.wait_until(lambda: "Enter takes it" not in "".join(terminal.lines))
+        leave(terminal)
+    for sequence in (b"\x1b[2J", b"\x1b]52", b"\x1b]0;"):
+        assert sequence not in terminal.raw

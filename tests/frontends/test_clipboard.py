@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
+from tests.fakes.tmux import tmux_wolo
 from wolo.frontends.terminal.clipboard import MOST_BYTES, blocks, copy
 from wolo.workspace.root import Workspace
 
@@ -121,3 +122,17 @@ def test_copy_takes_the_answer_or_a_block_of_it(provider: ProviderServer, bin: P
         leave(terminal)
     sent = [base64.b64decode(piece.partition(b"\x07")[0]).decode() for piece in terminal.raw.split(b"\x1b]52;c;")[1:]]
     assert sent == ["print('ä')\n", ANSWER.strip("\n")]
+
+
+def test_in_tmux_the_text_is_in_its_buffer(provider: ProviderServer, isolated: Path) -> None:
+    provider.script(text("Take `this`: grüße.\n"))
+    with tmux_wolo(*provider.flags, socket=isolated / "tmux.sock", env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}) as tmux:
+        tmux.wait_for("›")
+        tmux.type("hello")
+        tmux.press("Enter")
+        tmux.wait_for("grüße.")
+        tmux.wait_for("out ·")
+        tmux.type("/copy")
+        tmux.press("Enter")
+        tmux.wait_for("through tmux.")
+        assert tmux.run("show-buffer") == "Take `this`: grüße."
