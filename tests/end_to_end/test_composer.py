@@ -332,7 +332,9 @@ def test_files_are_offered_as_git_sees_them(provider: ProviderServer) -> None:
 
 def test_commands_are_offered_with_their_help(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
-        terminal.type("/comp")
+        terminal.type("/")
+        terminal.wait_until(lambda: sum(line.startswith(" /") for line in terminal.lines) == 8, complaint="there was no menu")
+        terminal.type("comp")
         terminal.wait_for("make room in the model's window")
         terminal.press("tab", "enter")
         wait_for_written(terminal, "/compact")
@@ -382,7 +384,7 @@ def test_a_command_of_ones_own_is_told_with_the_next_prompt(provider: ProviderSe
 def test_a_command_of_ones_own_is_stopped_with_escape(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.enter("!echo begun; sleep 300")
-        terminal.wait_for("begun ·")
+        terminal.wait_for("\n  begun\n")
         terminal.press("escape")
         terminal.wait_for("interrupted", 2.0)
         wait_for_prompt(terminal)

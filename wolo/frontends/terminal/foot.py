@@ -26,8 +26,6 @@ from prompt_toolkit.layout import (
     ConditionalContainer,
     Dimension,
     DynamicContainer,
-    Float,
-    FloatContainer,
     FormattedTextControl,
     HSplit,
     Layout,
@@ -255,6 +253,7 @@ class Foot:
                 _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
                 writing,
                 search,
+                CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
             ]
         )
         facts = Window(FormattedTextControl(self._fact_line), height=1, dont_extend_height=True)
@@ -262,8 +261,7 @@ class Foot:
             DynamicContainer(lambda: self._panel.container if self._panel else unasked),
             ConditionalContainer(facts, ~self._asking | Condition(lambda: self._output.get_size().rows >= FACTS_FROM_ROWS)),
         ]
-        menu = Float(xcursor=True, ycursor=True, content=CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1))
-        return Layout(FloatContainer(HSplit(rows), [menu]), focused_element=writing)
+        return Layout(HSplit(rows), focused_element=writing)
 
     def _prompt(self) -> StyleAndTextTuples:
         hint = [("class:hint", f"{self.hint} ")] if self.hint and not get_app().current_buffer.text else []
