@@ -124,9 +124,10 @@ def test_a_key_that_would_not_be_used_is_not_taken(acme: ProviderServer, named: 
     assert not acme.requests
 
 
-@pytest.mark.parametrize("key", ["", "two words", "schlüssel"])
-def test_what_is_no_key_goes_nowhere(acme: ProviderServer, key: str) -> None:
-    assert login("acme", key=key).exit_code == 2
+@pytest.mark.parametrize("args", [(), ("--no-test",)])
+@pytest.mark.parametrize("key", ["", "two words", "schlüssel", "two\nlines"])
+def test_what_is_no_key_goes_nowhere(acme: ProviderServer, key: str, args: tuple[str, ...]) -> None:
+    assert login("acme", *args, key=key).exit_code == 2
     assert not acme.requests
     assert not kept()
 

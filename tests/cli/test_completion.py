@@ -123,6 +123,12 @@ def test_files_behind_an_at_sign_are_offered() -> None:
     assert offered("look", "at", "@src/") == ["@src/app.py"]
 
 
+def test_what_a_terminal_would_obey_is_not_offered() -> None:
+    Path("\x1b]0;owned\x07").touch()
+    Path("plain").touch()
+    assert tab("@") == "words\n@plain\n"
+
+
 def test_a_provider_of_ones_own_is_offered_with_its_models() -> None:
     configure('[providers.acme]\nbase_url = "http://127.0.0.1:1/v1"\nmodels = [{id = "large"}]\n')
     assert offered("-m", "ac") == ["acme/"]

@@ -178,9 +178,11 @@ def _values(option: Option, begun: str, before: str) -> Offer:
 def _print(found: Offer, typed: Typed, shell: str) -> None:
     lines = [found.kind]
     for word in found.words:
+        if not word.text.isprintable():
+            continue  # the terminal would obey it
         if shell != "bash":
-            text, about = (" ".join(part.split()) for part in word)
-            lines.append(f"{text}\t{about}" if about else text)
+            about = "".join(filter(str.isprintable, word.about))
+            lines.append(f"{word.text}\t{about}" if about else word.text)
         elif (quoted := written(word.text, typed)) is not None:
             lines.append(quoted)
     sys.stdout.buffer.write("\n".join([*lines, ""]).encode("utf-8", "replace"))

@@ -11,7 +11,7 @@ from wolo.errors import ConfigError
 
 T = TypeVar("T")
 SERVICE: Final = "wolo"
-ANSWER_S: Final = 30.0
+ANSWER_S: Final = 15.0
 """A locked keyring asks somebody for its password, and perhaps nobody sits there."""
 
 

@@ -10,7 +10,7 @@ from wolo.config import kept_keys, layers
 from wolo.conversation.key_trial import Trial, try_key
 from wolo.errors import ConfigError, UsageError
 from wolo.models import references
-from wolo.models.catalog import ALIASES
+from wolo.models.catalog import ALIASES, checked_key
 from wolo.models.provider import Provider
 from wolo.models.provider_files import Overrides, key_variable, load, names_of, unknown_provider
 from wolo.places import find_places
@@ -47,8 +47,8 @@ async def try_to_log_in(provider: Provider, key: str) -> Trial:
 
 
 def keep_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
-    """Where it lies now, in words. Raises ConfigError."""
-    where = kept_keys.keep(find_places(), provider.name, key, in_keyring=in_keyring)
+    """Where it lies now, in words. Raises ConfigError, also for what can be no key."""
+    where = kept_keys.keep(find_places(), provider.name, checked_key(key), in_keyring=in_keyring)
     return "the system's keyring" if where == "keyring" else str(find_places().config / kept_keys.FILE)
 
 
