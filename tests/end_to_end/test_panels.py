@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import require
 from tests.end_to_end.test_repl import is_idle, leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
+from tests.guard.besieged import Ground, land
 
 READY = "›n No"
 
@@ -197,7 +200,7 @@ def test_a_long_command_is_read_to_its_end_whatever_the_window(provider: Provide
         seen, place = visible(terminal), scrolled(terminal)
         while place[1] < place[2]:
             terminal.press("page-down")
-            terminal.wait_until(lambda place=place: scrolled(terminal) > place)
+            wait_beyond(terminal, place)
             assert scrolled(terminal)[0] <= place[1] + 1
             seen, place = f"{seen}\n{visible(terminal)}", scrolled(terminal)
         assert all(f"echo {number:03}" in seen for number in range(60))
@@ -205,6 +208,10 @@ def test_a_long_command_is_read_to_its_end_whatever_the_window(provider: Provide
         terminal.press("enter")
         terminal.wait_for("I see.")
         leave(terminal)
+
+
+def wait_beyond(terminal: Terminal, place: tuple[int, ...]) -> None:
+    terminal.wait_until(lambda: scrolled(terminal) > place)
 
 
 def scrolled(terminal: Terminal) -> tuple[int, ...]:
@@ -246,3 +253,44 @@ def test_a_whole_file_is_never_cut(provider: ProviderServer) -> None:
         terminal.type("n")
         terminal.wait_for("I see.")
         leave(terminal)
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"), [("y", "trusted"), ("d", "never"), ("n", None), ("\r", None), ("\x1b", None), ("\x04", None)]
+)
+def test_trust_is_asked_in_a_panel_before_a_conversation(
+    provider: ProviderServer, isolated: Path, keys: str, answer: str | None
+) -> None:
+    Path(".wolo").mkdir()
+    Path(".wolo/config.toml").write_text("mode = 'plan'\n")
+    with pty_wolo(*provider.flags) as terminal:
+        terminal.type("y\r")
+        terminal.wait_until(lambda: "›n Not now" in visible(terminal))
+        assert "settings  .wolo/config.toml" in visible(terminal)
+        terminal.type(keys)
+        wait_for_prompt(terminal)
+        assert "› what this folder brings along" not in terminal.text
+        leave(terminal)
+    store = isolated / "wolo" / "state" / "trust.json"
+    kept = json.loads(store.read_text()) if store.exists() else {}
+    assert [each["answer"] for each in kept.values()] == ([answer] if answer else [])
+
+
+def test_the_offer_to_run_outside_says_what_the_walls_refused(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("bwrap")
+    with land("root") as folder, Ground(folder) as ground:
+        monkeypatch.setenv("HOME", str(folder / "home"))
+        monkeypatch.chdir(ground.work)
+        outside = ground.folder / "outside" / "new"
+        reply = call("shell", {"command": f"touch {outside}"})
+        with asked(provider, reply, text("I see."), mode="auto", ready="›n No, it stays inside") as terminal:
+            shown = " ".join(visible(terminal).split())
+            assert "! The sandbox stopped shell" in shown
+            assert "sandbox denied:" in shown
+            assert "Always" not in shown
+            terminal.type("y")
+            terminal.wait_for("I see.")
+            assert "you allowed it outside the sandbox, once" in terminal.text
+            wait_for_prompt(terminal)
+            leave(terminal)
+        assert outside.exists()

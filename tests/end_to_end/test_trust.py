@@ -256,8 +256,8 @@ def test_trust_does_not_change_the_mode(provider: ProviderServer, project: Path)
     for answer in ("y", "n"):
         run_wolo("trust", "forget")
         with pty_wolo("--mode", "ask", *provider.flags) as terminal:
-            terminal.wait_for(QUESTION)
-            terminal.enter(answer)
+            terminal.wait_for("›n Not now")
+            terminal.type(answer)
             terminal.wait_for("/help shows the rest")
         shown.add(next(line for line in terminal.lines if line.startswith("wolo · ")))
     assert len(shown) == 1

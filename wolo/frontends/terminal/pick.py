@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.key_binding import KeyBindings
 from rich.text import Text
 
 from wolo.errors import SessionError
-from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.menus import sessions_menu
-from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.picker import Item, Menu, Picked, Picker
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.screen import Screen
+from wolo.frontends.terminal.standing import standing
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
 
@@ -41,26 +36,9 @@ async def pick_session(terminal: Terminal) -> str:
     menu = sessions_menu(Path.cwd())
     if not menu.listed(True):
         raise SessionError("There is no session to go on with yet.", hint='Start one: wolo "your task"')
-    async with _standing(terminal.screen):
+    async with standing(terminal.screen):
         picked = await pick(menu, terminal)
     return picked.value if picked else ""
-
-
-@asynccontextmanager
-async def _standing(screen: Screen) -> AsyncIterator[None]:
-    """A foot for one question."""
-    if not screen.stdout.can_move:
-        yield
-        return
-    before = screen.stdout, screen.status
-    foot = Foot(Buffer(), KeyBindings(), facts=lambda columns: "")
-    screen.stand_on(foot, Paper(foot), Activity(foot))
-    foot.appear()
-    try:
-        yield
-    finally:
-        await foot.vanish()
-        screen.stand_on(None, *before)
 
 
 async def _by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:

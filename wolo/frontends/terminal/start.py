@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
+from rich.text import Text
 
 from wolo.conversation.attachments import compose
 from wolo.conversation.build import Opening, open_conversation
@@ -38,6 +39,7 @@ async def start(opening: Opening, task: Task) -> int:
     with hold_terminal() as terminal:
         terminal.screen.make_plain(bool(opening.given.get("plain")))
         terminal.screen.says_more = bool(opening.given.get("verbose"))
+        terminal.stays = task.stay
         try:
             await ask_trust(opening.given, terminal)
             picked = await _pick(opening, terminal)
@@ -116,10 +118,8 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
     there = conversation.facts.begun_in
     if "cd" in opening.given or not _is_elsewhere(there, conversation.cwd):
         return conversation
-    question = f"This session was begun in {clean_line(there)}. Go there? [y/N] › "
     try:
-        typed = await ask_line(question, terminal.screen, terminal.keyboard)
-        if typed.strip().lower() not in ("y", "yes"):
+        if not await _shall_go(f"This session was begun in {clean_line(there)}. Go there?", terminal):
             return conversation
         os.chdir(there)
         await ask_trust(opening.given, terminal)
@@ -129,6 +129,18 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
         await conversation.close()
         raise
     return await conversation.reopen(Change())
+
+
+async def _shall_go(question: str, terminal: Terminal) -> bool:
+    """Raises EOFError and Dismissed."""
+    if not terminal.has_panels:
+        typed = await ask_line(f"{question} [y/N] › ", terminal.screen, terminal.keyboard)
+        return typed.strip().lower() in ("y", "yes")
+    from wolo.frontends.terminal.panels.choice import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+    from wolo.frontends.terminal.standing import choose  # noqa: PLC0415  # the same
+
+    lines = [Text.assemble(("? ", "bold yellow"), (question, "bold"))]
+    return await choose(lines, [Choice("n", "No, stay here"), Choice("y", "Yes, go there")], terminal.screen) == "y"
 
 
 def _is_elsewhere(there: str, here: Path) -> bool:

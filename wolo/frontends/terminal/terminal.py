@@ -17,10 +17,16 @@ class Terminal:
     screen: Screen
     keyboard: Keyboard
     signals: Signals
+    stays: bool = False
+    """The REPL follows: what is asked before it stands in panels, too."""
     kill: Callable[[], None] = lambda: None
     """Ends the processes of the conversation that is open now."""
     settle: Callable[[], None] = lambda: None
     """Called before the process ends on the spot: what is being written is kept, and the terminal is told that nobody writes."""
+
+    @property
+    def has_panels(self) -> bool:
+        return self.stays and self.screen.stdout.can_move
 
 
 @contextmanager

@@ -29,35 +29,50 @@ async def ask_trust(given: Given, terminal: Terminal) -> None:
     brought = project.find(root, Path.cwd())
     if not brought or given.get("trust") == str(root) or trust.answer_for(find_places(), root, []):
         return
-    _show(root, brought, terminal)
-    match await _answer(terminal):
+    match await _answer(_found(root, brought), terminal):
         case "y" | "yes":
             _keep(root, "trusted", terminal)
         case "never":
             _keep(root, "never", terminal)
 
 
-def _show(root: Path, brought: Sequence[Brought], terminal: Terminal) -> None:
-    terminal.screen.print(Text.assemble(("? ", "bold yellow"), ("This folder brings along:", "bold")))
+def _found(root: Path, brought: Sequence[Brought]) -> list[Text]:
     width = max(len(each.kind) for each in brought)
+    lines = [Text.assemble(("? ", "bold yellow"), ("This folder brings along:", "bold"))]
     for each in brought[:MOST_SHOWN]:
-        terminal.screen.print(Text.assemble((f"  {each.kind:<{width}}  ", "dim"), _spelled_out(each.path.relative_to(root))))
+        lines.append(Text.assemble((f"  {each.kind:<{width}}  ", "dim"), _spelled_out(each.path.relative_to(root))))
     if len(brought) > MOST_SHOWN:
-        terminal.screen.say(f"  and {len(brought) - MOST_SHOWN} more", "dim")
-    terminal.screen.print(Text.assemble(("  in ", "dim"), _spelled_out(root)))
-    terminal.screen.say(
-        "  Nothing of it is used unless you trust the folder. Your permissions stay as they are either way.", "dim"
-    )
+        lines.append(Text(f"  and {len(brought) - MOST_SHOWN} more", "dim"))
+    lines.append(Text.assemble(("  in ", "dim"), _spelled_out(root)))
+    return [
+        *lines,
+        Text("  Nothing of it is used unless you trust the folder. Your permissions stay as they are either way.", "dim"),
+    ]
 
 
-async def _answer(terminal: Terminal) -> str:
+async def _answer(lines: Sequence[Text], terminal: Terminal) -> str:
     """What was typed; empty when nothing was, or nobody is there."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
+            if terminal.has_panels:
+                return await _choose(lines, terminal)
+            for line in lines:
+                terminal.screen.print(line)
             typed = await ask_line("  Trust it? [y]es  [N]ot now  [never] › ", terminal.screen, terminal.keyboard)
     except (EOFError, TimeoutError):
         return ""
     return typed.strip().lower()
+
+
+async def _choose(lines: Sequence[Text], terminal: Terminal) -> str:
+    from wolo.frontends.terminal.panels.choice import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+    from wolo.frontends.terminal.standing import choose  # noqa: PLC0415  # the same
+
+    choices = (Choice("n", "Not now"), Choice("y", "Yes, trust it"), Choice("d", "No, and don't ask again"))
+    chosen = await choose([*lines, Text("  Trust it?", "bold")], choices, terminal.screen)
+    answer, words = {"y": ("yes", "trusted"), "d": ("never", "never trusted")}.get(chosen, ("", "not trusted now"))
+    terminal.screen.print(Text.assemble(("? ", "yellow"), ("what this folder brings along", "dim"), " → ", (words, "bold")))
+    return answer
 
 
 def _keep(root: Path, answer: trust.Answer, terminal: Terminal) -> None:

@@ -1,0 +1,39 @@
+"""A foot that stands for one question, before any conversation does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.key_binding import KeyBindings
+from rich.text import Text
+
+from wolo.frontends.terminal.foot import Foot
+from wolo.frontends.terminal.panels.choice import Choice, ChoicePanel
+from wolo.frontends.terminal.paper import Activity, Paper
+from wolo.frontends.terminal.screen import Screen
+
+
+@asynccontextmanager
+async def standing(screen: Screen) -> AsyncIterator[None]:
+    """Where nothing can move, lines are asked as ever."""
+    if not screen.stdout.can_move:
+        yield
+        return
+    before = screen.stdout, screen.status
+    foot = Foot(Buffer(), KeyBindings(), facts=lambda columns: "")
+    screen.stand_on(foot, Paper(foot), Activity(foot))
+    foot.appear()
+    try:
+        yield
+    finally:
+        await foot.vanish()
+        screen.stand_on(None, *before)
+
+
+async def choose(lines: Sequence[Text], choices: Sequence[Choice], screen: Screen) -> str:
+    """The key of what was chosen. Raises Dismissed for Ctrl-C."""
+    async with standing(screen):
+        assert screen.stage is not None  # whoever asks so has seen that panels can stand here
+        return await screen.stage.stand(ChoicePanel(lines, choices))
