@@ -89,7 +89,7 @@ def test_a_data_directory_that_leads_to_another_users_is_refused(provider: Provi
 def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_nothing(
     provider: ProviderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sessions, blobs, jobs, undo, sandbox, secrets, trust, history, locks, wire and cache; the user's own files obey the umask."""
+    """Sessions, blobs, jobs, undo, sandbox, secrets, trust, locks, wire and cache; the user's own files obey the umask."""
     home = tmp_path / "above" / "wolo"
     monkeypatch.setenv("WOLO_HOME", str(home))
     wire = tmp_path / "kept" / "wire"
@@ -109,17 +109,11 @@ def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_no
         )
         flags = (*provider.flags, "--debug-wire", str(wire))
         assert run_wolo("-p", "--mode", "auto", "-s", "mine", *flags, "go").exit_code == 0
-        with pty_wolo(*provider.flags) as terminal:
-            terminal.wait_for("Trust it?")
+        provider.script(text("hello"))
+        with pty_wolo(*provider.flags, "say") as terminal:
+            terminal.wait_for("rust it")
             terminal.enter("y")
-            terminal.wait_for("Enter sends")
-            provider.script(text("hello"))
-            terminal.wait_until(lambda: terminal.text.count("›") > 1)
-            terminal.type("say")
-            terminal.wait_for("say")
-            terminal.press("enter")
             terminal.wait_for("hello")
-            terminal.press("ctrl-d")
             assert terminal.wait_for_exit() == 0
         for words in (["undo", "--session", "mine"], ["redo", "--session", "mine"], ["doctor"], ["sessions", "list"]):
             assert run_wolo(*words).exit_code == 0, words
@@ -127,5 +121,5 @@ def test_whatever_wolo_makes_for_itself_is_private_even_where_the_umask_hides_no
         os.umask(before)
     own = [*home.parent.rglob("*"), home.parent, *wire.parent.rglob("*"), wire.parent]
     assert [str(path) for path in own if path.lstat().st_mode & 0o077 and not path.is_symlink()] == []
-    assert {each.name for each in own} >= {"checkpoints", "blobs", "jobs", "trust.json", "history", "file-locks", "sandbox-probes"}
+    assert {each.name for each in own} >= {"checkpoints", "blobs", "jobs", "trust.json", "file-locks", "sandbox-probes"}
     assert Path("made").stat().st_mode & 0o777 == 0o666
