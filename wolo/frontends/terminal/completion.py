@@ -13,6 +13,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from wolo.commands.command import Command, Desk
+from wolo.errors import WoloError
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.root import find_root
 from wolo.workspace.walk import Bounds, Stopped, walk
@@ -118,7 +119,12 @@ def beside(cwd: Path, typed: str) -> list[str]:
 
 def _arguments(desk: Desk, name: str) -> Sequence[tuple[str, str]]:
     command: Command | None = next((each for each in desk.commands if name in (each.name, *each.aliases)), None)
-    return command.arguments(desk) if command is not None and command.arguments is not None else ()
+    if command is None or command.arguments is None:
+        return ()
+    try:
+        return command.arguments(desk)
+    except (WoloError, OSError):
+        return ()  # the command itself says what is wrong
 
 
 def _distance(wanted: str, name: str) -> int:
