@@ -55,8 +55,15 @@ def test_a_key_from_a_pipe_is_tried_once_kept_and_used(acme: ProviderServer) -> 
     assert acme.requests[1].headers["authorization"] == f"Bearer {KEY}"
 
 
+ODD_KEY = "correct-horse-battery-staple"
+"""Nobody would take it for a key who does not know it."""
 REFUSALS = [
-    (401, {"error": {"message": f"bad key {KEY}", "type": "invalid_request_error"}}, 1, "Acme refuses the key: bad key"),
+    (
+        401,
+        {"error": {"message": f"bad key {ODD_KEY}", "type": "invalid_request_error"}},
+        1,
+        "Acme refuses the key: bad key [key]",
+    ),
     (403, {"error": {"message": "not from here"}}, 1, "Acme refuses the key: not from here"),
     (404, {"error": {"message": "no such model"}}, 1, "did not say whether the key is good: no such model"),
     (500, {"error": {"message": "oops"}}, 75, "could not be asked about the key"),
@@ -68,11 +75,11 @@ def test_what_the_provider_did_not_take_is_not_kept(
     acme: ProviderServer, status: int, body: object, exit_code: int, words: str
 ) -> None:
     acme.script(error(status, json.dumps(body)))
-    done = login("acme")
+    done = login("acme", key=ODD_KEY)
     assert done.exit_code == exit_code
     assert words in done.stderr
     assert "The key is not kept." in done.stderr
-    assert KEY not in done.stderr + done.stdout
+    assert ODD_KEY not in done.stderr + done.stdout
     assert len(acme.requests) == 1, "it is asked once"
     assert not kept()
 
