@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wolo.messages.terminal_text import Cleaner, clean, clean_line, show_hidden, spelled_out
@@ -69,6 +69,7 @@ def in_pieces(text: str, cuts: list[int]) -> str:
 
 @given(st.text("ab\x1b[]P0;m\x07\x9b\x9d\x9c\\\r\n\u202e\ud83d\ude00é", max_size=40), st.lists(st.integers(0, 40), max_size=8))
 @settings(deadline=None, max_examples=500)
+@example("\x9d\ud83d", [])
 def test_a_text_that_was_cut_anywhere_is_the_same_text(text: str, cuts: list[int]) -> None:
     assert in_pieces(text, cuts) == clean(text)
 

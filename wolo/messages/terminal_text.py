@@ -46,8 +46,9 @@ class Cleaner:
 
     def close(self) -> str:
         """What is left at the end."""
-        held, self._held = self._held, ""
-        return self._settled(held)
+        left = self._behind_string(self._held)
+        self._held = ""
+        return self._settled(left)
 
     def _behind_string(self, text: str) -> str:
         self._held = ""
