@@ -11,6 +11,9 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal
+from wolo.agent.events import CallStarted, RequestStarted
+from wolo.conversation.build import Opening, open_conversation
+from wolo.messages.message import user
 
 WAIT = "for i in 1 2 3 4 5 6 7 8; do [ -e go ] || sleep 0.5; done; echo gone on"
 """A replay does not wait for what a person does for ever."""
@@ -154,3 +157,29 @@ def test_a_long_paste_is_said_into_the_turn_folded(provider: ProviderServer) -> 
         assert "line 4999" not in terminal.text
         leave(terminal)
     assert provider.requests[1].messages[-1]["content"] == pasted
+
+
+async def test_words_at_any_place_of_a_turn_are_replayed(provider: ProviderServer) -> None:
+    """Before the first request, in the middle of calls that run side by side, two at once, and at an empty answer."""
+    for name in ("a", "b", "c"):
+        Path(name).write_text(name)
+    reads = calls(("read", {"path": "a"}), ("read", {"path": "b"}), ("shell", {"command": "touch no"}), ("read", {"path": "c"}))
+    provider.script(reads, text(""), text("Enough."), text("Well."))
+    given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "auto"}
+    conversation = await open_conversation(Opening(given=given, attended=True))
+    conversation.steer(user("before all"))
+    told = set()
+    async for event in conversation.prompt(user("go")):
+        if isinstance(event, CallStarted) and not told:
+            told.add(event.part.id)
+            conversation.steer(user("in the middle"))
+            conversation.steer(user("and twice"))
+        elif isinstance(event, RequestStarted) and len(provider.requests) == 2 and "late" not in told:
+            told.add("late")
+            conversation.steer(user("while it says nothing"))
+    await conversation.close()
+    said = [message["content"] for message in provider.requests[-1].messages if message["role"] == "user"]
+    assert said[:4] == ["go", "before all", "in the middle", "and twice"]
+    assert "while it says nothing" in said
+    assert not Path("no").exists()
+    assert_replays()
