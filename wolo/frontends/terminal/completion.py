@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import nsmallest
 from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -24,6 +25,10 @@ MOST_ENTRIES = 100_000
 MOST_S = 2.0
 """For one look around: what was not reached by then is not offered."""
 FRESH_S = 15.0
+MOST_UNASKED = 2_000
+"""So many names are looked at when no letter of one was typed yet."""
+AT_ONCE, BREATH_S = 200, 0.001
+"""Threads take turns only when one of them waits: after so many names this one does, and keys go first."""
 
 
 class Suggestions(Completer):
@@ -97,11 +102,16 @@ def ranked(typed: str, names: Sequence[str]) -> list[str]:
     """Those that hold the typed letters in their order, the likeliest first."""
     wanted = typed.casefold()
     if not wanted:
-        return sorted(names, key=lambda name: (name.rstrip("/").count("/"), name))[:MOST_OFFERED]
-    letters = re.compile(".*?".join(map(re.escape, wanted)), re.DOTALL)
-    found = [name for name in names if letters.search(name.casefold())]
-    found.sort(key=lambda name: (_distance(wanted, name.casefold()), len(name), name))
-    return found
+        return nsmallest(MOST_OFFERED, names[:MOST_UNASKED], key=lambda name: (name.rstrip("/").count("/"), name))
+    letters = re.compile(".*?".join(map(re.escape, wanted)), re.DOTALL | re.IGNORECASE)
+    best: list[tuple[int, int, str]] = []
+    for at in range(0, len(names), AT_ONCE):
+        found = [
+            (_distance(wanted, name.casefold()), len(name), name) for name in names[at : at + AT_ONCE] if letters.search(name)
+        ]
+        best = nsmallest(MOST_OFFERED, [*best, *found])
+        time.sleep(BREATH_S)
+    return [name for *_, name in best]
 
 
 def beside(cwd: Path, typed: str) -> list[str]:
@@ -137,7 +147,10 @@ def _distance(wanted: str, name: str) -> int:
 def _look(directory: Path) -> Iterator[str]:
     folders: set[str] = set()
     try:
-        for name in walk(directory, Bounds(max_entries=MOST_ENTRIES, max_s=MOST_S), top=find_root(directory)):
+        found = walk(directory, Bounds(max_entries=MOST_ENTRIES, max_s=MOST_S), top=find_root(directory))
+        for number, name in enumerate(found):
+            if number % AT_ONCE == 0:
+                time.sleep(BREATH_S)
             yield name
             folder = name.rpartition("/")[0]
             while folder and folder not in folders:
