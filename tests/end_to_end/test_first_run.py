@@ -109,7 +109,9 @@ def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, t
         terminal.enter("1")
         terminal.wait_for("Fetch it? [y/N]")
         terminal.enter("y")
-        assert terminal.wait_for_exit() != 0
+        terminal.wait_until(lambda: terminal.text.count("Use which one?") == 2)
+        terminal.press("enter")
+        assert terminal.wait_for_exit() == 2
     assert provider.looked_up[0].path.startswith("/Qwen/")
     assert "Traceback" not in terminal.text
     assert not (tmp_path / "wolo/config/config.toml").exists()

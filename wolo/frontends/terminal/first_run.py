@@ -14,7 +14,7 @@ from wolo.config import keys, layers
 from wolo.config.change import set_value
 from wolo.conversation.choosing import choose_now
 from wolo.conversation.logins import takers
-from wolo.errors import ConfigError, ProviderError
+from wolo.errors import ConfigError, ProviderError, WoloError
 from wolo.frontends.terminal.log_in import log_in, named, show_providers
 from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal
@@ -176,16 +176,20 @@ def _show(finding: Finding, terminal: Terminal) -> None:
 
 
 async def _choose_embedded(terminal: Terminal) -> str:
-    """Asks before half a gigabyte is fetched."""
+    """Asks before half a gigabyte is fetched; empty: it was not wanted, or cannot be had."""
     typed = await ask_line("Fetch it? [y/N] › ", terminal.screen, terminal.keyboard)
     if typed.strip().lower() not in ("y", "yes"):
         return ""
     progress = terminal.screen.weights_progress()
-    await _unless_stopped(
-        lambda tell: prepare(find_weights(DEFAULT), find_places().cache, download=True, progress=tell),
-        progress or (lambda done, total: None),
-        terminal,
-    )
+    try:
+        await _unless_stopped(
+            lambda tell: prepare(find_weights(DEFAULT), find_places().cache, download=True, progress=tell),
+            progress or (lambda done, total: None),
+            terminal,
+        )
+    except WoloError as error:
+        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+        return ""
     return f"local/{DEFAULT}"
 
 
