@@ -111,6 +111,19 @@ def test_escape_answers_none_and_the_turn_goes_on(provider: ProviderServer, key:
     assert told(provider).startswith("The user did not answer.")
 
 
+def test_keys_that_mean_nothing_here_write_nothing(provider: ProviderServer) -> None:
+    with asked(provider, DATABASE) as terminal:
+        for key in ("\x1bOP", "\x1b[15~", "\x12", "\x1b[I", "\x7f"):
+            terminal.type(key)
+            for_a_while(terminal, 0.1)
+        assert "answer ›" not in visible(terminal)
+        terminal.type("1")
+        terminal.press("enter")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert told(provider) == "Which database?\n→ Postgres"
+
+
 def test_ctrl_c_stops_the_turn(provider: ProviderServer) -> None:
     with asked(provider, DATABASE) as terminal:
         terminal.press("ctrl-c")

@@ -51,6 +51,10 @@ class _Page:
             self.chosen = picked
 
 
+def is_character(key: str) -> bool:
+    return len(key) == 1 and key.isprintable()
+
+
 class QuestionsPanel(Panel[Replies | None]):
     """None: the person answers none of them."""
 
@@ -111,7 +115,7 @@ class QuestionsPanel(Panel[Replies | None]):
     def heard(self, keys: list[str]) -> None:
         """What is typed fast is an answer in words; pressed one by one, keys pick."""
         moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
-        written = "".join(key for key in keys[moves:] if len(key) == 1)
+        written = "".join(filter(is_character, keys[moves:]))
         if len(written) < 2 or self._is_review:
             super().heard(keys)
         else:
@@ -164,7 +168,7 @@ class QuestionsPanel(Panel[Replies | None]):
         elif key.isdecimal() and 1 <= int(key) <= last:
             page.at = int(key) - 1
             page.pick(page.at)
-        else:
+        elif is_character(key):
             self.write(OWN_WORDS, page.text + key)
         self._show()
 
