@@ -14,6 +14,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import Terminal, pty_wolo
 
+CHOOSE_FILE = "\x18\x06"
+
 
 def say(provider: ProviderServer, *words: str) -> None:
     """A session of its own for each."""
@@ -61,7 +63,8 @@ def test_nothing_is_chosen_and_what_was_open_stays_open(provider: ProviderServer
     say(provider, "about ostriches")
     with repl(provider) as terminal:
         terminal.enter("/resume")
-        terminal.wait_for("about ostriches")
+        terminal.wait_for("Enter takes it")
+        terminal.wait_for("The answer to about ostriches.")
         terminal.press(key)
         wait_until_chosen(terminal)
         provider.script(text("New."))
@@ -212,3 +215,29 @@ def test_escape_twice_on_an_empty_line_asks_where_to_go_back_to(provider: Provid
         terminal.wait_for("Back to before which prompt?")
         terminal.press("enter")
         terminal.wait_for("Back to before: hello")
+
+
+def test_a_file_is_chosen_and_mentioned_where_the_cursor_stands(provider: ProviderServer) -> None:
+    Path("src").mkdir()
+    Path("src/apples.py").write_text("def peel() -> None: ...\n")
+    Path("src/two words.py").write_text("pears\n")
+    os.mkfifo("pipe")
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.type("look at ")
+        terminal.type(CHOOSE_FILE)
+        terminal.wait_for("Which file?")
+        terminal.type("appl")
+        terminal.wait_for("def peel()")
+        terminal.press("enter")
+        terminal.wait_for("› look at @src/apples.py")
+        terminal.type(CHOOSE_FILE)
+        terminal.wait_for("Which file?")
+        terminal.type("two")
+        terminal.wait_for("pears")
+        terminal.press("enter")
+        terminal.wait_for('@src/apples.py @"src/two words.py"')
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert "def peel()" in provider.requests[0].body.decode()

@@ -1,14 +1,20 @@
-"""Commands that let a person choose from a list where nothing was named: /resume, /model and /rewind."""
+"""Where a person chooses from a list: /resume, /model and /rewind without a name, and the file that a prompt is about."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+
+from prompt_toolkit.buffer import Buffer
 
 from wolo.commands import undo
 from wolo.commands.command import Command, Desk, Outcome, Shown
-from wolo.frontends.terminal.menus import models_menu, rewind_menu, sessions_menu, turns_back
+from wolo.frontends.terminal.completion import mention
+from wolo.frontends.terminal.menus import files_menu, models_menu, rewind_menu, sessions_menu, turns_back
 from wolo.frontends.terminal.pick import pick
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.terminal import Terminal
@@ -24,6 +30,14 @@ def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command
         replace(command, run=partial(_run, terminal, command, ways[command.name])) if command.name in ways else command
         for command in commands
     )
+
+
+async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
+    """The chosen one is mentioned where the cursor stands."""
+    menu = await asyncio.to_thread(files_menu, cwd)
+    with suppress(Dismissed):
+        if picked := await pick(menu, terminal):
+            writing.insert_text(f"{mention(picked.value)} ")
 
 
 async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Desk, rest: str) -> Outcome:

@@ -31,6 +31,7 @@ ACTIONS = (
     Action("take_back", ("up",), "while wolo works: take back what was sent and not heard"),
     Action("search", ("ctrl-r",), "search what was sent before"),
     Action("editor", ("ctrl-g",), "write in your editor (VISUAL, EDITOR)"),
+    Action("files", ("ctrl-x ctrl-f",), "choose a file to mention"),
     Action("mode", ("shift-tab",), "the next mode: plan, ask, edit, auto"),
     Action("expand", ("ctrl-o",), "show what the model thought last"),
     Action("redraw", ("ctrl-l",), "paint the foot of the screen anew"),

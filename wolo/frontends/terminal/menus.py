@@ -1,14 +1,16 @@
-"""What a person can choose from a list: sessions, models, and places to go back to, with what each of them would change."""
+"""What a person can choose from a list: sessions, models, files, and places to go back to, with what that would change."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from wolo.commands.command import Desk
 from wolo.conversation import model_facts
 from wolo.conversation.undoing import Undoing
-from wolo.errors import WoloError
+from wolo.errors import ToolError, WoloError
+from wolo.frontends.terminal.completion import FileNames
 from wolo.frontends.terminal.picker import Item, Menu
 from wolo.frontends.terminal.recalled import last_exchange
 from wolo.places import find_places
@@ -17,7 +19,10 @@ from wolo.sessions.listing import SessionInfo
 from wolo.sessions.outline import Place, outline
 from wolo.sessions.store import Store
 from wolo.sessions.when import age
+from wolo.workspace.opening import open_regular, read_all
 
+BEGINNING_BYTES = 4_000
+"""Of a file, to tell what it is."""
 GLIMPSE_BYTES = 400_000
 """So much of the end of a session is read to show its last exchange."""
 
@@ -80,9 +85,34 @@ def rewind_menu(desk: Desk) -> Menu[Place]:
     return Menu("Back to before which prompt?", listed, "files too", preview)
 
 
+def files_menu(cwd: Path) -> Menu[str]:
+    """Files and folders as git sees them; names are relative to `cwd`."""
+    names = FileNames().below(cwd)
+
+    def listed(is_on: bool) -> Sequence[Item[str]]:
+        return [Item(name, name) for name in sorted(names, key=lambda name: (name.count("/"), name))]
+
+    return Menu("Which file?", listed, preview=lambda name, is_on: _beginning(cwd / name))
+
+
 def turns_back(menu: Menu[Place], place: Place) -> int:
     """How many turns are taken back by going to before this prompt."""
     return [item.value for item in menu.listed(False)].index(place) + 1
+
+
+def _beginning(path: Path) -> Sequence[str]:
+    """Its first lines. What is no plain file is not opened."""
+    try:
+        if path.is_dir():
+            return [f"{len(list(path.iterdir()))} entries"]
+        handle = open_regular(Path(os.path.realpath(path)))
+        try:
+            data = read_all(handle, BEGINNING_BYTES)
+        finally:
+            os.close(handle)
+    except (OSError, ToolError):
+        return ["it cannot be read"]
+    return ["it is no text"] if b"\0" in data else data.decode("utf-8", "replace").splitlines()
 
 
 def _session(info: SessionInfo, where: str = "") -> Item[str]:

@@ -55,10 +55,13 @@ class Picker(Panel[Picked[T] | None]):
     def __init__(self, menu: Menu[T]) -> None:
         self._menu = menu
         self._is_on = False
-        self._items = tuple(menu.listed(False))
-        self._found = self._items
+        self._items: tuple[Item[T], ...] = ()
+        self._found: tuple[Item[T], ...] = ()
+        self._words: tuple[str, ...] = ()
+        """What the letters are looked for in, item by item."""
+        self._list()
         self._at = 0
-        self._previews: dict[tuple[int, bool], Sequence[str]] = {}
+        self._previews: dict[tuple[T, bool], Sequence[str]] = {}
         self._looking: asyncio.Task[None] | None = None
         super().__init__()
 
@@ -83,10 +86,9 @@ class Picker(Panel[Picked[T] | None]):
         """All keys are written."""
 
     def edited(self) -> None:
-        words = self.field.text.casefold().split()
-        self._found = tuple(
-            each for each in self._items if all(word in f"{each.label} {each.facts}".casefold() for word in words)
-        )
+        wanted = self.field.text.casefold().split()
+        pairs = zip(self._items, self._words, strict=True)
+        self._found = tuple(item for item, words in pairs if all(each in words for each in wanted))
         self._move_to(0)
 
     def submit(self, written: str) -> None:
@@ -118,9 +120,13 @@ class Picker(Panel[Picked[T] | None]):
         if self._menu.switch:
             chosen = self._found[self._at].value if self._found else None
             self._is_on = not self._is_on
-            self._items = tuple(self._menu.listed(self._is_on))
+            self._list()
             self.edited()
             self._move_to(next((at for at, each in enumerate(self._found) if each.value == chosen), 0))
+
+    def _list(self) -> None:
+        self._found = self._items = tuple(self._menu.listed(self._is_on))
+        self._words = tuple(f"{each.label} {each.facts}".casefold() for each in self._items)
 
     def _rest(self) -> None:
         """What it has come to rest on is looked at."""
@@ -131,7 +137,7 @@ class Picker(Panel[Picked[T] | None]):
         get_app().invalidate()
 
     async def _look(self, preview: Callable[[T, bool], Sequence[str]], item: Item[T]) -> None:
-        key = (self._items.index(item), self._is_on)
+        key = (item.value, self._is_on)
         if key not in self._previews:
             await asyncio.sleep(REST_S)
             self._previews[key] = await asyncio.to_thread(preview, item.value, self._is_on)
@@ -169,7 +175,7 @@ class Picker(Panel[Picked[T] | None]):
     def _preview(self) -> Sequence[str]:
         if self._menu.preview is None or not self._found:
             return ()
-        return self._previews.get((self._items.index(self._found[self._at]), self._is_on), ("…",))
+        return self._previews.get((self._found[self._at].value, self._is_on), ("…",))
 
     def _hint(self) -> str:
         switch = f" · Tab {'[x]' if self._is_on else '[ ]'} {self._menu.switch}" if self._menu.switch else ""

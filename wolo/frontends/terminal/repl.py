@@ -18,7 +18,7 @@ from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
 from wolo.frontends.terminal.chips import Chips
-from wolo.frontends.terminal.choosing import with_lists
+from wolo.frontends.terminal.choosing import mention_file, with_lists
 from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
@@ -53,7 +53,9 @@ class Repl:
         self._keymap = Keymap(ui.keymap)
         composer = self._composer = Composer(Suggestions(self._desk), conversation.cwd, stop=self._stop)
         keys = composer_keys(
-            composer, self._keymap, {"expand": self._unfold, "editor": self.open_editor, "mode": self._next_mode}
+            composer,
+            self._keymap,
+            {"expand": self._unfold, "editor": self.open_editor, "files": self._choose_file, "mode": self._next_mode},
         )
         self._facts = FactsLine(lambda: self.conversation)
         chips = Chips(composer.pastes)
@@ -298,6 +300,9 @@ class Repl:
         if not self._is_editing:
             self._is_editing = True
             self._run_beside(self._edit())
+
+    def _choose_file(self) -> None:
+        self._run_beside(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
 
     def keys_listed(self) -> str:
         return self._keymap.listed()
