@@ -61,6 +61,11 @@ class Terminal:
         return "\n".join([*self._scrollback(), *self.lines])
 
     @property
+    def cells(self) -> list[list[pyte.screens.Char]]:
+        """The visible rows, cell by cell."""
+        return [[self._screen.buffer[row][column] for column in range(self._screen.columns)] for row in range(self._screen.lines)]
+
+    @property
     def cursor(self) -> tuple[int, int]:
         """Row and column, from 0."""
         return self._screen.cursor.y, self._screen.cursor.x
