@@ -92,8 +92,8 @@ class Foot:
         self._unprinted: list[str] = []
         self._due: asyncio.TimerHandle | None = None
         self._painted_at = float("-inf")
-        self._panel: Asked[Any] | None = None
-        """What is asked, while something is."""
+        self._panels: list[Asked[Any]] = []
+        """What is asked: the last one is seen, and the others wait below it."""
         self._asking = Condition(lambda: self.is_asking)
         self._running: asyncio.Task[None] | None = None
         self._is_aside = False
@@ -146,8 +146,8 @@ class Foot:
                 finally:
                     self._is_aside = False
                     self._output.write_raw("\r\x1b[K")  # wherever the other program has left the cursor
-        if self._panel is not None:
-            self._panel.open()
+        if self._panels:
+            self._panels[-1].open()
         self.paint()
 
     def drop(self) -> None:
@@ -159,7 +159,7 @@ class Foot:
 
     @property
     def is_asking(self) -> bool:
-        return self._panel is not None
+        return bool(self._panels)
 
     def paint(self) -> None:
         """Something it shows has changed. What a person types is painted at once, by the application itself."""
@@ -209,17 +209,22 @@ class Foot:
 
     async def stand(self, panel: Asked[T]) -> T:
         """The panel takes the place of everything but the facts until it is answered; what was being written stays as it was."""
-        before, self._panel = self._panel, panel
-        with set_app(self.app):
-            panel.open()
-        self._repaint()
+        self._panels.append(panel)
+        self._uncover()
         try:
             return await panel.answer
         finally:
             panel.close()
-            self._panel = before
-            self.app.layout.focus(before.container if before else self.writing)
-            self._repaint()
+            self._panels.remove(panel)
+            self._uncover()
+
+    def _uncover(self) -> None:
+        if self._panels:
+            with set_app(self.app):
+                self._panels[-1].open()
+        else:
+            self.app.layout.focus(self.writing)
+        self._repaint()
 
     def _repaint(self) -> None:
         """From its first row on: it may have become lower."""
@@ -258,7 +263,7 @@ class Foot:
         )
         facts = Window(FormattedTextControl(self._fact_line), height=1, dont_extend_height=True)
         rows: list[AnyContainer] = [
-            DynamicContainer(lambda: self._panel.container if self._panel else unasked),
+            DynamicContainer(lambda: self._panels[-1].container if self._panels else unasked),
             ConditionalContainer(facts, ~self._asking | Condition(lambda: self._output.get_size().rows >= FACTS_FROM_ROWS)),
         ]
         return Layout(HSplit(rows), focused_element=writing)

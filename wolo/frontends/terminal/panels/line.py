@@ -18,7 +18,8 @@ class LinePanel(Panel[str]):
 
     def open(self) -> None:
         super().open()
-        self.write(clean(self._question), self._draft)
+        if not self.is_writing:
+            self.write(clean(self._question), self._draft)
 
     def content(self) -> list[Text]:
         return []
