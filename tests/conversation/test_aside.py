@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import reduce
+from pathlib import Path
 
 import pytest
 
@@ -94,4 +95,20 @@ async def test_it_keeps_to_the_budget(provider: ProviderServer) -> None:
     await say(conversation, "one")
     with pytest.raises(UsageError, match="50 tokens"):
         await conversation.aside("two?")
+    await conversation.close()
+
+
+async def test_the_next_prompt_begins_as_if_nobody_had_asked_aside(provider: ProviderServer) -> None:
+    """Also when a word of the instructions has turned out to be a secret in between."""
+    Path("AGENTS.md").write_text("The word is plugh-xyzzy-0123456789.\n")
+    provider.script(text("One."), text("Aside."), text("Two."))
+    conversation = await begin(provider)
+    await say(conversation, "one")
+    Path(".env").write_text("TOKEN=plugh-xyzzy-0123456789\n")
+    conversation.attaching(Path(".env").absolute())
+    await conversation.aside("two?")
+    await say(conversation, "three")
+    first, _, last = provider.requests
+    assert first.messages[0] == last.messages[0]
+    assert "plugh-xyzzy" in first.messages[0]["content"]
     await conversation.close()

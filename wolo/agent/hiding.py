@@ -24,7 +24,8 @@ class HidingAsker:
         self._secrets = secrets
         self._sent: dict[str, tuple[Message, Message]] = {}
         """By id: a message, and how it went out."""
-        self._system = ("", "")
+        self._systems: dict[str, str] = {}
+        """Every system prompt, and how it went out: a question aside has another one."""
         self._tools: tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]] = ((), ())
 
     @property
@@ -48,13 +49,14 @@ class HidingAsker:
 
     def hidden(self, question: Question) -> Question:
         """What really goes out."""
-        if question.system != self._system[0]:
-            self._system = (question.system, self._secrets.hide(question.system))
-        if question.tools is not self._tools[0]:
+        if question.system not in self._systems:
+            self._systems[question.system] = self._secrets.hide(question.system)
+        if question.tools and question.tools is not self._tools[0]:
             self._tools = (question.tools, _hide_tools(question.tools, self._secrets))
         messages = tuple(map(self._message, question.messages))
         self._sent |= {before.id: (before, after) for before, after in zip(question.messages, messages, strict=True)}
-        return replace(question, messages=messages, system=self._system[1], tools=self._tools[1])
+        tools = self._tools[1] if question.tools else ()
+        return replace(question, messages=messages, system=self._systems[question.system], tools=tools)
 
     def _message(self, message: Message) -> Message:
         before, after = self._sent.get(message.id, (None, None))
