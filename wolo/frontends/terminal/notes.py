@@ -11,7 +11,7 @@ from wolo.places import find_places
 
 FILE = "AGENTS.md"
 QUESTION = "Keep this in [p]roject's or [y]our {file}, [s]end it as a prompt, or nothing? [p/y/s/N] › "
-_NOTE = re.compile(r"#+(?!\d)[^#\n]*\S[^\n]*\Z")
+_NOTE = re.compile(r"#+(?![\d#])[^\S\n]*[^#\s][^\n]*\Z")
 
 
 def is_note(line: str) -> bool:
