@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Hold, Reply, delta, finish, sse, text, usage
+from tests.fakes.replies import Hold, Reply, call, delta, finish, sse, text, usage
 from tests.fakes.screen import pty_wolo
 from tests.fakes.tmux import Tmux, tmux_wolo
 
@@ -121,6 +121,19 @@ def test_a_resize_leaves_one_foot_and_what_was_typed(provider: ProviderServer, s
     assert text.count("typed by hand") == 1
     assert text.count("Some words.") == text.count("More words.") == 1
     assert "Traceback" not in text
+
+
+def test_a_resize_while_an_approval_waits_leaves_one_panel(provider: ProviderServer, socket: Path) -> None:
+    provider.script(call("shell", {"command": "echo made > file"}))
+    with tmux_wolo(*provider.flags, "--mode", "ask", socket=socket, columns=80) as tmux:
+        tmux.wait_for("›")
+        tmux.type("said before")
+        tmux.press("Enter")
+        tmux.wait_for("wants to run")
+        for columns in (20, 200, 33, 80):
+            tmux.resize(24, columns)
+        tmux.wait_until(lambda: sum("$ echo made > file" in row for row in tmux.rows) == 1, "there was not one panel")
+        assert tmux.text.count("said before") == tmux.text.count("wants to run") == 1
 
 
 def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: ProviderServer) -> None:

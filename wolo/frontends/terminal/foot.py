@@ -54,7 +54,7 @@ PINNED_FROM_ROWS = 15
 WAITING_ROWS = 5
 WRITING_ROWS = 10
 MENU_ROWS = 8
-PAINT_S = 0.08
+PAINT_S = 0.25
 """What is printed above is gathered for so long, because the foot is painted anew each time."""
 ESCAPE_S = 0.05
 """How long an escape may be the beginning of another key."""
@@ -229,10 +229,10 @@ class Foot:
     def _repaint(self) -> None:
         """From its first row on: it may have become lower."""
         self.flush()
-        if self.app.is_running and not self._is_aside:
+        if self.app.is_running and not self._is_aside and not self.app.must_wait:
             with self._output.frame():
                 self.app.renderer.erase(leave_alternate_screen=False)
-        self.paint()
+                self.app._redraw()
 
     # How it looks
 
