@@ -129,6 +129,8 @@ class _Turn:
         )
         if given := await coming.while_asking(asking):
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
+        else:
+            self._terminal.screen.say(f"✗ nobody answered in time: {clean_line(asked.part.tool)}", "dim")
 
     def _waiting(self, asked: ApprovalAsked) -> list[ToolPart]:
         """Calls of the same answer that are going to be asked after this one, as far as that is known."""
