@@ -57,11 +57,11 @@ class Turns:
         self.waiting: Callable[[], tuple[str, ...]] = tuple
         self.hint = ""
         self._composer, self._terminal = composer, terminal
+        terminal.keyboard.release()  # before anything invites to type
         self._heard = asyncio.Event()
         self._reading: asyncio.Task[None] | None = None
 
     def appear(self) -> None:
-        self._terminal.keyboard.release()
         self._reading = asyncio.ensure_future(self._read())
 
     async def vanish(self) -> None:
