@@ -13,8 +13,9 @@ from wolo.agent.events import ApprovalAsked
 from wolo.commands.command import Desk, Opened, Outcome, Prompted, Shown, dispatch
 from wolo.commands.export import ENDS
 from wolo.commands.table import COMMANDS
-from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.settling import Opening
 from wolo.errors import ConfigError, SessionError, UsageError, WoloError
 from wolo.messages.message import user
 from wolo.places import find_places

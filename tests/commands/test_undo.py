@@ -12,8 +12,9 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import Desk, Opened, Outcome, Shown, dispatch
 from wolo.commands.table import COMMANDS
-from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.settling import Opening
 from wolo.errors import UsageError
 from wolo.messages.message import user
 

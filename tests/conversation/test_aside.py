@@ -11,8 +11,9 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, error, finish, sse, text, usage
 from wolo.agent.budget import NOTHING, add
-from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.settling import Opening
 from wolo.errors import ProviderError, UsageError
 from wolo.messages.message import user
 

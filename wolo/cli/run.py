@@ -23,8 +23,8 @@ from wolo.frontends.streams import OutputLost, show_error
 from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
-    from wolo.conversation.build import Opening
     from wolo.conversation.conversation import Conversation
+    from wolo.conversation.settling import Opening
 
 
 def run(line: Line) -> int:
@@ -68,7 +68,7 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     if headless and not prompt.strip() and not piped.strip():
         raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
     came = note_signals()
-    from wolo.conversation.build import Opening
+    from wolo.conversation.settling import Opening
 
     log_to_file()
     opening = Opening(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)

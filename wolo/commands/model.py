@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Opened, Outcome, Shown
-from wolo.conversation.conversation import Change
+from wolo.conversation.facts import Change
 from wolo.conversation.model_facts import in_brief, models_here
 
 

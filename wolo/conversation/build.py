@@ -4,145 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.brake import Brake
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.compaction import Compactor
-from wolo.agent.cut import Cut, cut_of
+from wolo.agent.cut import cut_of
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.loop import Agent
-from wolo.config import keys, layers
-from wolo.config.given import Given, directories, many, text
-from wolo.config.schema import Config
-from wolo.conversation.choosing import check_prices, choose, choose_fallback, find, for_provider_of, gone_notice
-from wolo.conversation.conversation import Change, Conversation, EnteredMode, Facts, Joints
-from wolo.conversation.enclosing import Confines, Enclosure, put_up, settle_walls
+from wolo.config import keys
+from wolo.config.given import Given, text
+from wolo.conversation.choosing import find, for_provider_of
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.enclosing import Confines, Enclosure, put_up
+from wolo.conversation.facts import Change, EnteredMode, Facts
 from wolo.conversation.hands import make_context, make_judge
+from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
-from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
-from wolo.conversation.notices import said_once
+from wolo.conversation.keeping import KeptInStore
 from wolo.conversation.preamble import Preamble, prepare, read_again
 from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.secrecy import make_secrets
+from wolo.conversation.settling import Opening, Site, settle
 from wolo.conversation.verifying import make_verify
 from wolo.conversation.watching import heard, watch_over
-from wolo.conversation.which_session import find_session, moved
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.judge import Judge
-from wolo.messages.message import Message
 from wolo.models.ask import Asker
-from wolo.models.provider import Choice
-from wolo.models.thinking_level import always_on_notice
-from wolo.places import Places, find_places
 from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.tools.questions import AskQuestions
-from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.root import Workspace, find_root
-
-
-class Opening(Struct, frozen=True, kw_only=True):
-    """Which conversation to open, and how."""
-
-    given: Given
-    """The options of the command line, by name."""
-    attended: bool
-    """A person is there to be asked."""
-    change: Change | None = None
-    """Set when it follows another one in the same process."""
-    first_provider: str = ""
-    """Of the first conversation of the process; empty: this is it."""
-    said: tuple[Message, ...] = ()
-    """What was said so far, where no session keeps it."""
-    unkept_id: str = ""
-    """By which that conversation is known."""
-    shell: ShellState | None = None
-    """What of its commands runs on."""
-    cut: Cut | None = None
-    """What of it is not sent."""
-    progress: Callable[[int, int], None] | None = None
-    """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
-
-
-class Site(Struct, frozen=True, kw_only=True):
-    """What is settled before the rooms are tied together."""
-
-    opening: Opening
-    config: Config
-    places: Places
-    cwd: Path
-    workspace: Workspace
-    enclosure: Enclosure
-    choice: Choice
-    fallback: Choice | None
-    kept: Kept
-    notices: tuple[str, ...]
-
-    @property
-    def given(self) -> Given:
-        return self.opening.given
 
 
 async def open_conversation(opening: Opening) -> Conversation:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
-    site = _settle(opening)
+    site = settle(opening)
     try:
         return _tie(site)
     except BaseException:
         site.kept.close()
         raise
-
-
-def _settle(opening: Opening) -> Site:
-    given, places, cwd = opening.given, find_places(), Path.cwd()
-    config = layers.load(places, os.environ, given, many(given, "set"), cwd)
-    notices = [*config.notices]
-    environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
-    workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
-    enclosure = settle_walls(config, workspace, places)
-    store = None if given.get("no_session") else Store.open(places.data)
-    try:
-        session = find_session(store, given, opening.change, cwd) if store else None
-        named = opening.change.model if opening.change else ""
-        config = for_provider_of(config, environ, named, opening.first_provider)
-        choice = choose(config, environ, named=named, last=session.model if session else "")
-        fallback = choose_fallback(config, environ, choice)
-        check_prices(config, choice, fallback)
-        ad_hoc = bool(config.endpoint.base_url)
-        origin = Origin(cwd=cwd, model=choice.label, mode=enclosure.mode.name, name=_new_name(opening), is_ad_hoc=ad_hoc)
-        kept = _keep(store, session, origin, places, opening)
-    except BaseException:
-        if store:
-            store.close()
-        raise
-    return Site(
-        opening=opening,
-        config=config,
-        places=places,
-        cwd=cwd,
-        workspace=workspace,
-        enclosure=enclosure,
-        choice=choice,
-        fallback=fallback,
-        kept=kept,
-        notices=(
-            *notices,
-            *said_once(places, enclosure.notice),
-            *filter(None, [always_on_notice(choice), "" if named or not session else gone_notice(config, choice, session.model)]),
-            *kept.notices,
-            *moved(session, cwd),
-        ),
-    )
 
 
 def _tie(site: Site) -> Conversation:
@@ -209,7 +117,6 @@ def _tie(site: Site) -> Conversation:
         complaint=judge.complaint,
         close=close,
         kill=context.shell.processes.close_all,
-        reopen=reopen,
         enter_mode=partial(_enter_mode, confines, recorder),
         run_by_hand=partial(_run_by_hand, context),
         bench=Bench(judge, config, workspace),
@@ -224,7 +131,13 @@ def _tie(site: Site) -> Conversation:
     )
     facts = _facts(site, preamble.toolbox, preamble.notices)
     conversation = Conversation(
-        facts, joints, recorder, site.kept.history, attended=site.opening.attended, summed_up=site.kept.summed_up
+        facts,
+        joints,
+        recorder,
+        site.kept.history,
+        attended=site.opening.attended,
+        reopen=reopen,
+        summed_up=site.kept.summed_up,
     )
     conversation.asked_aside = site.kept.asked_aside
     return conversation
@@ -324,20 +237,6 @@ def _entitle(site: Site, recorder: Recorder, title: str) -> None:
 
 
 # The session
-
-
-def _new_name(opening: Opening) -> str | None:
-    """The name a session gets if it has to be made."""
-    return None if opening.change else text(opening.given, "session") or None
-
-
-def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, opening: Opening) -> Kept:
-    if store is None:
-        return KeptNowhere(places.state, time.time(), opening.said, opening.unkept_id)
-    change, branch = opening.change, None
-    if change is not None and change.behind is not None:
-        branch = Branch(behind=change.behind, summary=change.summary, why=change.why)
-    return KeptInStore(store, session, origin, time.time(), branch)
 
 
 def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Change:

@@ -3,127 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.brake import Brake
-from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.cut import Cut
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed, Scope
 from wolo.agent.filling import Filling, Preview
-from wolo.agent.loop import Agent
 from wolo.agent.todo_list import latest_todos
-from wolo.config.schema import Ui
+from wolo.conversation.approvals import OpenApprovals
 from wolo.conversation.asking import OpenQuestions
+from wolo.conversation.facts import Change, Facts
+from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel, ToolSpec
-from wolo.guard.intents import Intent
-from wolo.guard.secrets import Secrets
 from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
-from wolo.sessions.entries import CustomEntry, aside_entry
+from wolo.sessions.entries import aside_entry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Job, Jobs
-from wolo.tools.questions import AskQuestions, Replies
+from wolo.tools.questions import Replies
 from wolo.tools.tool import TodoItem
 from wolo.workspace.checkpoints.watch import Watch
-
-
-class Facts(Struct, frozen=True, kw_only=True):
-    """What a front end may show about a conversation; only `set_mode` changes some of it while the conversation lives."""
-
-    session_id: str
-    model: str
-    """`provider/model`."""
-    cwd: Path
-    root: Path
-    """The directory that counts as inside; the repository's, when there is one."""
-    mode: str
-    sandbox: str = ""
-    """The backend that holds commands; empty: none does."""
-    tool_names: tuple[str, ...]
-    ui: Ui = Ui()
-    """How the settings want it to look and to be typed in."""
-    keeps_session: bool = True
-    begun_in: str = ""
-    """The directory of the session that goes on; empty for a new one."""
-    notices: tuple[str, ...] = ()
-    """Said once, with the first prompt."""
-
-
-class EnteredMode(Struct, frozen=True, kw_only=True):
-    """Which mode holds once another one was asked for."""
-
-    name: str
-    sandbox: str
-    """The backend that holds commands in it; empty: none does."""
-    notice: str
-    """For a person, when it is not the mode that was asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Joints:
-    """What ties a conversation to the rooms it does not know."""
-
-    secrets: Secrets
-    """What a prompt must not tell."""
-    make_agent: Callable[[Emit, AskPerson | None, AskQuestions | None], Agent]
-    decided: Callable[[ApprovalAsked, ApprovalGiven], None]
-    """Hears every answer of a person."""
-    complaint: Callable[[str, Sequence[Intent]], str]
-    """What is wrong with a rule that a person wrote for a call; empty when it may be kept."""
-    close: Callable[[], Awaitable[None]]
-    kill: Callable[[], None]
-    """Ends all processes at once."""
-    reopen: Callable[[Change], Awaitable[Conversation]]
-    enter_mode: Callable[[str], EnteredMode]
-    run_by_hand: Callable[[str, Brake, Emit], Coroutine[None, None, None]]
-    bench: Bench
-    """The rules and the judge that calls are held to."""
-    sessions: Callable[[], list[SessionInfo]]
-    """Of this directory, newest first."""
-    tree: Callable[[], tuple[list[Node], int]]
-    """All entries of this session, and where the conversation stands."""
-    unread: Callable[[], Unread]
-    """What of a huge session is only on the disk."""
-    label: Callable[[str, str], None]
-    """Names a message of this session."""
-    entitle: Callable[[str], None]
-    """Gives this session another title."""
-    watch: Watch | None = None
-    """Knows what was done to files."""
-    file_locks: Path | None = None
-    """Where the locks of single files lie."""
-    jobs: Jobs | None = None
-    """The commands in the background."""
-
-
-class Change(Struct, frozen=True, kw_only=True):
-    """How the next conversation differs from this one."""
-
-    model: str = ""
-    """Empty: the same."""
-    session: str | None = ""
-    """Another one by id, name or title; empty: the same one; None: a new one."""
-    behind: int | None = None
-    """Go on behind this entry of the same session, on a new branch; 0: before the first."""
-    summary: Message | None = None
-    """What the model is told of the branch that is left."""
-    why: CustomEntry | None = None
-    """Kept with it."""
-    said: tuple[Message, ...] | None = None
-    """What counts as said from now on, where no session keeps it; None: all that was."""
 
 
 class Conversation:
@@ -137,9 +47,10 @@ class Conversation:
         history: tuple[Message, ...],
         *,
         attended: bool,
+        reopen: Callable[[Change], Awaitable[Conversation]],
         summed_up: tuple[Usage, ...] = (),
     ) -> None:
-        """`attended`: a person can be asked."""
+        """`attended`: a person can be asked. `reopen` closes this one and opens what follows it."""
         self.facts = facts
         self.history = history
         self.summed_up = summed_up
@@ -147,15 +58,16 @@ class Conversation:
         self.asked_aside: tuple[Usage, ...] = ()
         """The same of questions aside."""
         self._joints = joints
+        self._reopen = reopen
         self._opened: dict[str, Any] = {"mode": facts.mode, "cwd": str(facts.cwd), "attended": attended}
         """Kept with the first prompt, for whoever wants to see the same happen again."""
+        self._approvals = OpenApprovals(self.emit, joints.decided, joints.complaint)
         self._questions = OpenQuestions(self.emit, joints.secrets.hide_fields)
         self._agent = joints.make_agent(
-            self.emit, self.ask_person if attended else None, self._questions.ask if attended else None
+            self.emit, self._approvals.ask if attended else None, self._questions.ask if attended else None
         )
         self._recorder = recorder
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._waiting: dict[str, tuple[ApprovalAsked, asyncio.Future[ApprovalGiven]]] = {}
         self._turn: asyncio.Task[None] | None = None
         self._by_hand = Brake()
         self.between: Callable[[Event], None] | None = None
@@ -309,16 +221,11 @@ class Conversation:
 
         `rule` stands for the one that was shown. Raises UsageError when it has a `complaint`.
         """
-        asked, future = self._waiting.get(id, (None, None))
-        if asked is None or future is None or future.done():
-            return
-        if rule and (wrong := self.complaint(asked, rule)):
-            raise UsageError(wrong)
-        future.set_result(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason, rule=rule))
+        self._approvals.answer(ApprovalGiven(id=id, allowed=allowed, scope=scope, reason=reason, rule=rule))
 
     def complaint(self, asked: ApprovalAsked, rule: str) -> str:
         """What is wrong with a rule that a person wrote instead of the one shown; empty when it may be kept."""
-        return self._joints.complaint(rule, asked.intents)
+        return self._approvals.complaint(asked, rule)
 
     def answer_questions(self, id: str, replies: Replies | None) -> None:
         """A person's words on the `QuestionsAsked` of that id, one reply to each question; None: no answer to any of them.
@@ -382,25 +289,13 @@ class Conversation:
 
     async def reopen(self, change: Change) -> Conversation:
         """Closes this conversation and opens the one that follows it. Raises WoloError, and then this one goes on."""
-        return await self._joints.reopen(change)
+        return await self._reopen(change)
 
     async def close(self) -> None:
         self.interrupt()
         if self._turn is not None:
             await asyncio.wait({self._turn})
         await self._joints.close()
-
-    async def ask_person(self, asked: ApprovalAsked) -> ApprovalGiven:
-        """What the agent awaits when a call needs a person."""
-        future: asyncio.Future[ApprovalGiven] = asyncio.get_running_loop().create_future()
-        self._waiting[asked.id] = (asked, future)
-        await self.emit(asked)
-        try:
-            given = await future
-        finally:
-            del self._waiting[asked.id]
-        self._joints.decided(asked, given)
-        return given
 
     async def emit(self, event: Event) -> None:
         """What the agent calls with every event: first to disk, then to the front end."""

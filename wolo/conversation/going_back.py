@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wolo.conversation.conversation import Change
+from wolo.conversation.facts import Change
 from wolo.errors import UsageError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart

@@ -10,7 +10,8 @@ from typing import Literal
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from wolo.conversation.conversation import Change, Conversation
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.facts import Change
 from wolo.conversation.going_back import COMMANDING, EDITING, done_between
 from wolo.errors import UsageError
 from wolo.messages.message import Message

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from wolo.config.given import Given, text
-from wolo.conversation.conversation import Change
+from wolo.conversation.facts import Change
 from wolo.errors import SessionError, UsageError
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from wolo.conversation.attachments import compose
-from wolo.conversation.build import Opening, open_conversation
+from wolo.conversation.build import open_conversation
 from wolo.conversation.choosing import NO_MODEL
-from wolo.conversation.conversation import Change, Conversation
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.facts import Change
+from wolo.conversation.settling import Opening
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal, hold_terminal

@@ -1,0 +1,56 @@
+"""What ties a conversation to the rooms it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wolo.agent.brake import Brake
+from wolo.agent.calls import AskPerson, Emit
+from wolo.agent.events import ApprovalAsked, ApprovalGiven
+from wolo.agent.loop import Agent
+from wolo.conversation.facts import EnteredMode
+from wolo.conversation.judging import Bench
+from wolo.conversation.keeping import Unread
+from wolo.guard.intents import Intent
+from wolo.guard.secrets import Secrets
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.loaded import Node
+from wolo.tools.background import Jobs
+from wolo.tools.questions import AskQuestions
+from wolo.workspace.checkpoints.watch import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Joints:
+    secrets: Secrets
+    """What a prompt must not tell."""
+    make_agent: Callable[[Emit, AskPerson | None, AskQuestions | None], Agent]
+    decided: Callable[[ApprovalAsked, ApprovalGiven], None]
+    """Hears every answer of a person."""
+    complaint: Callable[[str, Sequence[Intent]], str]
+    """What is wrong with a rule that a person wrote for a call; empty when it may be kept."""
+    close: Callable[[], Awaitable[None]]
+    kill: Callable[[], None]
+    """Ends all processes at once."""
+    enter_mode: Callable[[str], EnteredMode]
+    run_by_hand: Callable[[str, Brake, Emit], Coroutine[None, None, None]]
+    bench: Bench
+    """The rules and the judge that calls are held to."""
+    sessions: Callable[[], list[SessionInfo]]
+    """Of this directory, newest first."""
+    tree: Callable[[], tuple[list[Node], int]]
+    """All entries of this session, and where the conversation stands."""
+    unread: Callable[[], Unread]
+    """What of a huge session is only on the disk."""
+    label: Callable[[str, str], None]
+    """Names a message of this session."""
+    entitle: Callable[[str], None]
+    """Gives this session another title."""
+    watch: Watch | None = None
+    """Knows what was done to files."""
+    file_locks: Path | None = None
+    """Where the locks of single files lie."""
+    jobs: Jobs | None = None
+    """The commands in the background."""

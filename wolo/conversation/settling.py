@@ -1,0 +1,128 @@
+"""What is settled before the rooms of a conversation are tied together: settings, walls, the models, the session."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.agent.cut import Cut
+from wolo.config import keys, layers
+from wolo.config.given import Given, directories, many, text
+from wolo.config.schema import Config
+from wolo.conversation.choosing import check_prices, choose, choose_fallback, for_provider_of, gone_notice
+from wolo.conversation.enclosing import Enclosure, settle_walls
+from wolo.conversation.facts import Change
+from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
+from wolo.conversation.notices import said_once
+from wolo.conversation.which_session import find_session, moved
+from wolo.messages.message import Message
+from wolo.models.provider import Choice
+from wolo.models.thinking_level import always_on_notice
+from wolo.places import Places, find_places
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.store import Store
+from wolo.tools.tool import ShellState
+from wolo.workspace.root import Workspace, find_root
+
+
+class Opening(Struct, frozen=True, kw_only=True):
+    """Which conversation to open, and how."""
+
+    given: Given
+    """The options of the command line, by name."""
+    attended: bool
+    """A person is there to be asked."""
+    change: Change | None = None
+    """Set when it follows another one in the same process."""
+    first_provider: str = ""
+    """Of the first conversation of the process; empty: this is it."""
+    said: tuple[Message, ...] = ()
+    """What was said so far, where no session keeps it."""
+    unkept_id: str = ""
+    """By which that conversation is known."""
+    shell: ShellState | None = None
+    """What of its commands runs on."""
+    cut: Cut | None = None
+    """What of it is not sent."""
+    progress: Callable[[int, int], None] | None = None
+    """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """What is settled before the rooms are tied together."""
+
+    opening: Opening
+    config: Config
+    places: Places
+    cwd: Path
+    workspace: Workspace
+    enclosure: Enclosure
+    choice: Choice
+    fallback: Choice | None
+    kept: Kept
+    notices: tuple[str, ...]
+
+    @property
+    def given(self) -> Given:
+        return self.opening.given
+
+
+def settle(opening: Opening) -> Site:
+    """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
+    given, places, cwd = opening.given, find_places(), Path.cwd()
+    config = layers.load(places, os.environ, given, many(given, "set"), cwd)
+    notices = [*config.notices]
+    environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
+    workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
+    enclosure = settle_walls(config, workspace, places)
+    store = None if given.get("no_session") else Store.open(places.data)
+    try:
+        session = find_session(store, given, opening.change, cwd) if store else None
+        named = opening.change.model if opening.change else ""
+        config = for_provider_of(config, environ, named, opening.first_provider)
+        choice = choose(config, environ, named=named, last=session.model if session else "")
+        fallback = choose_fallback(config, environ, choice)
+        check_prices(config, choice, fallback)
+        ad_hoc = bool(config.endpoint.base_url)
+        origin = Origin(cwd=cwd, model=choice.label, mode=enclosure.mode.name, name=_new_name(opening), is_ad_hoc=ad_hoc)
+        kept = _keep(store, session, origin, places, opening)
+    except BaseException:
+        if store:
+            store.close()
+        raise
+    return Site(
+        opening=opening,
+        config=config,
+        places=places,
+        cwd=cwd,
+        workspace=workspace,
+        enclosure=enclosure,
+        choice=choice,
+        fallback=fallback,
+        kept=kept,
+        notices=(
+            *notices,
+            *said_once(places, enclosure.notice),
+            *filter(None, [always_on_notice(choice), "" if named or not session else gone_notice(config, choice, session.model)]),
+            *kept.notices,
+            *moved(session, cwd),
+        ),
+    )
+
+
+def _new_name(opening: Opening) -> str | None:
+    """The name a session gets if it has to be made."""
+    return None if opening.change else text(opening.given, "session") or None
+
+
+def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, opening: Opening) -> Kept:
+    if store is None:
+        return KeptNowhere(places.state, time.time(), opening.said, opening.unkept_id)
+    change, branch = opening.change, None
+    if change is not None and change.behind is not None:
+        branch = Branch(behind=change.behind, summary=change.summary, why=change.why)
+    return KeptInStore(store, session, origin, time.time(), branch)
