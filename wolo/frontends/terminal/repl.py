@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
 
-from prompt_toolkit.document import Document
 from rich.text import Text
 
 from wolo.agent.events import Event
@@ -17,13 +15,14 @@ from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
+from wolo.frontends.terminal.beside import Beside
 from wolo.frontends.terminal.chips import Chips
 from wolo.frontends.terminal.choosing import mention_file, with_lists
 from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
-from wolo.frontends.terminal.editor import edit
-from wolo.frontends.terminal.facts_line import FactsLine, how_held, where
+from wolo.frontends.terminal.editing import Editing
+from wolo.frontends.terminal.facts_line import FactsLine
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.keymap import Keymap
 from wolo.frontends.terminal.notes import is_note
@@ -32,14 +31,14 @@ from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.recalled import recall
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
+from wolo.frontends.terminal.telling import complain, introduce, unfold
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.todo_shown import TodoShown
 from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.waiting import Waiting
 from wolo.frontends.terminal.writing import Turns, Writing
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean, clean_line
-from wolo.workspace.branch import current_branch
+from wolo.messages.terminal_text import clean
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
 
@@ -55,7 +54,12 @@ class Repl:
         keys = composer_keys(
             composer,
             self._keymap,
-            {"expand": self._unfold, "editor": self.open_editor, "files": self._choose_file, "mode": self._next_mode},
+            {
+                "expand": lambda: unfold(self.conversation, self._screen),
+                "editor": self.open_editor,
+                "files": self._choose_file,
+                "mode": self._next_mode,
+            },
         )
         self._facts = FactsLine(lambda: self.conversation)
         chips = Chips(composer.pastes)
@@ -78,13 +82,10 @@ class Repl:
         self._composer.retract = self._retract
         self._work: asyncio.Task[None] | None = None
         """The turn or the command that runs."""
-        self._is_stopping = False
-        self._stopped_at = float("-inf")
-        conversation.between = self._screen.show
-        self._screen.also = self._hear_event
-        self._beside: set[asyncio.Task[None]] = set()
-        """What goes on beside a turn: commands that only look, an editor."""
-        self._is_editing = False
+        self._is_stopping, self._stopped_at = False, float("-inf")
+        conversation.between, self._screen.also = self._screen.show, self._hear_event
+        self._beside = Beside()
+        self._editing = Editing(composer, self._foot, terminal.signals)
         self._ran: list[str] = []
         """What the person's own commands have printed: the next prompt tells it."""
         own = own_commands(self, self._foot.print if isinstance(self._foot, Foot) else None)
@@ -95,7 +96,7 @@ class Repl:
         before = self._screen.stdout, self._screen.status
         if isinstance(self._foot, Foot):
             self._screen.stand_on(self._foot, Paper(self._foot), Activity(self._foot))
-        self._introduce()
+        introduce(self.conversation, self._screen)
         self._screen.say(f"{self._foot.keys_in_short}, /help shows the rest.", "dim")
         recall(self.conversation.history, self._screen)
         if self._composer.take_up_draft():
@@ -129,7 +130,7 @@ class Repl:
     def _hear(self, said: Said) -> None:
         text = said.text.strip() if is_command(said.text.strip()) else said.text
         if self._may_run_beside(text):
-            self._run_beside(self._glance(text))
+            self._beside.run(self._glance(text))
         elif self._work is None:
             self._begin(text)
         elif said.later or is_command(text) or text.startswith("!") or is_note(text):
@@ -152,18 +153,13 @@ class Repl:
         if self._work is not None and self._only_looks(line):
             self._work.cancel()
 
-    def _run_beside(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
-
     async def _glance(self, line: str) -> None:
         self._screen.fresh()
         self._screen.print(Text.assemble(("› ", "bold"), clean(line)))
         try:
             await self._command(line)
         except WoloError as error:
-            self._complain(error)
+            complain(error, self._screen)
 
     def _begin(self, text: str) -> None:
         self._screen.fresh()
@@ -196,13 +192,12 @@ class Repl:
         try:
             self._waiting.steer(self.conversation, self._compose(text), text)
         except WoloError as error:
-            self._complain(error)
+            complain(error, self._screen)
             self._composer.give_back(text)
 
     def _retract(self) -> bool:
         """The newest of what waits goes back to where it was written. False: nothing waits."""
-        newest = self._waiting.take_newest(self.conversation)
-        if newest:
+        if newest := self._waiting.take_newest(self.conversation):
             self._composer.give_back(newest)
         return bool(newest)
 
@@ -215,9 +210,7 @@ class Repl:
         return True
 
     async def _end_work(self) -> None:
-        for task in self._beside:
-            task.cancel()
-        await asyncio.gather(*self._beside, return_exceptions=True)
+        await self._beside.end()
         if self._work is not None:
             self._work.remove_done_callback(self._ended)
             self._terminal.signals.stop()
@@ -240,7 +233,7 @@ class Repl:
             elif not is_note(line) or await keep_note(line, self.conversation, self._terminal):
                 await self._prompt(line)
         except WoloError as error:
-            self._complain(error)
+            complain(error, self._screen)
 
     async def _prompt(self, line: str) -> None:
         message = self._compose(line)
@@ -287,7 +280,7 @@ class Repl:
         if opened.text:
             self._screen.say(opened.text, "dim")
         else:
-            self._introduce()
+            introduce(self.conversation, self._screen)
         if is_other:
             self._ran.clear()
             recall(self.conversation.history, self._screen)
@@ -297,12 +290,11 @@ class Repl:
     # What the person writes with
 
     def open_editor(self) -> None:
-        if not self._is_editing:
-            self._is_editing = True
-            self._run_beside(self._edit())
+        if not self._editing.is_open:
+            self._beside.run(self._edit())
 
     def _choose_file(self) -> None:
-        self._run_beside(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
+        self._beside.run(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
 
     def keys_listed(self) -> str:
         return self._keymap.listed()
@@ -311,35 +303,19 @@ class Repl:
         self._screen.use_theme(theme)
 
     async def _edit(self) -> None:
-        pastes = self._composer.pastes
         try:
-            with self._terminal.signals.aside():
-                async with self._foot.aside():
-                    text = await edit(pastes.unfold(self._composer.buffer.text))
+            await self._editing.run()
         except WoloError as error:
-            self._complain(error)
-        else:
-            self._composer.buffer.set_document(Document(pastes.fold_again(text)), bypass_readonly=True)
-        finally:
-            self._is_editing = False
+            complain(error, self._screen)
 
     def _next_mode(self) -> None:
         try:
             next_mode(self.conversation)
         except WoloError as error:
-            self._complain(error)
+            complain(error, self._screen)
         self._foot.paint()
 
     # What is shown
-
-    def _introduce(self) -> None:
-        """Who answers, how much it may do, and where."""
-        facts = self.conversation.facts
-        branch = clean_line(current_branch(facts.cwd))
-        place = f"{where(facts.cwd)} ({branch})" if branch else where(facts.cwd)
-        self._screen.print(
-            Text.assemble(("wolo", "bold"), (f" · {facts.model} · {how_held(facts.mode, facts.sandbox)} · {place}", "dim"))
-        )
 
     def _hint(self, words: str) -> None:
         self._foot.hint = words
@@ -348,7 +324,7 @@ class Repl:
     def _look(self) -> None:
         """Anything may be different now."""
         self._facts.look()
-        self._run_beside(self._look_at_todos())
+        self._beside.run(self._look_at_todos())
 
     async def _look_at_todos(self) -> None:
         self._todos.take(await asyncio.to_thread(self.conversation.todos))
@@ -357,20 +333,6 @@ class Repl:
     def _hear_event(self, event: Event) -> None:
         self._facts.hear(event)
         self._todos.hear(event)
-
-    def _unfold(self) -> None:
-        """What was printed in short last, or what was thought last before this process."""
-        if self._screen.unfold():
-            return
-        said = (message.reasoning_content for message in reversed(self.conversation.history))
-        thought = next((text for text in said if text.strip()), "").strip()
-        self._screen.fresh()
-        self._screen.say(thought or "Nothing is folded.", "dim")
-
-    def _complain(self, error: WoloError) -> None:
-        self._screen.say(error.message, "red")
-        if error.hint:
-            self._screen.say(error.hint, "dim")
 
 
 def is_command(line: str) -> bool:
