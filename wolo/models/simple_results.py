@@ -12,7 +12,7 @@ from wolo.messages.parts import ToolPart
 MAX_LINES: Final = 30
 _NUMBERED: Final = re.compile(r"\d+→(.*)", re.DOTALL)
 _NOTE: Final = re.compile(r"\[.*\]\Z", re.DOTALL)
-_ALL_LINES: Final = re.compile(r"\[\d+ lines?\.")
+_ALL_LINES: Final = re.compile(r"\[(\d+) lines?\.")
 
 
 class FileText(Struct, frozen=True):
@@ -21,10 +21,14 @@ class FileText(Struct, frozen=True):
 
 
 def file_text(output: str) -> FileText:
-    """A file out of what the `read` tool says about it: the lines without their numbers."""
+    """A file out of what the `read` tool says about it: the lines without their numbers.
+
+    Lines may be missing in the middle: an old result is sent shortened where the window is small.
+    """
     lines = output.split("\n")
     numbered = [found[1] for line in lines if (found := _NUMBERED.fullmatch(line))]
-    is_whole = bool(_ALL_LINES.match(lines[-1])) and not any(" … [cut: " in line for line in numbered)
+    total = _ALL_LINES.match(lines[-1])
+    is_whole = total is not None and int(total[1]) == len(numbered) and not any(" … [cut: " in line for line in numbered)
     return FileText("".join(f"{line}\n" for line in numbered), is_whole or output == "[The file is empty.]")
 
 
