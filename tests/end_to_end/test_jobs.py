@@ -183,6 +183,7 @@ def test_whatever_becomes_of_wolo_its_jobs_end_and_what_was_detached_goes_on(pro
     with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
         terminal.wait_for("›")
         terminal.enter("start them")
+        terminal.wait_for("Both run.")
         terminal.wait_for("2 jobs · /jobs")
         terminal.enter("/jobs detach 2")
         terminal.wait_for("1 job · /jobs")

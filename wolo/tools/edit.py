@@ -22,7 +22,7 @@ from wolo.workspace.opening import explain
 from wolo.workspace.saving import FileChanged, Written, write_atomic
 from wolo.workspace.text import splice
 
-_TRIES = 5
+_TRIES = 20
 """When others keep writing the same file."""
 _MORE_LINES = "Add lines around it until it occurs once, or set `replace_all`."
 
