@@ -65,6 +65,7 @@ def test_an_approval_calls_whoever_looks_elsewhere_once(provider: ProviderServer
     with repl(provider) as terminal:
         terminal.type(OUT)
         terminal.enter("go on")
+        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: READY in visible(terminal))
         for_a_while(terminal, 0.2)
@@ -101,7 +102,7 @@ def test_a_long_turn_calls_only_whoever_looks_elsewhere(provider: ProviderServer
         wait_for_prompt(terminal)
         assert DONE not in terminal.raw
         terminal.enter("second")
-        terminal.wait_for("› second")
+        provider.wait_for_requests(2)
         terminal.type(OUT)
         terminal.wait_for("Two.")
         wait_for_prompt(terminal)
@@ -169,6 +170,7 @@ def test_a_program_of_the_person_is_called_instead_and_no_shell_reads_the_text(p
     with repl(provider, f"notify_command = ['{sys.executable}', 'note.py']") as terminal:
         terminal.type(OUT)
         terminal.enter("go on")
+        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: Path("noted").exists() and bool(Path("noted").read_text()))
         terminal.wait_until(lambda: READY in visible(terminal))
@@ -184,6 +186,7 @@ def test_a_program_that_is_missing_disturbs_nobody(provider: ProviderServer) -> 
     with repl(provider, "notify_command = ['/nowhere/at-all']") as terminal:
         terminal.type(OUT)
         terminal.enter("go on")
+        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: READY in visible(terminal))
         terminal.type("n")
@@ -199,6 +202,7 @@ def test_a_project_cannot_name_a_program(provider: ProviderServer) -> None:
         wait_for_prompt(terminal)
         terminal.type(OUT)
         terminal.enter("go on")
+        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: READY in visible(terminal))
         terminal.wait_until(lambda: APPROVAL in terminal.raw)
