@@ -99,8 +99,8 @@ def test_a_check_that_hangs_is_a_failure_of_the_work(provider: ProviderServer) -
 def test_a_check_that_cannot_be_run_is_said(provider: ProviderServer) -> None:
     lay_out("fine\n")
     provider.script(edit("fine", "good"), text("Done."))
-    ran = run_wolo("-p", *options(provider, "--verify", "no-such-checker"), "improve the state")
-    assert ran.exit_code == 0
+    ran = run_wolo("--json", *options(provider, "--verify", "no-such-checker"), "improve the state")
+    assert (ran.exit_code, ran.json["verification"]["passed"]) == (0, None)
     assert "`no-such-checker` cannot be run here, so nothing is verified." in ran.stderr
 
 

@@ -10,7 +10,7 @@ from wolo.frontends.terminal.facts_line import cache_share, fit, money, short_pl
 from wolo.messages.message import Usage, UsageCost
 
 FACTS = {
-    "dir": "~/work/shop",
+    "dir": "~/code/shop",
     "branch": "main",
     "model": "zai/glm-4.6:high",
     "mode": "edit",
@@ -22,9 +22,9 @@ FACTS = {
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
-        (100, "~/work/shop · main · zai/glm-4.6:high · edit · context 12% · $0.31"),
-        (60, "~/work/shop · main · zai/glm-4.6:high · edit · context 12%"),
-        (55, "~/work/shop · zai/glm-4.6:high · edit · context 12%"),
+        (100, "~/code/shop · main · zai/glm-4.6:high · edit · context 12% · $0.31"),
+        (60, "~/code/shop · main · zai/glm-4.6:high · edit · context 12%"),
+        (55, "~/code/shop · zai/glm-4.6:high · edit · context 12%"),
         (40, "zai/glm-4.6:high · edit · context 12%"),
         (20, "edit · context 12%"),
         (5, "edit"),

@@ -270,6 +270,11 @@ class Check(Struct, frozen=True, kw_only=True):
     duration_s: float = 0.0
     timed_out: bool = False
 
+    @property
+    def says_something(self) -> bool:
+        """It came to its end, and the shell did not say (126, 127) that there is no such program."""
+        return self.exit_code not in (None, 126, 127)
+
 
 class Verification(Struct, frozen=True, kw_only=True):
     """Both looks at the work of a turn; None where it did not come to that, because nothing was changed."""

@@ -34,6 +34,7 @@ from wolo.conversation.verifying import make_verify
 from wolo.conversation.watching import heard, watch_over
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.judge import Judge
+from wolo.guard.secrets import Secrets
 from wolo.models.ask import Asker
 from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
@@ -61,23 +62,13 @@ def _tie(site: Site) -> Conversation:
     put_up(site.enclosure, judge, context, places, kept.outputs)
     confines = Confines(config, judge, context, places, kept.outputs)
     watch_over(context, places, kept)
-    in_text, edit_tool = site.choice.format == "xml", site.choice.edit_tool
     preamble = prepare(
         *(config, places, workspace.root, cwd, site.given),
-        calls_in_text=in_text,
-        edit_tool=edit_tool,
+        calls_in_text=site.choice.format == "xml",
+        edit_tool=site.choice.edit_tool,
         attended=site.opening.attended,
     )
-    wire_log = text(site.given, "debug_wire")
-    reach = Reach(
-        settings=config.settings,
-        places=places,
-        project=secrets.hide(cwd.name),
-        secrets=secrets,
-        wire_log=Path(wire_log) if wire_log else None,
-        progress=site.opening.progress,
-    )
-    asker = make_asker(reach, site.choice, site.fallback)
+    asker = make_asker(_reach(site, secrets), site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
     goes_on = runs_on = False
 
@@ -141,6 +132,18 @@ def _tie(site: Site) -> Conversation:
     )
     conversation.asked_aside = site.kept.asked_aside
     return conversation
+
+
+def _reach(site: Site, secrets: Secrets) -> Reach:
+    wire_log = text(site.given, "debug_wire")
+    return Reach(
+        settings=site.config.settings,
+        places=site.places,
+        project=secrets.hide(site.cwd.name),
+        secrets=secrets,
+        wire_log=Path(wire_log) if wire_log else None,
+        progress=site.opening.progress,
+    )
 
 
 def _make_agent(

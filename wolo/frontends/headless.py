@@ -230,7 +230,8 @@ def _verification(found: Verification | None) -> dict[str, Any] | None:
     if found is None:
         return None
     looks = {name: _check(look) if look else None for name, look in (("before", found.before), ("after", found.after))}
-    passed = None if found.after is None else not found.new_failures
+    tells = bool(found.new_failures) or (found.after is not None and found.after.says_something)
+    passed = not found.new_failures if tells else None
     return {"command": found.command, "passed": passed, **looks, "new_failures": found.new_failures, "runs": found.runs}
 
 

@@ -19,7 +19,7 @@ from wolo.workspace.saving import FileChanged, Written
 from wolo.workspace.together import NotTogether, change_together
 
 _MAX_FILES = 200
-_TRIES = 5
+_TRIES = 20
 """When others keep writing the same files."""
 
 

@@ -55,7 +55,7 @@ for attempt, *arguments in (
         attempt(*arguments)
     except OSError:
         pass
-write("/work/within", "x")
+write("/inside/new", "x")
 """
 
 
@@ -80,7 +80,7 @@ def _try(make: Callable[[Profile], Walls], folder: Path) -> str:
             listeners["an abstract socket"] = stack.enter_context(_listening(socket.AF_UNIX, f"\0{name}"))
         tcp, udp, *_ = (listener.getsockname()[1] for listener in list(listeners.values())[:2])
         failure = _run(make, folder, [str(folder), word, str(tcp), str(udp), name])
-        within = folder / "work" / "within"
+        within = folder / "inside" / "new"
         if not within.is_file() or within.read_text() != word:
             return f"no command could run in it{failure}"
         if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
@@ -90,7 +90,7 @@ def _try(make: Callable[[Profile], Walls], folder: Path) -> str:
 
 def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> str:
     """What was said where it did not run."""
-    work, own, state = (os.path.realpath(folder / name) for name in ("work", "own", "state"))
+    work, own, state = (os.path.realpath(folder / name) for name in ("inside", "own", "state"))
     programs = tuple(os.path.realpath(place) for place in (sys.base_prefix, sys.prefix))
     profile = Profile(home=work + "/none", writable=(work,), hidden=(), own=(own,), shown=(), needed=programs, state=Path(state))
     walls = make(profile)
@@ -147,7 +147,7 @@ def _ground(above: Path) -> Iterator[Path]:
     make_private(above)
     folder = above / f".probe-{os.urandom(6).hex()}"
     try:
-        for each in (folder, folder / "work", folder / "outside", folder / "own", folder / "state"):
+        for each in (folder, folder / "inside", folder / "outside", folder / "own", folder / "state"):
             each.mkdir(mode=0o700)
         (folder / "outside" / "kept").write_text("kept")
         yield folder

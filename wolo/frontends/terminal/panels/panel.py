@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -60,7 +61,7 @@ MOVES = frozenset({"left", "right", "up", "down", "page-up", "page-down", "home"
 """Keys that answer nothing."""
 
 
-class Panel(Generic[T]):
+class Panel(ABC, Generic[T]):
     """The kinds of panels say what is shown and what the keys do; `answer` holds what came of it.
 
     Ctrl-C dismisses every panel, at once; what Esc does is theirs.
@@ -97,17 +98,17 @@ class Panel(Generic[T]):
 
     # What the kinds of panels say
 
+    @abstractmethod
     def content(self) -> list[Text]:
         """What can be scrolled."""
-        raise NotImplementedError
 
+    @abstractmethod
     def choices(self, columns: int) -> list[Text]:
         """What stays below it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def press(self, key: str) -> None:
         """One key while nothing is written: a character, or one of the names above."""
-        raise NotImplementedError
 
     def escape(self) -> None:
         self.dismiss()
