@@ -280,6 +280,23 @@ async def test_a_call_that_is_interrupted_takes_its_job_along(desk: Desk) -> Non
     assert gone(n)
 
 
+async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it(desk: Desk) -> None:
+    n = unique()
+    call = asyncio.ensure_future(begin(desk, f"echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; sleep {n}"))
+    await until(lambda: bool(jobs_of(desk).running))
+    (job,) = jobs_of(desk).running
+    jobs_of(desk).detach(job)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    desk.context.shell.close()
+    desk.put("go", "")
+    await until(lambda: job.spool.path.read_bytes() == b"one\ntwo\n")
+    await until(lambda: bool(alive(n)))
+    os.kill(alive(n)[0], 9)
+    assert gone(n)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

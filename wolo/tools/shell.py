@@ -139,6 +139,8 @@ class _Run:
         try:
             await job.wait(FIRST_LOOK_S)
         except asyncio.CancelledError as error:
+            if job.is_detached:
+                raise Interrupted(Result(f"[interrupted: {job.name} was detached and goes on]\n", outcome="interrupted")) from error
             await jobs.stop(job)
             job.is_told = True
             raise Interrupted(
