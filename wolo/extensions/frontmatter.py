@@ -1,0 +1,102 @@
+"""A Markdown file that a person wrote for wolo: settings in YAML between two lines of `---`, then a body of text.
+
+It is lenient about what people write: no settings at all, line ends of Windows, a list where a text is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from wolo.errors import ExtensionError
+
+if TYPE_CHECKING:
+    from wolo.extensions.yaml_fields import Value
+
+MAX_BYTES = 256 * 1024
+"""Of a whole file."""
+_FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+class Document(NamedTuple):
+    fields: Mapping[str, Value]
+    body: str
+    """Without the empty lines around it."""
+    name: str = ""
+    """The file, as errors call it."""
+    written: Mapping[str, str] = {}
+    """Each field as it stands in the file: `1.10` is still `1.10`, and `[path]` no list."""
+    lines: Mapping[str, int] = {}
+    """Where each field stands, from 1."""
+
+    def text(self, key: str) -> str:
+        """Empty when it is not there. What YAML takes for a number or a list is text as well, as it was written."""
+        value = self.fields.get(key)
+        return value.strip() if isinstance(value, str) else "" if value is None else self.written.get(key, "")
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Raises ExtensionError for what is neither yes nor no."""
+        said = self.text(key).lower()
+        if not said:
+            return default
+        if said not in _FLAGS:
+            raise self.wrong(key, "must be true or false")
+        return _FLAGS[said]
+
+    def items(self, key: str) -> tuple[str, ...]:
+        """A list of texts, or one text with commas between them: `Read, Bash(git log:*)`."""
+        value = self.fields.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            return tuple(_split(self.text(key)))
+        if any(isinstance(each, list | dict) for each in value):
+            raise self.wrong(key, "must be a list of words")
+        return tuple(str(each).strip() for each in value if each is not None)
+
+    def wrong(self, key: str, why: str) -> ExtensionError:
+        return ExtensionError(f"{self.name}:{self.lines.get(key, 1)}: '{key}' {why}.")
+
+
+def decode(data: bytes, name: str) -> str:
+    """Raises ExtensionError for a file that is no text, or too long. CRLF and a byte order mark are forgiven."""
+    if len(data) > MAX_BYTES:
+        raise ExtensionError(f"{name} is longer than {MAX_BYTES // 1024} KiB.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ExtensionError(f"{name}:{line}: this is not UTF-8.", hint="Save the file as UTF-8.") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_document(text: str, name: str) -> Document:
+    """A text without such lines is all body. Raises ExtensionError: one sentence with the file's name and the line."""
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    start = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    if start == len(lines) or lines[start].rstrip() != "---":
+        return Document({}, _body(lines), name)
+    end = next((number for number in range(start + 1, len(lines)) if lines[number].rstrip() in ("---", "...")), None)
+    if end is None:
+        raise ExtensionError(f"{name}:{start + 1}: no second line of '---' ends the settings.")
+    from wolo.extensions.yaml_fields import read_fields  # noqa: PLC0415  # PyYAML is loaded where there is something to read
+
+    found = read_fields(lines[start + 1 : end], name, start + 2)
+    return Document(found.values, _body(lines[end + 1 :]), name, found.written, found.lines)
+
+
+def _body(lines: list[str]) -> str:
+    start = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    return "\n".join(lines[start:]).rstrip()
+
+
+def _split(text: str) -> list[str]:
+    """At each comma that stands in no brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth = max(0, depth + (character == "(") - (character == ")"))
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
