@@ -12,7 +12,20 @@ from tests.fakes import replies_anthropic
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 
-HEAVY = {"rich", "prompt_toolkit", "pydantic", "mcp", "acp", "typer", "pygments", "keyring", "PIL", "rapidfuzz", "tomlkit", "yaml"}
+HEAVY = {
+    "rich",
+    "prompt_toolkit",
+    "pydantic",
+    "mcp",
+    "acp",
+    "typer",
+    "pygments",
+    "keyring",
+    "PIL",
+    "rapidfuzz",
+    "tomlkit",
+    "yaml",
+}
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 
 PROBE = """
