@@ -246,6 +246,25 @@ def test_an_edit_shows_the_words_that_change(provider: ProviderServer) -> None:
     assert Path("a.py").read_text() == "def f():\n    return one - two\n"
 
 
+def test_a_file_written_anew_shows_what_would_change_in_it(provider: ProviderServer) -> None:
+    lines = [f"line {number:02} and more\n" for number in range(60)]
+    Path("a.txt").write_text("".join(lines))
+    lines[30] = "line 30 and less\n"
+    write = call("write", {"path": "a.txt", "content": "".join(lines)})
+    with asked(provider, call("read", {"path": "a.txt"}), write, text("I see."), mode="ask") as terminal:
+        shown = visible(terminal)
+        assert "  - line 30 and more" in shown
+        assert "  + line 30 and less" in shown
+        assert "… 27 lines stay as they are" in shown
+        assert "line 05" not in shown
+        assert b"\x1b[0;31;7mmore" in terminal.raw
+        terminal.type("y")
+        terminal.wait_for("I see.")
+        assert "● write a.txt +1 −1" in terminal.text
+        leave(terminal)
+    assert Path("a.txt").read_text() == "".join(lines)
+
+
 def test_a_whole_file_is_never_cut(provider: ProviderServer) -> None:
     content = "".join(f"line {number:04}\n" for number in range(300))
     with asked(provider, call("write", {"path": "a.txt", "content": content}), text("I see."), mode="ask") as terminal:

@@ -14,6 +14,7 @@ from wolo.frontends.terminal.proposal import proposal
 from wolo.frontends.terminal.render.changes import replaced
 from wolo.guard.intents import Intent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
+from wolo.tools.matching import with_line_endings_of
 
 
 def asked(part: ToolPart, *intents: Intent, walls: Walls = "") -> ApprovalAsked:
@@ -53,6 +54,41 @@ def test_changes_are_whole_by_whatever_name_a_model_gives_them() -> None:
     shown = plain(asked(ToolPart(tool="apply_patch", input={"input": patch}), WriteIntent(Path("/w/a.py"))))
     assert "  - x\\x1b[2J" in shown
     assert "  + y" in shown
+
+
+def written_over(before: str, content: str) -> list[str]:
+    part = ToolPart(tool="write", input={"path": "a", "content": content})
+    lines = proposal(asked(part, WriteIntent(Path("/w/a"))), before=before)
+    return [line.plain for line in lines][2:-1]
+
+
+def test_a_file_written_anew_shows_what_differs_and_where() -> None:
+    before = [f"line {number}\n" for number in range(40)]
+    after = [*before[:20], "line twenty\n", *before[21:]]
+    assert written_over("".join(before), "".join(after)) == [
+        "  … 17 lines stay as they are",
+        *(f"    line {number}" for number in (17, 18, 19)),
+        "  - line 20",
+        "  + line twenty",
+        *(f"    line {number}" for number in (21, 22, 23)),
+        "  … 16 lines stay as they are",
+    ]
+
+
+def test_what_a_file_written_anew_does_to_ends_of_lines_is_seen() -> None:
+    assert written_over("a\r\nb\r\n", "a\nc\n") == ["    a", "  - b", "  + c"]  # the tool keeps its line ends
+    assert written_over("a\r\nb\n", "a\nb\n") == ["  - a\\r", "  + a", "    b"]
+    assert written_over("a\nb\n", "a\nb") == ["    a", "  - b", "  + b", "  \\ no newline at the end"]
+    assert written_over("a\x0cb\n", "a\nb\n") == ["  - a\\x0cb", "  + a", "  + b"]
+
+
+@given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
+@settings(deadline=None, max_examples=60)
+def test_whatever_is_written_over_whatever_all_that_comes_is_shown(before: str, content: str) -> None:
+    shown = written_over(before or "x", content)
+    gone = sum(line.startswith("  - ") for line in shown)
+    come = sum(line.startswith("  + ") for line in shown)
+    assert (gone or come) or with_line_endings_of(before or "x", content.removeprefix("\ufeff")) == (before or "x")
 
 
 def test_what_waits_is_counted_and_named() -> None:

@@ -21,7 +21,7 @@ from wolo.conversation.choosing import find, for_provider_of
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.enclosing import Confines, Enclosure, put_up
 from wolo.conversation.facts import Change, EnteredMode, Facts
-from wolo.conversation.hands import make_context, make_judge
+from wolo.conversation.hands import known_text, make_context, make_judge
 from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import KeptInStore
@@ -106,6 +106,7 @@ def _tie(site: Site) -> Conversation:
         make_agent=partial(_make_agent, site, asker, preamble, context, judge),
         decided=partial(_keep_rule, site),
         complaint=judge.complaint,
+        known_text=partial(known_text, context),
         close=close,
         kill=context.shell.processes.close_all,
         enter_mode=partial(_enter_mode, confines, recorder),

@@ -227,6 +227,13 @@ class Conversation:
         """What is wrong with a rule that a person wrote instead of the one shown; empty when it may be kept."""
         return self._approvals.complaint(asked, rule)
 
+    def known_text(self, path: Path) -> str | None:
+        """What a file holds, without secrets; None where the session does not know it as it is now: nothing may replace it then.
+
+        May block.
+        """
+        return self._joints.known_text(path)
+
     def answer_questions(self, id: str, replies: Replies | None) -> None:
         """A person's words on the `QuestionsAsked` of that id, one reply to each question; None: no answer to any of them.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wolo.config.schema import Config
 from wolo.conversation.keeping import Kept
-from wolo.errors import ConfigError
+from wolo.errors import ConfigError, ToolError
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode
 from wolo.guard.secrets import Secrets
@@ -14,9 +14,18 @@ from wolo.places import Places
 from wolo.tools.background import Jobs
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.workspace.environment import never_passes
-from wolo.workspace.files import FileLedger
+from wolo.workspace.files import FileLedger, read_file
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace
+
+
+def known_text(context: ToolContext, path: Path) -> str | None:
+    """What a file holds, without secrets; None where the session has not seen it as it is now."""
+    try:
+        file = read_file(path)
+    except (OSError, ToolError):
+        return None
+    return context.secrets.hide(file.text) if file.hash == context.ledger.seen(path) else None
 
 
 def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, kept: Kept) -> Judge:

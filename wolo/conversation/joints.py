@@ -31,6 +31,8 @@ class Joints:
     """Hears every answer of a person."""
     complaint: Callable[[str, Sequence[Intent]], str]
     """What is wrong with a rule that a person wrote for a call; empty when it may be kept."""
+    known_text: Callable[[Path], str | None]
+    """What a file holds, where the session knows it as it is now."""
     close: Callable[[], Awaitable[None]]
     kill: Callable[[], None]
     """Ends all processes at once."""

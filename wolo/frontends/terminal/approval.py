@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rich.text import Text
+
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.frontends.terminal.keyboard import Keyboard
-from wolo.frontends.terminal.proposal import outcome, proposal
+from wolo.frontends.terminal.proposal import outcome
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.screen import Screen
-from wolo.messages.parts import ToolPart
 
 Complaint = Callable[[ApprovalAsked, str], str]
 """What is wrong with a rule that a person wrote for this call; empty when it may be kept."""
 
 
 async def ask(
-    asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complaint: Complaint, waiting: Sequence[ToolPart] = ()
+    asked: ApprovalAsked, lines: Sequence[Text], screen: Screen, keyboard: Keyboard, complaint: Complaint
 ) -> ApprovalGiven:
-    """Whatever is not a yes is a no. `waiting` is what else of the answer will be asked. Raises Dismissed for Ctrl-C."""
+    """Whatever is not a yes is a no. `lines` are the proposal. Raises Dismissed for Ctrl-C."""
     if (stage := screen.stage) is None:
-        return await _ask_by_line(asked, screen, keyboard, complaint, waiting)
+        return await _ask_by_line(asked, lines, screen, keyboard, complaint)
     from wolo.frontends.terminal.panels.approval import ApprovalPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
-    given = await stage.stand(ApprovalPanel(asked, lambda rule: complaint(asked, rule), waiting))
+    given = await stage.stand(ApprovalPanel(asked, lines, lambda rule: complaint(asked, rule)))
     screen.print(outcome(asked, given))
     return given
 
 
 async def _ask_by_line(
-    asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complaint: Complaint, waiting: Sequence[ToolPart]
+    asked: ApprovalAsked, lines: Sequence[Text], screen: Screen, keyboard: Keyboard, complaint: Complaint
 ) -> ApprovalGiven:
     """Only one of the offered letters is a yes; any other text is a no with that reason."""
-    for line in proposal(asked, waiting):
+    for line in lines:
         screen.print(line)
     rule = asked.rule
     while True:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
-from wolo.frontends.terminal.render.changes import ink, replaced, signed_lines
+from wolo.frontends.terminal.render.changes import ink, replaced, rewritten, signed_lines
 from wolo.frontends.terminal.render.tool import subject
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, clean_line, spelled_out
 from wolo.tools.apply_patch import ApplyPatchArgs
 from wolo.tools.edit import EditArgs, Replacement
+from wolo.tools.matching import with_line_endings_of
 from wolo.tools.toolbox import Toolbox
 from wolo.tools.write import WriteArgs
 
@@ -34,12 +35,13 @@ _WALLS = {
 }
 
 
-def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = ()) -> list[Text]:
-    """Line by line. `waiting` is what else of the answer is going to be asked."""
+def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: str | None = None) -> list[Text]:
+    """Line by line. `waiting` is what else of the answer is going to be asked; `before` what a file that would be written
+    anew holds now."""
     lines = [_headline(asked)]
     lines += [line for intent in asked.intents for line in _spelled_out(intent)]
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
-        lines += [Text("  ").append_text(line) for line in _changes(asked.part)]
+        lines += [Text("  ").append_text(line) for line in _changes(asked.part, before)]
     if asked.walls:
         words, style = _WALLS[asked.walls]
         lines.append(Text(f"  {words}", style))
@@ -99,10 +101,12 @@ def _marked(shown: str, first: str, following: str) -> list[Text]:
     return lines
 
 
-def _changes(part: ToolPart) -> Iterator[Text]:
+def _changes(part: ToolPart, before: str | None) -> Iterator[Text]:
     """Read as the tool reads it: models have other names for its arguments."""
     _, given = Toolbox().decode(part.tool, part.input)
     match given:
+        case WriteArgs() if before:
+            yield from rewritten(before, with_line_endings_of(before, given.content.removeprefix("\ufeff")))
         case WriteArgs():
             yield from signed_lines(("+", line) for line in given.content.splitlines())
         case EditArgs():

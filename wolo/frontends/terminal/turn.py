@@ -7,16 +7,19 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from msgspec.structs import replace
+from rich.text import Text
 
 from wolo.agent.events import AnswerEnded, ApprovalAsked, CallDenied, Event, Noticed, QuestionsAsked, TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.approval import ask
 from wolo.frontends.terminal.bell import Bell
 from wolo.frontends.terminal.coming import Coming
+from wolo.frontends.terminal.proposal import proposal
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.questions import ask_questions
 from wolo.frontends.terminal.screen import Screen
 from wolo.frontends.terminal.terminal import Terminal
+from wolo.guard.intents import WriteIntent
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean_line
@@ -124,13 +127,19 @@ class _Turn:
             self._question = None
 
     async def _approve(self, asked: ApprovalAsked, coming: Coming) -> None:
+        lines = await asyncio.to_thread(self._proposal, asked)
         self._question = asking = asyncio.ensure_future(
-            ask(asked, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint, self._waiting(asked))
+            ask(asked, lines, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint)
         )
         if given := await coming.while_asking(asking):
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         else:
             self._terminal.screen.say(f"✗ nobody answered in time: {clean_line(asked.part.tool)}", "dim")
+
+    def _proposal(self, asked: ApprovalAsked) -> list[Text]:
+        written = [intent.path for intent in asked.intents if isinstance(intent, WriteIntent)]
+        before = self._conversation.known_text(written[0]) if len(written) == 1 else None
+        return proposal(asked, self._waiting(asked), before=before)
 
     def _waiting(self, asked: ApprovalAsked) -> list[ToolPart]:
         """Calls of the same answer that are going to be asked after this one, as far as that is known."""

@@ -9,9 +9,7 @@ from rich.text import Text
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
 from wolo.frontends.terminal.panels.choice import Choice, ChoiceRow
 from wolo.frontends.terminal.panels.panel import Complaint, Panel
-from wolo.frontends.terminal.proposal import proposal
 from wolo.frontends.terminal.render.changes import ink
-from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean_line
 
 REASON = "why not › "
@@ -26,8 +24,8 @@ _SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere"}
 
 
 class ApprovalPanel(Panel[ApprovalGiven]):
-    def __init__(self, asked: ApprovalAsked, complaint: Complaint, waiting: Sequence[ToolPart] = ()) -> None:
-        self._asked, self._complaint, self._waiting = asked, complaint, waiting
+    def __init__(self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Complaint) -> None:
+        self._asked, self._lines, self._complaint = asked, lines, complaint
         self._rule = asked.rule
         self._wrong = ""
         """What is wrong with the rule as it stands in the field."""
@@ -35,7 +33,7 @@ class ApprovalPanel(Panel[ApprovalGiven]):
         super().__init__()
 
     def content(self) -> list[Text]:
-        lines = proposal(self._asked, self._waiting)
+        lines = list(self._lines)
         if self._rule:
             lines.append(Text("  always would write the rule ", "dim").append_text(ink(self._rule, "cyan")))
         return lines

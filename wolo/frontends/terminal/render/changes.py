@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich.text import Text
 
 from wolo.messages.terminal_text import spelled_out
 from wolo.workspace.diff import compare
+from wolo.workspace.text import split_lines
 
 GONE, COME, KEPT = "red", "green", "dim"
 CHANGED = "reverse"
@@ -19,6 +21,8 @@ MOST_WORDS = 400
 """Of one line; longer ones are coloured as a whole."""
 LIKE_ENOUGH = 0.4
 """Of two lines that have less in common than this, every word would be marked."""
+AROUND = 3
+"""Lines before and after a change that show where it is."""
 
 _WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
@@ -28,14 +32,47 @@ Signed = tuple[str, str]
 
 def replaced(old: str, new: str) -> list[Text]:
     """The lines of two texts, what they share once."""
-    before, after = old.splitlines(), new.splitlines()
+    return signed_lines(_compared_lines(old.splitlines(), new.splitlines()))
+
+
+def rewritten(old: str, new: str) -> list[Text]:
+    """A whole text that takes the place of another: what differs, in full, and how much in between stays."""
+    before, after = split_lines(old), split_lines(new)
+    ends = {line[len(line.rstrip("\r\n")) :] for line in (*before, *after)} - {""}
+    hidden = next(iter(ends)) if len(ends) == 1 else "\n"
+    return signed_lines(_folded(list(_without_ends(_compared_lines(before, after), hidden))))
+
+
+def _compared_lines(before: list[str], after: list[str]) -> list[Signed]:
     signed: list[Signed] = []
     position = 0
     for a, b, c, d in compare(before, after):
         signed += [(" ", line) for line in before[position:a]]
         signed += [("-", line) for line in before[a:b]] + [("+", line) for line in after[c:d]]
         position = b
-    return signed_lines([*signed, *((" ", line) for line in before[position:])])
+    return [*signed, *((" ", line) for line in before[position:])]
+
+
+def _folded(signed: Sequence[Signed]) -> Iterator[Signed]:
+    """Lines that stay are shown near a change only."""
+    at = 0
+    for is_kept, run in groupby(signed, key=lambda each: each[0] == " "):
+        lines = list(run)
+        head = AROUND if at else 0
+        tail = AROUND if at + len(lines) < len(signed) else 0
+        at += len(lines)
+        left = len(lines) - head - tail
+        if is_kept and left > 1:
+            lines = [*lines[:head], ("…", f"{left:,} lines stay as they are"), *lines[len(lines) - tail :]]
+        yield from lines
+
+
+def _without_ends(signed: Iterable[Signed], hidden: str) -> Iterator[Signed]:
+    """An end that all lines have is not shown; one that a line has not is."""
+    for sign, line in signed:
+        yield sign, line.removesuffix(hidden)
+        if sign != " " and not line.endswith(("\n", "\r")):
+            yield "\\", "no newline at the end"
 
 
 def signed_lines(lines: Iterable[Signed]) -> list[Text]:
