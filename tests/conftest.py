@@ -12,10 +12,35 @@ from typing import Any
 import pytest
 
 from tests.fakes.provider_server import ProviderServer
+from tests.fakes.screen import KINDS, Conditions
+from tests.fakes.users import drives_a_terminal
 
 FOREIGN = ("WOLO_", "XDG_", "OLLAMA_", "AWS_", "GOOGLE_", "AZURE_", "GIT_", "PYTHONUNBUFFERED")
 """Beginnings of environment names that must not reach a test from outside."""
 FOREIGN_ENDS = ("_API_KEY", "_PROXY", "_TOKEN", "_BASE_URL")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--terminal", choices=[*KINDS], default="usual", help="what the terminals of the tests are like")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "unfit(terminal, reason): cannot be so in terminals of this kind")
+    Conditions.kind = KINDS[config.getoption("--terminal")]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a terminal of another kind only those tests are run that have one."""
+    kind = config.getoption("--terminal")
+    if kind == "usual":
+        return
+    chosen = [item for item in items if isinstance(item, pytest.Function) and drives_a_terminal(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+    for item in items:
+        for unfit in item.iter_markers("unfit"):
+            if kind == unfit.args[0]:
+                item.add_marker(pytest.mark.skip(reason=unfit.kwargs["reason"]))
 
 
 @pytest.fixture(autouse=True)

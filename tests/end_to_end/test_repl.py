@@ -22,7 +22,7 @@ PROMPT = "›"
 
 
 @contextmanager
-def repl(provider: ProviderServer, *args: str, rows: int = 24, columns: int = 100) -> Iterator[Terminal]:
+def repl(provider: ProviderServer, *args: str, rows: int | None = None, columns: int | None = None) -> Iterator[Terminal]:
     with pty_wolo(*provider.flags, *args, rows=rows, columns=columns) as terminal:
         wait_for_prompt(terminal)
         yield terminal

@@ -8,10 +8,32 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pexpect
 import pyte
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the terminal of a test is like, where the test itself does not say."""
+
+    rows: int = 24
+    columns: int = 80
+    pause_s: float = 0.0
+    """After each piece that it takes in: a slow line, behind which the program's bytes pile up."""
+    piece_bytes: int = 65_536
+
+
+KINDS = {"usual": Kind(), "small": Kind(rows=5, columns=20), "slow": Kind(pause_s=0.1, piece_bytes=8_192)}
+
+
+class Conditions:
+    """Under which the suite runs: `pytest --terminal=…` chooses."""
+
+    kind = KINDS["usual"]
+
 
 CUTS_ROWS = "XTerm(390)"
 """The emulated screen does with rows that have become too long what xterm does: it does not wrap them anew."""
@@ -40,12 +62,48 @@ KEYS = {
 }
 
 
+GOES_ON = -1
+"""The column in which a row notes that its line goes on in the next row."""
+
+
+class Screen(pyte.HistoryScreen):
+    """Remembers which rows it has wrapped by itself."""
+
+    _is_drawing = False
+
+    def draw(self, data: str) -> None:
+        self._is_drawing = True
+        super().draw(data)
+        self._is_drawing = False
+
+    def linefeed(self) -> None:
+        if self._is_drawing:
+            self.buffer[self.cursor.y][GOES_ON] = self.cursor.attrs._replace(data="goes on")
+        super().linefeed()
+
+    def erase_in_line(self, how: int = 0, private: bool = False) -> None:
+        super().erase_in_line(how, private)
+        if how != 1:
+            self.buffer[self.cursor.y].pop(GOES_ON, None)
+
+    def lines_ever(self) -> Iterator[str]:
+        """What has scrolled away and what is there, rows that were wrapped joined to lines."""
+        line = ""
+        for row in [*self.history.top, *(self.buffer[at] for at in range(self.lines))]:
+            line += "".join(row[column].data for column in range(self.columns))
+            if row[GOES_ON].data != "goes on":
+                yield line.rstrip()
+                line = ""
+        if line:
+            yield line.rstrip()
+
+
 class Terminal:
     def __init__(self, child: pexpect.spawn[bytes], rows: int, columns: int) -> None:
         self.child = child
         self.raw = bytearray()
         """Every byte the program wrote."""
-        self._screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
+        self._screen = Screen(columns, rows, history=10_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
 
     # What a person sees
@@ -57,8 +115,8 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The scrollback and the visible rows."""
-        return "\n".join([*self._scrollback(), *self.lines])
+        """The scrollback and what is visible, without the line breaks that the terminal made."""
+        return "\n".join(self._screen.lines_ever())
 
     @property
     def cells(self) -> list[list[pyte.screens.Char]]:
@@ -69,10 +127,6 @@ class Terminal:
     def cursor(self) -> tuple[int, int]:
         """Row and column, from 0."""
         return self._screen.cursor.y, self._screen.cursor.x
-
-    def _scrollback(self) -> Iterator[str]:
-        for row in self._screen.history.top:
-            yield "".join(row[column].data for column in range(self._screen.columns)).rstrip()
 
     # What a person does
 
@@ -118,8 +172,10 @@ class Terminal:
 
     def _read(self) -> bool:
         """Takes in what has been written, waiting a moment for it; False once the program has closed the terminal."""
+        kind = Conditions.kind
+        time.sleep(kind.pause_s)
         try:
-            written = self.child.read_nonblocking(65536, timeout=0.05)
+            written = self.child.read_nonblocking(kind.piece_bytes, timeout=0.05)
         except pexpect.TIMEOUT:
             return True
         except pexpect.EOF:
@@ -134,10 +190,13 @@ def pty_wolo(
     *args: str,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    rows: int = 24,
-    columns: int = 80,
+    rows: int | None = None,
+    columns: int | None = None,
 ) -> Iterator[Terminal]:
-    """`wolo` in a terminal; killed at the end if it still runs."""
+    """`wolo` in a terminal; killed at the end if it still runs. Who names a size needs it: the other may be small."""
+    if rows is None and columns is None:
+        rows, columns = Conditions.kind.rows, Conditions.kind.columns
+    rows, columns = rows or Kind.rows, columns or Kind.columns
     inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the provider's threads do not matter: the child execs at once
