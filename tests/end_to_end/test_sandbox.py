@@ -134,11 +134,16 @@ def test_a_no_leaves_it_at_that(provider: ProviderServer, ground: Ground) -> Non
 
 
 def test_a_protected_name_that_is_a_link_lets_nothing_run_unasked(provider: ProviderServer, ground: Ground) -> None:
+    """The walls cannot hold it, and nobody is there who could say that it may run without them: a refusal."""
     (ground.work / ".wolo").symlink_to(ground.folder / "outside")
-    provider.script(call("shell", {"command": "touch made"}), text("ok"))
-    assert run_wolo("-p", *provider.flags, "go").exit_code == 0
+    provider.script(call("shell", {"command": "touch made"}), text("Could not."))
+    done = run_wolo("--json", *provider.flags, "go")
     assert "sandbox denied: " in provider.requests[1].results[0]
     assert not (ground.work / "made").exists()
+    assert (done.exit_code, done.json["result"]) == (4, "Could not.")
+    (denied,) = done.json["permission_denials"]
+    assert denied["input"] == {"command": "touch made"}
+    assert ".wolo is a link" in denied["reason"]
 
 
 def test_without_bubblewrap_landlock_holds(provider: ProviderServer, ground: Ground, isolated: Path) -> None:

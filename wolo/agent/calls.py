@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, Walls
-from wolo.agent.outside import Outside
+from wolo.agent.outside import Outside, why_it_never_ran
 from wolo.agent.progress import Progress
 from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, SET_ASIDE, crashed, end
 from wolo.errors import ToolError
@@ -189,8 +189,7 @@ class Calls:
     async def _run_tool(self, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:
         if brake.cause is not None:
             raise Stopped
-        secrets = self._context.secrets
-        await secrets.settle()
+        await (secrets := self._context.secrets).settle()
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
         progress = Progress(part.id, self._emit, secrets.piecewise())
@@ -212,7 +211,8 @@ class Calls:
         finally:
             await progress.close()
         secrets.look_again(call.intents, result.files_changed)
-        return Ended(part=finished(part, result), view=result.view, files_changed=result.files_changed)
+        part, denied = finished(part, result), why_it_never_ran(result, context)
+        return Ended(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
 
     def _hidden(self, ended: Ended) -> Ended:
         """What others hear of a call: the model, the person, the disk."""

@@ -56,14 +56,18 @@ class Outside:
         return dataclasses.replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
 
 
+def why_it_never_ran(result: Result, context: ToolContext) -> str:
+    """The walls' own words where they could not be put up, and nobody let the call run without them; empty otherwise."""
+    never = context.confined and result.is_error and result.outcome is None and result.view is None
+    return result.text.splitlines()[0] if never and result.text.startswith(PREFIX) else ""
+
+
 def _denied(result: Result, context: ToolContext) -> str:
     if not context.confined or result.outcome is not None:
         return ""
     if not result.is_error:
         return _perhaps_denied(result, context)
-    if result.view is None and result.text.startswith(PREFIX):
-        return result.text.strip()  # it did not run at all: these are the walls' own words
-    return what_was_denied(result.text, _roots(context))
+    return why_it_never_ran(result, context) or what_was_denied(result.text, _roots(context))
 
 
 def _perhaps_denied(result: Result, context: ToolContext) -> str:
