@@ -105,6 +105,7 @@ def test_a_person_may_let_it_run_outside(provider: ProviderServer, ground: Groun
         terminal.wait_for("sandbox denied:")
         terminal.wait_for(ASKED)
         assert not outside.exists()
+        assert "tell the user" not in terminal.text
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert outside.exists()

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from wolo.agent.brake import Stopped
 from wolo.agent.events import ApprovalGiven
 from wolo.guard.intents import RunIntent
-from wolo.guard.sandbox.denied import PREFIX, what_was_denied
+from wolo.guard.sandbox.denied import ADVICE, PREFIX, what_was_denied
 from wolo.tools.tool import Output, Result, ToolContext
 
 RAN_OUTSIDE = "[inside the sandbox it failed; the user let it run again outside]\n"
@@ -44,7 +44,7 @@ class Outside:
         if not result.is_error or ask is None or call in self._said:
             return _with_line(result, denied)
         try:
-            given = await ask(QUESTION.format(denied=denied))
+            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")))
             if given.scope != "once" or not given.allowed:
                 self._said[call] = given.allowed
             if not given.allowed:

@@ -9,6 +9,8 @@ from wolo.guard.protected import RUNS_CODE, fold
 from wolo.guard.sandbox.names import AGENTS_FILE
 
 PREFIX = "sandbox denied:"
+ADVICE = " Do without it if you can; otherwise tell the user what you need."
+"""To the model; a person who is asked does not need it."""
 _MOST_CHARS = 40_000
 """Of the end of the output: that is where a failure is told."""
 
@@ -47,7 +49,7 @@ def what_was_denied(output: str, roots: Sequence[str]) -> str:
     found = [about for about, is_told in _LOOKED_FOR if is_told(ending, roots)]
     if not found:
         return ""
-    return f"{PREFIX} inside the sandbox {' and '.join(found)}. Do without it if you can; otherwise tell the user what you need."
+    return f"{PREFIX} inside the sandbox {' and '.join(found)}.{ADVICE}"
 
 
 def _wrote_elsewhere(output: str, roots: Sequence[str]) -> bool:
