@@ -72,6 +72,8 @@ class Composer:
         """What is written answers a question just now."""
         self.unsent: Callable[[], list[str]] = list
         """What was sent and has not been heard: it belongs to the draft."""
+        self.is_over = False
+        """Whoever reads has learnt that nothing more will come, or is about to."""
         self._directory = directory
         self._drafts = Drafts(state / "drafts", directory, self.pastes)
         self._stop = stop
@@ -107,9 +109,10 @@ class Composer:
 
     def leave(self) -> None:
         """Whoever reads learns that nothing more will come."""
-        self._said.put_nowait(EOFError())
+        self.fail(EOFError())
 
     def fail(self, failure: BaseException) -> None:
+        self.is_over = True
         self._said.put_nowait(failure)
 
     # What the keys do
@@ -146,14 +149,14 @@ class Composer:
         elif self._stop():
             self._pressed_at = time.monotonic()
         elif time.monotonic() - self._pressed_at < AGAIN_WITHIN_S:
-            self._said.put_nowait(Leave())
+            self.fail(Leave())
         else:
             self._pressed_at = time.monotonic()
             self.hint(LEAVE_HINT)
             asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self.hint, "")
 
     def end(self) -> None:
-        self._said.put_nowait(EOFError())
+        self.leave()
 
     def take_back(self) -> None:
         if not self.retract():

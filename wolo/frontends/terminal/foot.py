@@ -88,6 +88,8 @@ class Foot:
         """What was sent and not heard yet."""
         self.hint = ""
         """A word beside an empty line."""
+        self.gone: Callable[[], None] = lambda: None
+        """Called when nothing can be read from the terminal any more."""
         self._facts = facts
         self._unprinted: list[str] = []
         self._due: asyncio.TimerHandle | None = None
@@ -121,7 +123,13 @@ class Foot:
         """Below what was printed so far; from now on the keyboard belongs to it."""
         self.flush()
         self._outlet.open()
-        self._running = asyncio.ensure_future(self.app.run_async(handle_sigint=False, set_exception_handler=False))
+        self._running = asyncio.ensure_future(self._live())
+
+    async def _live(self) -> None:
+        try:
+            await self.app.run_async(handle_sigint=False, set_exception_handler=False)
+        except EOFError:
+            self.gone()
 
     async def vanish(self) -> None:
         """Nothing of it stays on the screen; what was printed does."""

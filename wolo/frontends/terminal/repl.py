@@ -10,7 +10,7 @@ from functools import partial
 from rich.text import Text
 
 from wolo.agent.events import Event
-from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch
+from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch, named
 from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
@@ -21,6 +21,7 @@ from wolo.frontends.terminal.choosing import mention_file, with_lists
 from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
+from wolo.frontends.terminal.doing import doing, told_as_line, told_beside
 from wolo.frontends.terminal.editing import Editing
 from wolo.frontends.terminal.facts_line import FactsLine
 from wolo.frontends.terminal.foot import Foot
@@ -76,7 +77,7 @@ class Repl:
         self._composer.hint = self._hint
         self._todos = TodoShown()
         if isinstance(self._foot, Foot):
-            self._foot.pinned = self._todos.lines
+            self._foot.gone, self._foot.pinned = terminal.signals.hang_up, self._todos.lines
             self._screen.folded.hint = " · Ctrl-O shows it"
         self._foot.waiting = lambda: self._waiting.lines(self.conversation)
         self._composer.retract = self._retract
@@ -145,8 +146,8 @@ class Repl:
         return self._work is not None and is_command(line) and self._only_looks(line)
 
     def _only_looks(self, line: str) -> bool:
-        name = line[1:].partition(" ")[0]
-        return any(command.while_working for command in self._commands if name in (command.name, *command.aliases))
+        command = named(line[1:].partition(" ")[0], self._commands)
+        return command is not None and command.while_working
 
     def _stop_command(self, line: str) -> None:
         """One that opens another conversation comes to its end: there must always be one."""
@@ -157,7 +158,8 @@ class Repl:
         self._screen.fresh()
         self._screen.print(Text.assemble(("› ", "bold"), clean(line)))
         try:
-            await self._command(line)
+            with told_beside(doing(line, self._commands), self._terminal):
+                await self._command(line)
         except WoloError as error:
             complain(error, self._screen)
 
@@ -165,7 +167,8 @@ class Repl:
         self._screen.fresh()
         if not self._foot.leaves_what_was_typed:
             self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
-        self._screen.status.start("getting ready")
+        if self._screen.stage or not is_command(text):
+            self._screen.status.start(doing(text, self._commands) if is_command(text) else "getting ready")
         self._work = asyncio.ensure_future(self._take(text))
         self._work.add_done_callback(self._ended)
         self._composer.is_working, self._is_stopping = True, False
@@ -183,7 +186,7 @@ class Repl:
             self._composer.give_back(self._waiting.give_up())
         self._screen.space()
         self._facts.look()
-        if self._waiting.later and not self._is_stopping:
+        if self._waiting.later and not (self._is_stopping or self._composer.is_over):
             self._begin(self._waiting.later.popleft())
         self._composer.keep_draft()
         self._foot.paint()
@@ -253,7 +256,8 @@ class Repl:
     async def _command(self, line: str) -> None:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
-        outcome = await dispatch(line, self._desk())
+        with told_as_line(doing(line, self._commands), self._terminal):
+            outcome = await dispatch(line, self._desk())
         match outcome:
             case Shown(text=""):
                 pass

@@ -76,12 +76,18 @@ class Signals:
         if self._is_aside and number == signal.SIGINT:
             return
         if number == signal.SIGHUP:
+            if self.exit_status == EXIT_STATUS[number]:
+                return  # a shell passes it on before the kernel sends one: only one terminal has gone
             self._hung_up()
         if self.exit_status:
             self._last_act()
             os._exit(self.exit_status)
         self.exit_status = EXIT_STATUS[number]
         self._stop()
+
+    def hang_up(self) -> None:
+        """The terminal is gone, whether or not a signal says so."""
+        self.hear(signal.SIGHUP)
 
     def stop(self) -> None:
         """What is under way ends; wolo goes on."""
