@@ -1,4 +1,6 @@
-"""How what is written looks: the label of a folded paste stands for its one character, and a stand-in for what is seen as one."""
+"""How what is written looks: the label of a folded paste stands for its one character, a stand-in for what is seen as one, and
+blanks for a tab.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ from wcwidth import iter_graphemes
 from wolo.frontends.terminal.graphemes import stand_in
 from wolo.frontends.terminal.pastes import Pastes
 
+TAB_STOP = 4
+
 
 class Chips(Processor):
     def __init__(self, pastes: Pastes) -> None:
@@ -18,7 +22,7 @@ class Chips(Processor):
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         fragments = transformation_input.fragments
-        if all(fragment[1].isascii() for fragment in fragments):
+        if all(fragment[1].isascii() and "\t" not in fragment[1] for fragment in fragments):
             return Transformation(fragments)
         shown: StyleAndTextTuples = []
         begins = [0]
@@ -26,7 +30,7 @@ class Chips(Processor):
         for style, text, *_ in fragments:
             for grapheme in iter_graphemes(text):
                 label = self._pastes.label(grapheme)
-                piece = label or stand_in(grapheme)
+                piece = label or stand_in(grapheme) if grapheme != "\t" else " " * (TAB_STOP - begins[-1] % TAB_STOP)
                 shown.append((f"{style} class:chip" if label else style, piece))
                 begins += _places(begins[-1], grapheme, piece)
         return Transformation(

@@ -23,11 +23,11 @@ _spelled: dict[str, str] = {}
 
 
 def stand_in(grapheme: str) -> str:
-    """One character as wide as this one is shown; itself where its parts are as wide."""
-    if len(grapheme) == 1:
+    """One character as wide as this one is shown; itself where its parts are as wide, and it stands in for nothing else."""
+    if len(grapheme) == 1 and not _STANDS_IN.match(grapheme):
         return grapheme
     width, of_parts = max(wcswidth(grapheme), 1), sum(map(get_cwidth, grapheme))
-    if of_parts == width or len(_stand_ins) > _LAST - _FIRST:
+    if (of_parts == width and len(grapheme) > 1) or len(_stand_ins) > _LAST - _FIRST:
         return grapheme
     if grapheme not in _stand_ins:
         character = chr(_FIRST + len(_stand_ins))
