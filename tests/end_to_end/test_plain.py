@@ -119,6 +119,23 @@ def test_commands_work_as_anywhere(provider: ProviderServer) -> None:
         assert terminal.wait_for_exit() == 0
 
 
+def test_a_slow_command_is_told_once_and_a_quick_one_is_not(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Seventeen."), hold, finish("stop")))
+    with plain(provider, "--plain") as terminal:
+        terminal.enter("/help exit")
+        terminal.wait_for("the session is kept")
+        wait_for_turn(terminal)
+        terminal.enter("/btw how many?")
+        terminal.wait_for("… asking aside")
+        hold.release()
+        terminal.wait_for("Seventeen.")
+        wait_for_turn(terminal)
+        assert [line for line in terminal.text.split("\n") if line.startswith("…")] == ["… asking aside"]
+        terminal.enter("/exit")
+        assert terminal.wait_for_exit() == 0
+
+
 def test_one_task_is_plain_too(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "echo made"}), text("Done."))
     with pty_wolo(*provider.flags, "--plain", "--allow", "shell:echo *", "do it") as terminal:

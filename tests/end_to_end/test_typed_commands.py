@@ -106,6 +106,29 @@ def test_escape_ends_a_question_aside_and_wolo_stays(provider: ProviderServer) -
         assert leave(terminal) == 0
 
 
+def test_a_command_that_takes_its_time_says_what_it_does(provider: ProviderServer) -> None:
+    turn, aside = Hold(), Hold()
+    provider.script(sse(delta("Never"), aside, finish("stop")), sse(delta("Slowly.\n"), turn, finish("stop")))
+    with repl(provider) as terminal:
+        terminal.enter("/btw how many?")
+        terminal.wait_for("asking aside · 1 s · Esc stops")
+        aside.release()
+        terminal.wait_for("Never")
+        wait_for_prompt(terminal)
+        terminal.enter("work")
+        terminal.wait_for("Slowly.")
+        held = Hold()
+        provider.script(sse(delta("At last."), held, finish("stop")))
+        terminal.enter("/btw how many?")
+        terminal.wait_until(lambda: any(line.startswith("writing") and "asking aside" in line for line in terminal.lines))
+        held.release()
+        terminal.wait_for("At last.")
+        terminal.wait_until(lambda: "asking aside" not in "\n".join(terminal.lines))
+        turn.release()
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+
+
 def test_a_prompt_that_a_command_writes_is_shown_and_sent(provider: ProviderServer) -> None:
     provider.script(text("Committed."))
     with repl(provider) as terminal:

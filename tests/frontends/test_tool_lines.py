@@ -12,6 +12,8 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(write, Diff("a.py", "+x", 1, 0, created=True)).plain == "● write a.py +1"
     run = ToolPart(tool="shell", input={"command": "make\ntest"}, status="failed", outcome="error")
     assert headline(run, Output("make", "", 2, 1.25)).plain == "● shell make⏎test · exit 2 · 1.2 s"
+    assert headline(run, Output("make", "", 0, 1.25)).plain == "● shell make⏎test · exit 0 · 1.2 s"
+    assert headline(run, Output("make", "", None, 1.25)).plain == "● shell make⏎test · 1.2 s"  # it did not come to its end
     look = ToolPart(tool="grep", input={"pattern": "x", "path": "src"}, status="completed")
     assert headline(look, Listing("x", ("a",), 12)).plain == "● grep src · 12 found"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")

@@ -74,6 +74,8 @@ class Command:
     run: Callable[[Desk, str], Awaitable[Outcome]]
     """Gets the rest of the line. Raises WoloError for what a person must mend."""
     aliases: tuple[str, ...] = ()
+    doing: str = ""
+    """What it does, for whoever waits: "searching all sessions"; empty: that is told by its name."""
     usage: str = ""
     """What may follow the name, as `/help NAME` shows it."""
     more: str = ""
@@ -85,6 +87,11 @@ class Command:
     """It may run while the model works: it neither opens another conversation nor begins a turn."""
 
 
+def is_command(line: str) -> bool:
+    """`//text` is text that begins with a slash, and so is a path."""
+    return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
+
+
 async def dispatch(line: str, desk: Desk) -> Outcome:
     """Runs the command that a line beginning with `/` names. Raises UsageError for one that is not there."""
     name, _, rest = line.removeprefix("/").partition(" ")
@@ -93,12 +100,15 @@ async def dispatch(line: str, desk: Desk) -> Outcome:
 
 def find(name: str, commands: Sequence[Command]) -> Command:
     """By its name or another name of it. Raises UsageError with the nearest one."""
-    for command in commands:
-        if name in (command.name, *command.aliases):
-            return command
+    if command := named(name, commands):
+        return command
     nearest = _nearest(name, [each for command in commands for each in (command.name, *command.aliases)])
     hint = f"Did you mean /{nearest}? /help lists all." if nearest else "/help lists them."
     raise UsageError(f"There is no command /{clean_line(name)}.", hint=hint)
+
+
+def named(name: str, commands: Sequence[Command]) -> Command | None:
+    return next((each for each in commands if name in (each.name, *each.aliases)), None)
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

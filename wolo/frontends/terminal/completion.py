@@ -13,7 +13,7 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from wolo.commands.command import Command, Desk
+from wolo.commands.command import Desk, named
 from wolo.errors import WoloError
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.root import find_root
@@ -128,7 +128,7 @@ def beside(cwd: Path, typed: str) -> list[str]:
 
 
 def _arguments(desk: Desk, name: str) -> Sequence[tuple[str, str]]:
-    command: Command | None = next((each for each in desk.commands if name in (each.name, *each.aliases)), None)
+    command = named(name, desk.commands)
     if command is None or command.arguments is None:
         return ()
     try:

@@ -38,6 +38,7 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
     if screen.foot is not None:
         return await screen.foot.ask(question, draft=draft, may_pass=may_pass)
     screen.ask_space()
+    keyboard.answers = True
     try:
         await asyncio.sleep(SETTLE_S)
         if not screen.stdout.can_move:
@@ -45,6 +46,7 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
             return await read_typed(f"{clean(question)}{draft and f'[{draft}] '}", keyboard, screen.stdout) or draft
         return await _read(question, keyboard, draft, may_pass)
     finally:
+        keyboard.answers = False
         screen.fresh()
 
 
@@ -52,16 +54,24 @@ async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -
     from prompt_toolkit import PromptSession  # noqa: PLC0415  # 100 ms, only when something is asked
     from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415  # the same
 
+    from wolo.frontends.terminal.incoming import Incoming  # noqa: PLC0415  # the same
     from wolo.frontends.terminal.keys import line_keys  # noqa: PLC0415  # the same
+    from wolo.frontends.terminal.presence import Presence  # noqa: PLC0415  # the same
 
     keys = line_keys(_interrupt)
     if may_pass:
         keys.add("escape")(_pass_over)
-    session: PromptSession[str] = PromptSession(clean(question), key_bindings=keys, output=make_output())
+    session: PromptSession[str] = PromptSession(
+        clean(question), key_bindings=keys, input=Incoming(Presence(_say_nothing)), output=make_output()
+    )
     session.app.timeoutlen = session.app.ttimeoutlen = ESCAPE_S
     clear_typeahead(session.app.input)
     keyboard.forget_typed()
     return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
+
+
+def _say_nothing(sequence: str) -> None:
+    """Whether somebody looks is not asked here."""
 
 
 def _interrupt(event: KeyPressEvent) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from rich.text import Text
 
 from wolo.agent.events import Event
-from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch, named
+from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch, is_command, named
 from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
@@ -337,8 +337,3 @@ class Repl:
     def _hear_event(self, event: Event) -> None:
         self._facts.hear(event)
         self._todos.hear(event)
-
-
-def is_command(line: str) -> bool:
-    """`//text` is text that begins with a slash, and so is a path."""
-    return line.startswith("/") and "/" not in line[1:].partition(" ")[0]

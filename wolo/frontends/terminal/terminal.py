@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wolo.frontends.terminal.keyboard import Keyboard
 from wolo.frontends.terminal.screen import Screen
@@ -19,6 +19,8 @@ class Terminal:
     signals: Signals
     stays: bool = False
     """The REPL follows: what is asked before it stands in panels, too."""
+    beside: list[str] = field(default_factory=list)
+    """What the person has asked for and a turn does not wait for."""
     kill: Callable[[], None] = lambda: None
     """Ends the processes of the conversation that is open now."""
     settle: Callable[[], None] = lambda: None

@@ -30,7 +30,7 @@ async def run_turn(conversation: Conversation, message: Message, terminal: Termi
     """`exit_code` of what is returned is the whole truth: signals and calls that nobody could allow are in it."""
     turn = _Turn(conversation, terminal)
     terminal.kill = conversation.kill
-    terminal.screen.status.aside = lambda: jobs_running(conversation)
+    terminal.screen.status.aside = lambda: " · ".join(filter(None, [*terminal.beside, jobs_running(conversation)]))
     try:
         with terminal.signals.during(turn.stop):
             return await turn.play(message)

@@ -115,8 +115,8 @@ def _in_short(view: View | None) -> Text:
             done = sum(item.status == "completed" for item in view.items)
             return Text.assemble((f"{done} of {len(view.items)} done" if view.items else "cleared", "dim"))
         case Output():
-            failed = f" · exit {view.exit_code}" if view.exit_code else ""
-            return Text.assemble((failed, "red"), (f" · {view.seconds:.1f} s", "dim"))
+            ended = f" · exit {view.exit_code}" if view.exit_code is not None else ""
+            return Text.assemble((ended, "red" if view.exit_code else "dim"), (f" · {view.seconds:.1f} s", "dim"))
         case None:
             return Text()
         case _:
