@@ -51,14 +51,15 @@ def told_beside(words: str, terminal: Terminal) -> Iterator[None]:
 @contextmanager
 def _once_slow(tell: Callable[[], bool]) -> Iterator[None]:
     """`tell` is called after a second, and again until it says that it has told."""
+    loop = asyncio.get_running_loop()
+    due = loop.call_later(SLOW_S, lambda: act())
 
-    async def wait() -> None:
-        await asyncio.sleep(SLOW_S)
-        while not tell():
-            await asyncio.sleep(SLOW_S)
+    def act() -> None:
+        nonlocal due
+        if not tell():
+            due = loop.call_later(SLOW_S, act)
 
-    waiting = asyncio.ensure_future(wait())
     try:
         yield
     finally:
-        waiting.cancel()
+        due.cancel()
