@@ -16,7 +16,7 @@ from prompt_toolkit.search import SearchDirection, start_search
 from wolo.frontends.terminal.composer import Composer
 from wolo.frontends.terminal.graphemes import after_cursor, before_cursor
 from wolo.frontends.terminal.keymap import SHIFT_ENTER, Keymap
-from wolo.frontends.terminal.keys import END_OF_PASTE, PasteWatch, suspend
+from wolo.frontends.terminal.keys import END_OF_PASTE, is_within_paste, suspend
 
 _SPELLINGS_OF_SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 """How terminals send it, those that do."""
@@ -79,10 +79,8 @@ def _add_graphemes(keys: KeyBindings, when: Filter) -> None:
 
 
 def _send(composer: Composer) -> Callable[[KeyPressEvent], None]:
-    watch = PasteWatch()
-
     def send(event: KeyPressEvent) -> None:
-        if watch.goes_on(event):
+        if is_within_paste(event):
             event.current_buffer.insert_text("\n")
         else:
             composer.enter()

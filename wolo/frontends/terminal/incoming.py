@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import sys
 import time
@@ -25,10 +26,14 @@ LAST_LINE_S = 0.1
 """Nor does anyone press Enter so soon after the last of several lines: it is one more line end of the paste, or its last one."""
 NEXT_LINE_S = 0.03
 """A line that came with its end is waited on for so long: it may be the first of several."""
+BURST_S = 0.1
+"""A line end so soon after a paste is looked behind for as long as after any piece of it."""
 MOST_S = 1.0
 """Nothing else is done while a paste is taken in; so it is for so long at a time."""
 FASTEST_CHARS = 64
 """More at once than fingers type: it was pasted."""
+
+_REPORT = re.compile(f"({re.escape(FOCUS_IN)}|{re.escape(FOCUS_OUT)})")
 
 
 class Incoming(Vt100Input):
@@ -37,25 +42,37 @@ class Incoming(Vt100Input):
         super().__init__(sys.stdin)
         self._presence = presence
         for report in (FOCUS_IN, FOCUS_OUT):
-            ansi_escape_sequences.ANSI_SEQUENCES[report] = Keys.Ignore
+            ansi_escape_sequences.ANSI_SEQUENCES[report] = Keys.Ignore  # one that came in pieces
         self.stdin_reader = PosixStdinReader(self._fileno, encoding="utf-8")
         self._held = ""
         """What may be the beginning of a mark."""
         self._open: str | None = None
         """What has come of a marked paste that has not ended; None: there is none."""
+        self._does_mark = False
+        """The terminal is known to mark pastes, because it did. Those that report whether one looks at them do so, too."""
+        self._pasted_at = float("-inf")
 
     def read_keys(self) -> list[KeyPress]:
         text, self._held = self._held + self._read(), ""
-        if self._open is not None:
-            text = self._marked(text)
-        while BEGIN in text:
-            before, _, text = text.partition(BEGIN)
-            self._keys(before)
-            self._open = ""
-            text = self._marked(text)
-        self._held = _beginning_of_mark(text)
-        self._unmarked(text.removesuffix(self._held))
+        while text:
+            text = self._take(text)
         return self._taken()
+
+    def _take(self, text: str) -> str:
+        """Takes in its beginning, and returns what has to be looked at anew."""
+        if self._open is not None:
+            return self._marked(text)
+        text = self._without_reports(text)
+        before, mark, behind = text.partition(BEGIN)
+        if mark:
+            self._keys(before)
+            self._open, self._does_mark = "", True
+            return self._marked(behind)
+        self._held = _beginning_of_mark(text)
+        if self._held and (more := self._more(SAME_PASTE_S)):
+            self._held = ""
+            return text + more
+        return self._unmarked(text.removesuffix(self._held))
 
     def flush_keys(self) -> list[KeyPress]:
         held, self._held = self._held, ""
@@ -79,23 +96,48 @@ class Incoming(Vt100Input):
         self._paste(within)
         return behind + following + rest
 
-    def _unmarked(self, text: str) -> None:
-        """Several lines at once, or very much of one, were pasted, too: a line end in them does not send."""
-        if "\x1b" in text or not _came_at_once(text):
+    def _unmarked(self, text: str) -> str:
+        """Several lines at once, or very much of one, were pasted, too: a line end in them does not send.
+
+        Returns what came behind it and is no text.
+        """
+        if "\x1b" in text or not self._may_go_on(text):
             self._keys(text)
-            return
+            return ""
         began = time.monotonic()
         pieces = [text]
-        while time.monotonic() - began < MOST_S and (more := self._more(_patience_s(pieces))):
-            pieces.append(more)
-        text = "".join(pieces)
-        if not _is_paste(text):
+        while not self._held and time.monotonic() - began < MOST_S and (more := self._more(self._patience_s(pieces))):
+            pieces.append(more := self._without_reports(more))
+            if "\x1b" in more:
+                break
+        text, escape, rest = "".join(pieces).partition("\x1b")
+        if _is_paste(text):
+            ends = text.endswith(("\r", "\n")) and not escape
+            self._pasted_at = time.monotonic()
+            self._paste(text[:-1] if ends else text)
+            self._keys("\r" if ends else "")
+        else:
             self._keys(text)
-            return
-        text, escape, rest = text.partition("\x1b")
-        ends = text.endswith(("\r", "\n")) and not escape
-        self._paste(text[:-1] if ends else text)
-        self._keys("\r" if ends else escape + rest)
+        return escape + rest
+
+    def _may_go_on(self, text: str) -> bool:
+        """Fingers press Enter by itself; and where pastes are marked, it ends what was typed before it."""
+        return _is_paste(text) or (text.endswith(("\r", "\n")) and not self._does_mark)
+
+    def _patience_s(self, pieces: list[str]) -> float:
+        if len(pieces) > 1 or _has_lines(pieces[0]):
+            return LAST_LINE_S
+        if len(pieces[0]) > 2:
+            return NEXT_LINE_S if pieces[0].endswith(("\r", "\n")) else SAME_PASTE_S
+        return SAME_PASTE_S if time.monotonic() - self._pasted_at < BURST_S else 0.0
+
+    def _without_reports(self, text: str) -> str:
+        """What the terminal says of itself is heard, wherever it stands between the keys."""
+        pieces = _REPORT.split(text)
+        for report in pieces[1::2]:
+            self._presence.hear(report)
+            self._does_mark = True
+        return "".join(pieces[::2])
 
     def _more(self, patience_s: float) -> str:
         """What comes in this time; empty when nothing does."""
@@ -139,19 +181,8 @@ class Incoming(Vt100Input):
             self._presence.report(True)
 
 
-def _came_at_once(text: str) -> bool:
-    """More than one key: fingers press Enter by itself."""
-    return _is_paste(text) or (len(text) > 2 and text.endswith(("\r", "\n")))
-
-
 def _is_paste(text: str) -> bool:
     return _has_lines(text) or len(text) >= FASTEST_CHARS
-
-
-def _patience_s(pieces: list[str]) -> float:
-    if len(pieces) > 1 or _has_lines(pieces[0]):
-        return LAST_LINE_S
-    return NEXT_LINE_S if pieces[0].endswith(("\r", "\n")) else SAME_PASTE_S
 
 
 def _has_lines(text: str) -> bool:

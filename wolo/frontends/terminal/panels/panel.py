@@ -27,9 +27,10 @@ from prompt_toolkit.layout import (
     HSplit,
     Window,
 )
-from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.layout.processors import BeforeInput, Processor
 from rich.text import Text
 
+from wolo.frontends.terminal.keys import is_within_paste
 from wolo.frontends.terminal.panels.attention import PASTE_S, Attention
 from wolo.frontends.terminal.panels.rows import Row, as_rows
 from wolo.frontends.terminal.question import Dismissed
@@ -67,6 +68,9 @@ class Panel(ABC, Generic[T]):
     Ctrl-C dismisses every panel, at once; what Esc does is theirs.
     """
 
+    processors: tuple[Processor, ...] = ()
+    """How what is written is shown, where that is not as it is."""
+
     def __init__(self) -> None:
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.field = Buffer(on_text_changed=lambda _: self.edited())
@@ -88,7 +92,11 @@ class Panel(ABC, Generic[T]):
             dont_extend_height=True,
         )
         self._line = Window(
-            BufferControl(self.field, [BeforeInput(lambda: [("class:asking", self._label)])], key_bindings=self._writing_keys()),
+            BufferControl(
+                self.field,
+                [*self.processors, BeforeInput(lambda: [("class:asking", self._label)])],
+                key_bindings=self._writing_keys(),
+            ),
             wrap_lines=True,
             height=Dimension(min=1, max=FIELD_ROWS),
             dont_extend_height=True,
@@ -260,8 +268,8 @@ class Panel(ABC, Generic[T]):
 
         @keys.add("enter", eager=True)
         def submit(event: KeyPressEvent) -> None:
-            if event.app.key_processor.input_queue:
-                self.field.insert_text("\n")  # in the middle of a paste that was not marked
+            if is_within_paste(event):
+                self.field.insert_text("\n")
             else:
                 self.submit(self.field.text)
 
