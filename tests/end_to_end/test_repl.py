@@ -36,7 +36,7 @@ def wait_for_prompt(terminal: Terminal) -> None:
 def is_idle(terminal: Terminal) -> bool:
     """The empty prompt, and below it the line of facts."""
     *above, prompt, facts = ["", "", *shown(terminal)]
-    return prompt == PROMPT and " · " in facts and "Esc stops" not in "".join(above[-3:])
+    return prompt == PROMPT and facts != PROMPT and "Esc stops" not in "".join(above[-3:])
 
 
 def shown(terminal: Terminal) -> list[str]:

@@ -62,6 +62,8 @@ KEYS = {
 }
 
 
+NARROW_COLUMNS = 40
+"""In which hardly a sentence stands on one row."""
 GOES_ON = -1
 """The column in which a row notes that its line goes on in the next row."""
 
@@ -87,11 +89,14 @@ class Screen(pyte.HistoryScreen):
             self.buffer[self.cursor.y].pop(GOES_ON, None)
 
     def lines_ever(self) -> Iterator[str]:
-        """What has scrolled away and what is there, rows that were wrapped joined to lines."""
+        """What has scrolled away and what is there, rows that were wrapped joined to lines.
+
+        A program that paints wraps by itself; of its rows those go on that are full to the edge.
+        """
         line = ""
         for row in [*self.history.top, *(self.buffer[at] for at in range(self.lines))]:
             line += "".join(row[column].data for column in range(self.columns))
-            if row[GOES_ON].data != "goes on":
+            if row[GOES_ON].data != "goes on" and row[self.columns - 1].data.isspace():
                 yield line.rstrip()
                 line = ""
         if line:
@@ -117,6 +122,15 @@ class Terminal:
     def text(self) -> str:
         """The scrollback and what is visible, without the line breaks that the terminal made."""
         return "\n".join(self._screen.lines_ever())
+
+    def shows(self, wanted: str) -> bool:
+        return self.times(wanted) > 0
+
+    def times(self, wanted: str) -> int:
+        """How often it can be read; in a narrow window wherever its words are broken."""
+        if self._screen.columns >= NARROW_COLUMNS:
+            return self.text.count(wanted)
+        return _squeezed(self.text).count(_squeezed(wanted))
 
     @property
     def cells(self) -> list[list[pyte.screens.Char]]:
@@ -152,7 +166,7 @@ class Terminal:
     # What a person waits for
 
     def wait_for(self, wanted: str, timeout_s: float = 15.0) -> None:
-        self.wait_until(lambda: wanted in self.text, timeout_s, f"{wanted!r} did not appear")
+        self.wait_until(lambda: self.shows(wanted), timeout_s, f"{wanted!r} did not appear")
 
     def wait_until(self, holds: Callable[[], bool], timeout_s: float = 15.0, complaint: str = "it did not happen") -> None:
         deadline = time.monotonic() + timeout_s
@@ -183,6 +197,10 @@ class Terminal:
         self.raw += written
         self._stream.feed(written)
         return True
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 @contextlib.contextmanager
