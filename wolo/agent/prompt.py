@@ -16,15 +16,16 @@ def build_system_prompt(
     cwd: Path,
     *,
     instructions: str = "",
+    skills: str = "",
     display_name: str = NAME,
     replacement: str | None = None,
     appendix: str = "",
 ) -> str:
-    """`replacement` stands in for our prose; facts, instructions and the appendix follow it all the same."""
-    prose = _prose() if replacement is None else replacement.strip()
+    """`replacement` stands in for our prose; facts, instructions, `skills` (a list) and the appendix follow it all the same."""
+    prose = _prose("system") if replacement is None else replacement.strip()
     if display_name != NAME:
         prose = re.sub(rf"\b{NAME}\b", lambda match: display_name, prose)
-    return "\n\n".join(part for part in (prose, _facts(cwd), instructions.strip(), appendix.strip()) if part)
+    return "\n\n".join(part for part in (prose, _facts(cwd), instructions.strip(), _about(skills), appendix.strip()) if part)
 
 
 def _facts(cwd: Path) -> str:
@@ -38,5 +39,9 @@ def _is_blank(letter: str) -> bool:
     return letter.isspace() and letter.splitlines() == [letter]
 
 
-def _prose() -> str:
-    return (Path(__file__).parent / "prompts" / "system.md").read_text(encoding="utf-8").strip()
+def _about(skills: str) -> str:
+    return f"{_prose('skills')}\n\n{skills}" if skills else ""
+
+
+def _prose(name: str) -> str:
+    return (Path(__file__).parent / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()

@@ -25,6 +25,7 @@ from wolo.conversation.hands import known_text, make_context, make_judge
 from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import KeptInStore
+from wolo.conversation.library import Library, own_folders
 from wolo.conversation.preamble import Preamble, prepare, read_again
 from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
@@ -56,17 +57,22 @@ async def open_conversation(opening: Opening) -> Conversation:
 
 def _tie(site: Site) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
-    judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, kept)
+    library = Library(config, places, workspace.root, cwd)
+    skills = library.skills()
+    shown = (kept.outputs, *own_folders(skills.found))
+    judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, shown)
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
     context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
-    put_up(site.enclosure, judge, context, places, kept.outputs)
-    confines = Confines(config, judge, context, places, kept.outputs)
+    put_up(site.enclosure, judge, context, places, shown)
+    confines = Confines(config, judge, context, places, shown)
+    context.skill = library.offered
     watch_over(context, places, kept)
     preamble = prepare(
         *(config, places, workspace.root, cwd, site.given),
         calls_in_text=site.choice.format == "xml",
         edit_tool=site.choice.edit_tool,
         attended=site.opening.attended,
+        skills=skills,
     )
     asker = make_asker(_reach(site, secrets), site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
@@ -103,7 +109,7 @@ def _tie(site: Site) -> Conversation:
 
     joints = Joints(
         secrets=secrets,
-        make_agent=partial(_make_agent, site, asker, preamble, context, judge),
+        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge),
         decided=partial(_keep_rule, site),
         complaint=judge.complaint,
         known_text=partial(known_text, context),
@@ -151,6 +157,7 @@ def _make_agent(
     site: Site,
     asker: Asker,
     preamble: Preamble,
+    library: Library,
     context: ToolContext,
     judge: Judge,
     emit: Emit,
@@ -170,7 +177,7 @@ def _make_agent(
         limits=settings.limits,
         compactor=Compactor(settings.context, settings.compaction, site.opening.cut or cut_of(site.kept.compaction)),
         verify=make_verify(settings.verify, context, judge.confine),
-        reread=partial(read_again, preamble.system, site.places, site.workspace.root, site.cwd, site.given),
+        reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, site.given, library),
     )
     context.ask = ask_questions
     context.recall = lambda: (*site.kept.unread().messages, *agent.recall())

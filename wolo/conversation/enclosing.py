@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,13 +52,13 @@ def found_here(config: Config, workspace: Workspace, places: Places) -> Found:
     return find((workspace.root, *workspace.extra), places.state, places.cache)
 
 
-def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Places, outputs: Path) -> None:
-    """From now on the commands of this conversation are held. `outputs` are what the model may page of wolo's own files."""
+def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Places, shown: Sequence[Path]) -> None:
+    """From now on the commands of this conversation are held. `shown` is what the model may read of wolo's own places."""
     judge.confine = enclosure.confine
     if enclosure.found.make is not None:
         workspace = context.workspace
         own = (places.config, places.data, places.state, places.cache)
-        profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=(outputs,))
+        profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
         hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
         profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"))
         context.walls = enclosure.found.make(profile)
@@ -72,13 +73,13 @@ class Confines:
     judge: Judge
     context: ToolContext
     places: Places
-    outputs: Path
+    shown: Sequence[Path]
 
     def enter(self, name: str) -> Enclosure:
         """Another mode holds from the next call on, and its walls with it. Raises UsageError for one that cannot be entered."""
         settings = replace(self.config.settings, mode=find_mode(name).name)
         enclosure = settle_walls(replace(self.config, settings=settings), self.context.workspace, self.places)
         if self.context.walls is None:
-            put_up(enclosure, self.judge, self.context, self.places, self.outputs)
+            put_up(enclosure, self.judge, self.context, self.places, self.shown)
         self.judge.confine, self.judge.mode = enclosure.confine, enclosure.mode
         return enclosure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from wolo.config.schema import Config
@@ -28,7 +29,7 @@ def known_text(context: ToolContext, path: Path) -> str | None:
     return context.secrets.hide(file.text) if file.hash == context.ledger.seen(path) else None
 
 
-def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, kept: Kept) -> Judge:
+def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, shown: Sequence[Path]) -> Judge:
     return Judge(
         mode,
         config.rules,
@@ -36,7 +37,7 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
         extra_roots=workspace.extra,
         cwd=cwd,
         own_places=(places.config, places.data, places.state, places.cache),
-        free_reads=(kept.outputs, jobs_folder(places.state)),
+        free_reads=(*shown, jobs_folder(places.state)),
     )
 
 

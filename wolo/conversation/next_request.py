@@ -17,6 +17,7 @@ from wolo.agent.window import Fixed
 from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.choosing import follow_card
+from wolo.conversation.library import Library
 from wolo.conversation.preamble import prepare
 from wolo.conversation.secrecy import make_secrets
 from wolo.errors import ConfigError, UsageError
@@ -75,7 +76,9 @@ class Outlook:
         self._cut = cut_of(compaction)
         self._model = model or session.model
         self._is_named = bool(model)
-        self._prepare = partial(prepare, self._config, places, find_root(cwd), cwd, {})
+        root = find_root(cwd)
+        skills = Library(self._config, places, root, cwd).skills()
+        self._prepare = partial(prepare, self._config, places, root, cwd, {}, skills=skills)
 
     @property
     def formats(self) -> tuple[str, ...]:

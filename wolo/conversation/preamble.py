@@ -10,18 +10,20 @@ from msgspec import Struct
 from wolo.agent.prompt import NAME, build_system_prompt
 from wolo.config.given import Given, text, text_or_file
 from wolo.config.schema import Config
+from wolo.conversation.library import Library
 from wolo.errors import UsageError
 from wolo.extensions.instructions import read_instructions
+from wolo.extensions.skills import NO_SKILLS, Skills, listed
 from wolo.models.provider import EditTool
 from wolo.places import Places
-from wolo.tools.toolbox import BUILTIN, IN_TEXT, WITH_A_PERSON, Toolbox
+from wolo.tools.toolbox import BUILTIN, IN_TEXT, WITH_A_PERSON, WITH_SKILLS, Toolbox
 
 
 class Preamble(Struct, frozen=True):
     system: str
     toolbox: Toolbox
     notices: tuple[str, ...]
-    """What a person should know about the instructions that were read."""
+    """What a person should know about the instructions and skills that were read."""
 
 
 def prepare(
@@ -34,31 +36,34 @@ def prepare(
     calls_in_text: bool = False,
     edit_tool: EditTool = "edit",
     attended: bool = False,
+    skills: Skills = NO_SKILLS,
 ) -> Preamble:
     """`root` is the workspace's, `edit_tool` what the model was trained on; `attended`: a person is there.
 
     Raises UsageError for a tool that is not there, or a prompt file that cannot be read.
     """
-    system, notices = _system(places, root, cwd, given)
     toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool)
-    hide = (*config.settings.tools.hide, *(() if attended else WITH_A_PERSON))
-    offered = toolbox.offer(config.settings.tools.offer, hide)
-    return Preamble(system, offered, notices)
+    hide = (*(() if attended else WITH_A_PERSON), *(() if skills.for_model else WITH_SKILLS))
+    offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
+    system, notices = _system(places, root, cwd, given, skills if WITH_SKILLS & {*offered.names} else NO_SKILLS)
+    return Preamble(system, offered, (*notices, *skills.notices))
 
 
-def read_again(before: str, places: Places, root: Path, cwd: Path, given: Given) -> str:
+def read_again(before: Preamble, places: Places, root: Path, cwd: Path, given: Given, library: Library) -> str:
     """The system prompt as the files on disk make it now; the one `before` where they cannot be read any more."""
+    skills = library.skills() if WITH_SKILLS & {*before.toolbox.names} else NO_SKILLS
     try:
-        return _system(places, root, cwd, given)[0]
+        return _system(places, root, cwd, given, skills)[0]
     except UsageError:
-        return before
+        return before.system
 
 
-def _system(places: Places, root: Path, cwd: Path, given: Given) -> tuple[str, tuple[str, ...]]:
+def _system(places: Places, root: Path, cwd: Path, given: Given, skills: Skills) -> tuple[str, tuple[str, ...]]:
     instructions = read_instructions(root, Path(os.path.realpath(cwd)), places.config)
     system = build_system_prompt(
         cwd,
         instructions=instructions.text,
+        skills=listed(skills),
         display_name=text(given, "name") or NAME,
         replacement=text_or_file(given, "system_prompt") or None,
         appendix=text_or_file(given, "append_system_prompt"),

@@ -19,6 +19,7 @@ from wolo.config import layers
 from wolo.config.given import Given
 from wolo.config.schema import Config
 from wolo.conversation.hands import jobs_folder, new_shell
+from wolo.conversation.library import Library, own_folders
 from wolo.conversation.preamble import prepare
 from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.stage import Stage
@@ -143,13 +144,15 @@ class _Replay:
         # All of a replay is held to its copy, commands included, where the kernel can do that.
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
         places = self._places
+        library = Library(self._config, places, stage.root, workspace.start)
+        skills = library.skills()
         judge = Judge(
             mode,
             rules_of(self._tape, self._config.rules, stage.here),
             stage.root,
             cwd=workspace.start,
             own_places=(places.config, places.data, places.state, places.cache),
-            free_reads=(*stage.outputs, jobs_folder(stage.scratch)),
+            free_reads=(*stage.outputs, jobs_folder(stage.scratch), *own_folders(skills.found)),
         )
         secrets = make_secrets(places, self._config.settings, (stage.root,))
         context = ToolContext(
@@ -161,6 +164,7 @@ class _Replay:
             shell_timeout_s=self._config.settings.shell.timeout_s,
             readable=judge.readable,
             recorded=self._recorded,
+            skill=library.offered,
         )
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         preamble = prepare(
@@ -168,6 +172,7 @@ class _Replay:
             calls_in_text=in_text,
             edit_tool=edit_tool,
             attended=turn.is_attended,
+            skills=skills,
         )
         return _Rooms(judge, context, preamble.toolbox, stage.there(preamble.system))
 

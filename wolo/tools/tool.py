@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -96,6 +96,15 @@ class Result:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+class OfferedSkill(NamedTuple):
+    """Instructions for particular work that a user keeps in a file."""
+
+    path: Path
+    """Real; of the file."""
+    tell: Callable[[], str]
+    """The text, and what lies beside the file. May block; raises ToolError."""
+
+
 class Interrupted(asyncio.CancelledError):
     """A call was cancelled and has cleaned up after itself; `result` says how far it came.
 
@@ -160,6 +169,8 @@ class ToolContext:
     """False for files whose names and contents searches must leave out (a resolved, absolute path is handed in)."""
     ask: AskQuestions | None = None
     """Puts questions to the person; None: nobody is there."""
+    skill: Callable[[str], OfferedSkill] | None = None
+    """The skill of a name. Raises ToolError where there is none; None: there are no skills at all."""
     recorded: Callable[[str], Result | None] = lambda call_id: None
     """Where a session is played again: what the network or the person said then. Tools that ask them ask here first."""
     recall: Callable[[], Sequence[Message]] = tuple

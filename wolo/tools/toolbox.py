@@ -23,6 +23,7 @@ from wolo.tools.grep import Grep
 from wolo.tools.jobs import Jobs
 from wolo.tools.read import Read
 from wolo.tools.shell import Shell
+from wolo.tools.skill import Skill
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.todo import Todo
 from wolo.tools.tool import Tool
@@ -30,7 +31,7 @@ from wolo.tools.write import Write
 
 BUILTIN: tuple[Tool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
-    *(Fetch(), Todo(), Ask(), ExpandMessage()),
+    *(Fetch(), Todo(), Ask(), Skill(), ExpandMessage()),
 )
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
@@ -38,6 +39,9 @@ IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
 
 ONCE_COMPACTED = frozenset({ExpandMessage.name})
 """Offered when something was left out, because requests begin anew then anyway."""
+
+WITH_SKILLS = frozenset({Skill.name})
+"""Offered where there are some."""
 
 WITH_A_PERSON = frozenset({Ask.name})
 """Offered where somebody is there."""

@@ -1,0 +1,49 @@
+"""The tool that brings a skill's text into the conversation; offered only where there are skills."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, ReadIntent
+from wolo.tools.tool import OfferedSkill, Result, ToolContext
+
+
+class SkillArgs(Struct, frozen=True):
+    name: Annotated[str, Meta(description="as the list of skills has it")]
+
+
+class Skill:
+    """Load a skill: instructions for particular work, and where the files lie that belong to it."""
+
+    name: ClassVar[str] = "skill"
+    Args: ClassVar[type[Struct]] = SkillArgs
+    aliases: ClassVar[Mapping[str, str]] = dict.fromkeys(("skill", "skill_name", "command", "id"), "name")
+    reads_only: ClassVar[bool] = True
+
+    def intents(self, args: SkillArgs, context: ToolContext) -> Sequence[Intent]:
+        path = _find(args, context).path
+        return (ReadIntent(path, str(path), context.workspace.holds(path)),)
+
+    async def run(self, args: SkillArgs, context: ToolContext) -> Result:
+        if recorded := context.recorded(context.call_id):
+            return recorded
+        found = _find(args, context)
+        if context.judged is not None and not any(
+            isinstance(each, ReadIntent) and each.path == found.path for each in context.judged
+        ):
+            raise ToolError(
+                f"The skill `{args.name}` is another one than a moment ago, when this call was judged; nothing was done."
+            )
+        return Result(await asyncio.to_thread(found.tell))
+
+
+def _find(args: SkillArgs, context: ToolContext) -> OfferedSkill:
+    name = args.name.strip().removeprefix("/").removeprefix("skill:")
+    if context.skill is None:
+        raise ToolError("There are no skills here.")
+    return context.skill(name)
