@@ -114,6 +114,19 @@ def test_a_wide_table_fits_a_narrow_terminal() -> None:
     assert max(map(len, shown.split("\n"))) <= 30
 
 
+@pytest.mark.parametrize("width", [5, 10, 20, 40, 80])
+@pytest.mark.parametrize("columns", [2, 3, 5, 8, 12, 26, 500])
+def test_every_cell_of_a_table_can_be_read_in_any_window(width: int, columns: int) -> None:
+    rows = [[f"漢字{row}.{column}." for column in range(columns)] for row in range(3)]
+    later = [[f"much longer than those before {column}." for column in range(columns)]] * 11
+    lines = ["|".join(cells) for cells in [rows[0], ["---"] * columns, *rows[1:], *later]]
+    markdown, console = MarkdownStream(), Console(width=width, color_system=None, highlight=False)
+    drawn = [*markdown.feed("".join(f"|{line}|\n" for line in lines)), *markdown.close()]
+    shown = "".join(segment.text for each in drawn for segment in console.render(each))
+    letters = "".join(cell for cells in [*rows, *later] for cell in cells).replace(" ", "")
+    assert all(shown.count(letter) >= letters.count(letter) for letter in set(letters))
+
+
 def test_a_line_is_printed_as_soon_as_it_is_certain() -> None:
     markdown = MarkdownStream()
     assert draw(markdown.feed("first line\nsec")) == "first line\n"

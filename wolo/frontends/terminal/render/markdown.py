@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
 from wolo.frontends.terminal.render.code import PLAIN_CODE, CodeBlock
@@ -26,10 +25,10 @@ from wolo.frontends.terminal.render.lines import (
     unindented,
     with_box,
 )
-from wolo.frontends.terminal.render.table import LONGEST_ROW, GrowingTable
+from wolo.frontends.terminal.render.table import LONGEST_ROW, Grid, GrowingTable
 from wolo.messages.terminal_text import Cleaner
 
-Drawn = Text | Table
+Drawn = Text | Grid
 """Text carries its own newlines."""
 
 LONG_LINE = 400
@@ -264,7 +263,7 @@ class MarkdownStream:
             self._settle()
         return False
 
-    def _put_table(self, table: Table | None) -> None:
+    def _put_table(self, table: Grid | None) -> None:
         if table is not None:
             self._put(Text())
             self._drawn.append(table)

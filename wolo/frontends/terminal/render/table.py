@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -14,10 +18,38 @@ from wolo.frontends.terminal.render.inline import parser, spans
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
+BETWEEN = 3
+"""Cells between two columns."""
+NARROWEST = 5
+"""A column that is broken into less than this cannot be read: then the table stays as it was written."""
 ROWS_TO_SEE = 12
 """How many rows are waited for before the columns get their widths for good."""
 LONGEST_ROW = 5000
 """Characters; nothing longer is taken for a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Some rows of a table, laid out for the window they are drawn in: all that is in their cells can be read in any."""
+
+    aligned: Sequence[JustifyMethod]
+    rows: Sequence[Sequence[Text]]
+    """The header's first."""
+    widths: Sequence[int]
+    source: str
+    has_header: bool
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Segment]:
+        shares = share(self.widths, options.max_width - BETWEEN * (len(self.widths) - 1))
+        if not shares:
+            yield Segment(self.source)
+            return
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=self.has_header, header_style="bold")
+        for header, justify, width in zip(self.rows[0], self.aligned, shares, strict=True):
+            table.add_column(header, justify=justify, overflow="fold", width=width)
+        for row in self.rows[1:]:
+            table.add_row(*row)
+        yield table
 
 
 class GrowingTable:
@@ -26,27 +58,39 @@ class GrowingTable:
     def __init__(self, header: str, delimiters: str) -> None:
         self._head = f"{header}\n{delimiters}"
         self._rows: list[str] = []
-        self._widths: list[int] | None = None
+        self._widths: list[int] = []
+        """Of the rows that were drawn first; empty until then."""
 
-    def add(self, row: str) -> Table | None:
+    def add(self, row: str) -> Grid | None:
         self._rows.append(row)
         return self.draw() if self._widths or len(self._rows) >= ROWS_TO_SEE else None
 
-    def draw(self) -> Table | None:
+    def draw(self) -> Grid | None:
         """What has not been drawn yet; None when there is nothing."""
-        begun = self._widths is not None
+        begun = bool(self._widths)
         if begun and not self._rows:
             return None
-        aligned, cells = _parse("\n".join([self._head, *self._rows]))
+        written = "\n".join([self._head, *self._rows])
+        aligned, cells = _parse(written)
+        source = "\n".join(self._rows) if begun else written
         self._rows = []
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=not begun, header_style="bold")
-        widths = [max(cell_len(row[column].plain) for row in cells) for column in range(len(aligned))]
-        self._widths = self._widths or widths
-        for column, justify in enumerate(aligned):
-            table.add_column(cells[0][column], justify=justify, overflow="fold", min_width=min(self._widths[column], 40))
-        for row in cells[1:]:
-            table.add_row(*row)
-        return table
+        widths = [max(1, *(cell_len(row[column].plain) for row in cells)) for column in range(len(aligned))]
+        if begun:
+            widths = [max(pair) for pair in zip(widths, self._widths, strict=True)]
+        else:
+            self._widths = widths
+        return Grid(aligned, cells, widths, f"{source}\n", not begun)
+
+
+def share(widths: Sequence[int], room: int) -> list[int]:
+    """Narrow columns get what they need, the others as much each of what is left. Empty where that is too little to read."""
+    shares = list(widths)
+    for before, column in enumerate(sorted(range(len(widths)), key=widths.__getitem__)):
+        shares[column] = min(widths[column], room // (len(widths) - before))
+        if shares[column] < min(widths[column], NARROWEST):
+            return []
+        room -= shares[column]
+    return shares
 
 
 def _parse(source: str) -> tuple[list[JustifyMethod], list[list[Text]]]:
