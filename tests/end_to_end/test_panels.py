@@ -16,6 +16,7 @@ from tests.end_to_end.test_repl import is_idle, leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
+from tests.fakes.tmux import tmux_wolo
 from tests.guard.besieged import Ground, land
 
 READY = "›n No"
@@ -231,6 +232,24 @@ def test_a_resize_in_the_middle_loses_nothing(provider: ProviderServer) -> None:
         terminal.wait_for("I see.")
         leave(terminal)
     assert Path("made").exists()
+
+
+def test_a_panel_as_high_as_the_window_leaves_no_copies_in_tmux(provider: ProviderServer, tmp_path: Path) -> None:
+    command = "\n".join(f": line {number:03}" for number in range(60))
+    provider.script(call("shell", {"command": command}), text("I see."))
+    with tmux_wolo(*provider.flags, "--mode", "edit", socket=tmp_path / "tmux") as tmux:
+        tmux.wait_for("\n›")
+        tmux.type("go on")
+        tmux.press("Enter")
+        tmux.wait_for(READY)
+        tmux.press("End")
+        tmux.wait_until(lambda: any("line 059" in row for row in tmux.rows))
+        tmux.press("Home")
+        tmux.wait_until(lambda: any("line 000" in row for row in tmux.rows))
+        tmux.type("n")
+        tmux.wait_for("I see.")
+        assert "shell wants to run a command" not in tmux.text
+        assert "> : line 001" not in tmux.text
 
 
 def test_an_edit_shows_the_words_that_change(provider: ProviderServer) -> None:

@@ -43,6 +43,11 @@ class FrameOutput(Vt100_Output):
         self._depth = 0
         self._encoding = sys.stdout.encoding or "utf-8"
 
+    def erase_down(self) -> None:
+        """From the beginning of a row, and that row by itself: tmux takes an erasing that begins in the corner for a clearing of
+        the whole screen, and keeps a copy of what was there."""
+        self.write_raw("\x1b7\x1b[K\r\x1b[B\x1b[J\x1b8")
+
     @contextmanager
     def frame(self) -> Iterator[None]:
         self._depth += 1
