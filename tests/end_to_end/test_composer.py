@@ -679,3 +679,50 @@ def test_lines_that_come_one_by_one_without_marks_are_one_message(provider: Prov
         terminal.wait_for("Read.")
         leave(terminal)
     assert prompts(provider) == ["\n".join(lines)]
+
+
+# Marks of a paste that come late, twice, or never
+
+MARKED = "\x1b[200~löng\r\nzwei 🙂\tx\rdrei\x1b[201~"
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 6, 8, 12, 13, -7, -6, -5, -1])
+def test_a_paste_that_halts_anywhere_is_one_message(provider: ProviderServer, cut: int) -> None:
+    provider.script(text("Read."))
+    whole = MARKED.encode()
+    with repl(provider) as terminal:
+        terminal.child.send(whole[:cut])
+        time.sleep(0.1)  # longer than an Escape is waited on
+        terminal.child.send(whole[cut:])
+        terminal.wait_for("drei")
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert prompts(provider) == ["löng\nzwei 🙂\tx\ndrei"]
+
+
+def test_a_mark_of_the_beginning_in_a_paste_is_pasted(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.paste("one\n\x1b[200~two")
+        terminal.type("!")
+        terminal.wait_for("two!")
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider) == ["one\ntwo!"]
+
+
+def test_a_paste_whose_end_is_lost_shuts_nobody_out(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    with repl(provider) as terminal:
+        terminal.type("\x1b[200~half of it")
+        terminal.wait_for("half of it")
+        terminal.press("ctrl-c")
+        wait_for_prompt(terminal)
+        terminal.enter("typed")
+        terminal.wait_for("Read.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert prompts(provider) == ["typed"]

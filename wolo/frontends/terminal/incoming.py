@@ -33,6 +33,9 @@ MOST_S = 1.0
 FASTEST_CHARS = 64
 """More at once than fingers type: it was pasted."""
 
+STOP = "\x03"
+_UNFINISHED = re.compile(r"(?:\r|\x1b(?:\[[0-?]*[ -/]*)?)\Z")
+"""The end of a piece of a paste, where the next one may make a line end, a sequence or the mark of the end of it."""
 _REPORT = re.compile(f"({re.escape(FOCUS_IN)}|{re.escape(FOCUS_OUT)})")
 
 
@@ -46,14 +49,21 @@ class Incoming(Vt100Input):
         self.stdin_reader = PosixStdinReader(self._fileno, encoding="utf-8")
         self._held = ""
         """What may be the beginning of a mark."""
+        self._escaped = False
+        """What came last was an Escape, and nothing for so long that it counts as the key."""
         self._open: str | None = None
-        """What has come of a marked paste that has not ended; None: there is none."""
+        """What has come of a marked paste that has not ended, and is not given out; None: there is none."""
         self._does_mark = False
         """The terminal is known to mark pastes, because it did. Those that report whether one looks at them do so, too."""
         self._pasted_at = float("-inf")
 
     def read_keys(self) -> list[KeyPress]:
-        text, self._held = self._held + self._read(), ""
+        come = self._read()
+        if come == STOP:
+            self._open = None  # its end may be lost on the way: nobody shall be shut out
+        elif self._escaped and come.startswith(BEGIN[1:]):
+            come = BEGIN[:1] + come
+        text, self._held, self._escaped = self._held + come, "", False
         while text:
             text = self._take(text)
         return self._taken()
@@ -75,8 +85,15 @@ class Incoming(Vt100Input):
         return self._unmarked(text.removesuffix(self._held))
 
     def flush_keys(self) -> list[KeyPress]:
-        held, self._held = self._held, ""
-        self._keys(held)
+        """Nothing has come for a moment: a lone Escape is the key, and a paste shows as far as it has come."""
+        if self._held == BEGIN[:1]:
+            self._keys(self._held)
+            self._held, self._escaped = "", True
+        if self._open:
+            unfinished = _UNFINISHED.search(self._open)
+            at = unfinished.start() if unfinished else len(self._open)
+            self._paste(self._open[:at])
+            self._open = self._open[at:]
         return [*self._taken(), *super().flush_keys()]
 
     def _marked(self, text: str) -> str:
@@ -87,14 +104,16 @@ class Incoming(Vt100Input):
         pieces, began = [self._open or "", text], time.monotonic()
         while (more := self._more(SAME_PASTE_S)) and time.monotonic() - began < MOST_S:
             pieces.append(more)
-        pasted, following, rest = "".join(pieces).partition(BEGIN)
-        if END not in pasted:
-            self._open = pasted + following + rest
+        whole = "".join(pieces)
+        if (end := whole.find(END)) < 0:
+            self._open = whole
             return ""
+        next_one = whole.find(BEGIN, end)  # one before the first end was pasted, too
+        pasted, following = (whole, "") if next_one < 0 else (whole[:next_one], whole[next_one:])
         within, _, behind = pasted.rpartition(END)
         self._open = None
         self._paste(within)
-        return behind + following + rest
+        return behind + following
 
     def _unmarked(self, text: str) -> str:
         """Several lines at once, or very much of one, were pasted, too: a line end in them does not send.
@@ -193,4 +212,4 @@ def _has_lines(text: str) -> bool:
 
 def _beginning_of_mark(text: str) -> str:
     """The end of a text, where it may be the first half of the mark of a paste."""
-    return next((text[-size:] for size in range(len(BEGIN) - 1, 1, -1) if text.endswith(BEGIN[:size])), "")
+    return next((text[-size:] for size in range(len(BEGIN) - 1, 0, -1) if text.endswith(BEGIN[:size])), "")
