@@ -12,7 +12,7 @@ from wolo.messages.parts import Outcome, ToolPart
 
 NEVER_STARTED = "Never started: the turn was interrupted before this call began. It had no effect."
 SET_ASIDE = "Not run: the user said something in the meantime, which comes next. It had no effect."
-INTERRUPTED = "Interrupted while it was running. It may have had effects; look before you repeat it."
+INTERRUPTED = "The call was interrupted while it was running. It may have had effects; look before you repeat it."
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
 BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
