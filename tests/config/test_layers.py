@@ -265,12 +265,8 @@ def test_a_key_in_a_complaint_is_never_shown(places: Places) -> None:
 
 
 def test_settings_that_nothing_uses_yet_say_so(places: Places) -> None:
-    write_config(places, '[mcp_servers.x]\ncommand = "y"\nargs = ["z"]\n[hooks]\nstop = []\n')
-    config = loaded(places)
-    assert [notice.rpartition(": ")[2] for notice in config.notices] == [
-        "mcp_servers is not used by this version.",
-        "hooks is not used by this version.",
-    ]
+    write_config(places, "[hooks]\nstop = []\n")
+    assert [notice.rpartition(": ")[2] for notice in loaded(places).notices] == ["hooks is not used by this version."]
 
 
 def test_providers_of_the_user_have_their_own_type(places: Places) -> None:

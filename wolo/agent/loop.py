@@ -13,6 +13,7 @@ from wolo.agent.calls import AskPerson, Calls, Emit
 from wolo.agent.compaction import Compactor
 from wolo.agent.filling import Filling, Preview, filling, preview
 from wolo.agent.inbox import Inbox
+from wolo.agent.late_tools import LateTools, blamed
 from wolo.agent.making_room import MakingRoom, can_sum_up
 from wolo.agent.turn import Play, Turn
 from wolo.agent.verification import Verify
@@ -49,6 +50,7 @@ class Agent:
         compactor: Compactor | None = None,
         reread: Callable[[], str] | None = None,
         verify: Verify | None = None,
+        late: LateTools | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.asker = asker
@@ -63,6 +65,7 @@ class Agent:
         """The whole conversation as it stands in this moment; it is not changed from outside."""
         self.verify = verify
         self._toolbox = toolbox
+        self._late = late
         self._reread = reread or (lambda: system)
         self.calls = Calls(toolbox, context, judge, emit=emit, ask_person=ask_person)
         self.emit = emit
@@ -77,6 +80,21 @@ class Agent:
     def tools(self) -> tuple[ToolSpec, ...]:
         """What is offered: the way back to what was left out, once something is."""
         return self._toolbox.specs(compacted=not self.compactor.cut.is_empty)
+
+    async def settle_tools(self) -> str:
+        """Before a request: what has come meanwhile is offered behind all others. What a person should know of it."""
+        if self._late is None:
+            return ""
+        await self._late.settle()
+        self._toolbox.add(self._late.tools)
+        return self._late.news()
+
+    def drop_blamed(self, refusal: str) -> str:
+        """The tool from elsewhere that a provider's refusal is about is offered no more; empty: it is about none."""
+        name = blamed(refusal, self._toolbox.foreign(compacted=not self.compactor.cut.is_empty))
+        if name:
+            self._toolbox.drop(name)
+        return name
 
     def recall(self) -> tuple[Message, ...]:
         """All that was said, and what stands for the part of it that is not sent."""

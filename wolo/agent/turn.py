@@ -18,7 +18,7 @@ from wolo.agent.making_room import MakingRoom
 from wolo.agent.refusals import refuse_all
 from wolo.agent.relay import Relay
 from wolo.agent.verification import Verifier, Verify
-from wolo.errors import ContextOverflow, ProviderError, SessionError
+from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
@@ -49,6 +49,10 @@ class Needs(making_room.Needs, Protocol):
 
     @property
     def tools(self) -> tuple[ToolSpec, ...]: ...
+
+    async def settle_tools(self) -> str: ...
+
+    def drop_blamed(self, refusal: str) -> str: ...
 
 
 class Play:
@@ -106,6 +110,7 @@ class Play:
             if self._brake.cause is not None:
                 raise Stopped
             await self._hear()
+            await self._notice(await self._brake.step(self._agent.settle_tools()))
             if limit := spent(self._agent.limits, self._agent.used, self._num_answers):
                 return self._limit_reached(limit)
             answer = await self._ask()
@@ -134,6 +139,11 @@ class Play:
             if await self._is_made(self._room.after_overflow(self._messages, error)):
                 return None
             error.hint = agent.compactor.hint()
+            raise
+        except BadRequest as error:
+            if name := agent.drop_blamed(error.message):
+                await self._notice(f"{name} is not offered any more, the provider does not take it: {error.message}")
+                return None
             raise
         if answer.finish_reason != "overflow":
             agent.compactor.counted(shown, fixed, answer.usage)
@@ -182,8 +192,7 @@ class Play:
             stop = await self._keep(answer, step)
             if stop:
                 return stop
-        if step.notice:
-            await self._emit(Noticed(text=step.notice, level="warning"))
+        await self._notice(step.notice)
         if step.nudge:
             await self._tell(nudge(step.nudge, EMPTY_ANSWER))
         return step.stop
@@ -221,6 +230,10 @@ class Play:
             await self._tell(message)
         if news := self._agent.news():
             await self._tell(nudge("\n".join(news), JOB_ENDED))
+
+    async def _notice(self, text: str) -> None:
+        if text:
+            await self._emit(Noticed(text=text, level="warning"))
 
     async def _tell(self, message: Message) -> None:
         """A word to the model in the middle of the turn."""

@@ -48,7 +48,7 @@ FLAGS = {
 }
 """Options of the command line that are settings of another name or depth."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")
-NOT_USED_YET = ("mcp_servers", "hooks")
+NOT_USED_YET = ("hooks",)
 PROVIDER_NAME = re.compile(r"[\w.-]+", re.ASCII)
 LONGEST_PLAIN = 20
 """What stands in the query of an address and is longer may be a key; a date or a version is not."""
@@ -270,7 +270,7 @@ def _without_secrets(key: Key, value: Any) -> Any:
     match key[-2:]:
         case (*_, "api_key") if value:
             return _hidden(value)
-        case ("headers", "extra") | (_, "headers") if isinstance(value, dict):
+        case ("headers", "extra") | (_, "headers" | "env") if isinstance(value, dict):
             return {name: _hidden(each) for name, each in value.items()}
         case (_, "query") if isinstance(value, dict):
             return {name: _hidden(each) if _may_be_secret(name, each) else each for name, each in value.items()}

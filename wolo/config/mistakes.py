@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 SHOWN_LENGTH = 60
-SECRETS = ("api_key", "headers", "query")
+SECRETS = ("api_key", "headers", "query", "env")
 """What stands under these names is never shown, whatever is wrong with it."""
 _WORDS = {
     "int": "a whole number",

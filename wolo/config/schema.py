@@ -13,6 +13,7 @@ from wolo.agent.compaction import Compaction
 from wolo.agent.window import Context
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.rules import Exampled, Rule
+from wolo.mcp.server import Server
 from wolo.models import headers, retry
 from wolo.models.provider import ProviderSettings
 
@@ -95,7 +96,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     verify: verification.Settings = verification.Settings()
     ui: Ui = Ui()
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
-    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mcp_servers: Mapping[str, Server] = field(default_factory=dict)
     hooks: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -30,12 +30,14 @@ from wolo.conversation.preamble import Preamble, prepare, read_again
 from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.secrecy import make_secrets
+from wolo.conversation.servers import Found, find_servers
 from wolo.conversation.settling import Opening, Site, settle
 from wolo.conversation.verifying import make_verify
 from wolo.conversation.watching import heard, watch_over
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.judge import Judge
 from wolo.guard.secrets import Secrets
+from wolo.mcp.servers import Servers
 from wolo.models.ask import Asker
 from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
@@ -49,13 +51,21 @@ async def open_conversation(opening: Opening) -> Conversation:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
     site = settle(opening)
     try:
-        return _tie(site)
+        found = await find_servers(
+            *(site.config, site.workspace, site.cwd, site.places, opening.servers), attended=opening.attended
+        )
     except BaseException:
+        site.kept.close()
+        raise
+    try:
+        return _tie(site, found)
+    except BaseException:
+        await found.servers.close()
         site.kept.close()
         raise
 
 
-def _tie(site: Site) -> Conversation:
+def _tie(site: Site, found: Found) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
     library = Library(config, places, workspace.root, cwd)
     skills = library.skills()
@@ -73,13 +83,16 @@ def _tie(site: Site) -> Conversation:
         edit_tool=site.choice.edit_tool,
         attended=site.opening.attended,
         skills=skills,
+        more_tools=found.servers.tools,
     )
     asker = make_asker(_reach(site, secrets), site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
-    goes_on = runs_on = False
+    goes_on = runs_on = serves_on = False
 
     async def close() -> None:
         await asker.close()
+        if not serves_on:
+            await found.servers.close()
         if not runs_on:
             context.shell.close()
         recorder.close()
@@ -88,7 +101,7 @@ def _tie(site: Site) -> Conversation:
         site.kept.close()
 
     async def reopen(change: Change) -> Conversation:
-        nonlocal goes_on, runs_on
+        nonlocal goes_on, runs_on, serves_on
         goes_unkept = change.session == "" and not isinstance(site.kept, KeptInStore)
         stays = change.session == "" and context.shell.processes.is_anything_alive()
         said = conversation.history if change.said is None else change.said
@@ -101,20 +114,25 @@ def _tie(site: Site) -> Conversation:
             first_provider=site.opening.first_provider or site.choice.provider.name,
             cut=conversation.cut if goes_unkept else None,
             shell=context.shell if stays else None,
+            servers=found.servers,
         )
         _check_following(site, following)
-        goes_on, runs_on = goes_unkept, stays
+        goes_on, runs_on, serves_on = goes_unkept, stays, True
         await conversation.close()
-        return await open_conversation(following)
+        try:
+            return await open_conversation(following)
+        except BaseException:
+            await found.servers.close()
+            raise
 
     joints = Joints(
         secrets=secrets,
-        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge),
+        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, found.servers),
         decided=partial(_keep_rule, site),
         complaint=judge.complaint,
         known_text=partial(known_text, context),
         close=close,
-        kill=context.shell.processes.close_all,
+        kill=partial(_kill, context, found.servers),
         enter_mode=partial(_enter_mode, confines, recorder),
         run_by_hand=partial(_run_by_hand, context),
         bench=Bench(judge, config, workspace),
@@ -123,11 +141,12 @@ def _tie(site: Site) -> Conversation:
         unread=site.kept.unread,
         label=partial(_label, site),
         entitle=partial(_entitle, site, recorder),
+        servers=found.servers,
         watch=context.watch,
         file_locks=context.ledger.locks,
         jobs=context.shell.jobs,
     )
-    facts = _facts(site, preamble.toolbox, preamble.notices)
+    facts = _facts(site, preamble.toolbox, (*preamble.notices, *found.notices))
     conversation = Conversation(
         facts,
         joints,
@@ -160,6 +179,7 @@ def _make_agent(
     library: Library,
     context: ToolContext,
     judge: Judge,
+    servers: Servers,
     emit: Emit,
     ask_person: AskPerson | None,
     ask_questions: AskQuestions | None,
@@ -177,6 +197,7 @@ def _make_agent(
         limits=settings.limits,
         compactor=Compactor(settings.context, settings.compaction, site.opening.cut or cut_of(site.kept.compaction)),
         verify=make_verify(settings.verify, context, judge.confine),
+        late=servers,
         reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, site.given, library),
     )
     context.ask = ask_questions
@@ -204,6 +225,11 @@ def _enter_mode(confines: Confines, recorder: Recorder, name: str) -> EnteredMod
     enclosure = confines.enter(name)
     recorder.change(SettingEntry(name="mode", value=enclosure.mode.name))
     return EnteredMode(name=enclosure.mode.name, sandbox=_backend(enclosure), notice=enclosure.notice)
+
+
+def _kill(context: ToolContext, servers: Servers) -> None:
+    context.shell.processes.close_all()
+    servers.kill()
 
 
 async def _run_by_hand(context: ToolContext, command: str, brake: Brake, emit: Emit) -> None:

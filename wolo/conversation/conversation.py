@@ -25,6 +25,7 @@ from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel, ToolSpec
+from wolo.mcp.servers import Servers
 from wolo.messages.message import OPENED, Message, Usage
 from wolo.models.thinking_level import level_used
 from wolo.sessions.entries import aside_entry
@@ -283,6 +284,11 @@ class Conversation:
     def bench(self) -> Bench:
         """The rules that are in force, and the judge that calls are held to."""
         return self._joints.bench
+
+    @property
+    def servers(self) -> Servers:
+        """The MCP servers whose tools the model has."""
+        return self._joints.servers
 
     @property
     def watch(self) -> Watch | None:

@@ -15,6 +15,7 @@ from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
 from wolo.guard.intents import Intent
 from wolo.guard.secrets import Secrets
+from wolo.mcp.servers import Servers
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Jobs
@@ -50,6 +51,8 @@ class Joints:
     """Names a message of this session."""
     entitle: Callable[[str], None]
     """Gives this session another title."""
+    servers: Servers
+    """Those whose tools the model has."""
     watch: Watch | None = None
     """Knows what was done to files."""
     file_locks: Path | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from wolo.extensions.instructions import read_instructions
 from wolo.extensions.skills import NO_SKILLS, Skills, listed
 from wolo.models.provider import EditTool
 from wolo.places import Places
+from wolo.tools.tool import ForeignTool
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, WITH_A_PERSON, WITH_SKILLS, Toolbox
 
 
@@ -37,14 +39,17 @@ def prepare(
     edit_tool: EditTool = "edit",
     attended: bool = False,
     skills: Skills = NO_SKILLS,
+    more_tools: Iterable[ForeignTool] = (),
 ) -> Preamble:
-    """`root` is the workspace's, `edit_tool` what the model was trained on; `attended`: a person is there.
+    """`root` is the workspace's, `edit_tool` what the model was trained on; `attended`: a person is there. `more_tools`
+    stand behind ours.
 
     Raises UsageError for a tool that is not there, or a prompt file that cannot be read.
     """
     toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool)
     hide = (*(() if attended else WITH_A_PERSON), *(() if skills.for_model else WITH_SKILLS))
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
+    offered.add(more_tools)
     system, notices = _system(places, root, cwd, given, skills if WITH_SKILLS & {*offered.names} else NO_SKILLS)
     return Preamble(system, offered, (*notices, *skills.notices))
 

@@ -108,9 +108,10 @@ def _files_of_patch(patch: str, part: ToolPart) -> Iterator[tuple[str, _Done]]:
 
 def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
     try:
-        return toolbox.decode(part.tool, part.input)[1]
+        arguments = toolbox.decode(part.tool, part.input)[1]
     except ToolError:
         return None
+    return arguments if isinstance(arguments, Struct) else None
 
 
 def _of_command(part: ToolPart, stage: Stage) -> Iterator[_Call]:

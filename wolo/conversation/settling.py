@@ -19,6 +19,7 @@ from wolo.conversation.facts import Change
 from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
 from wolo.conversation.notices import said_once
 from wolo.conversation.which_session import find_session, moved
+from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.provider import Choice
 from wolo.models.thinking_level import always_on_notice
@@ -46,6 +47,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """By which that conversation is known."""
     shell: ShellState | None = None
     """What of its commands runs on."""
+    servers: Servers | None = None
+    """Those of it, which go on if they are the same."""
     cut: Cut | None = None
     """What of it is not sent."""
     progress: Callable[[int, int], None] | None = None

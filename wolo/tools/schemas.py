@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from wolo.tools.tool import Tool
+from wolo.tools.tool import OwnTool
 
 
-def describe(tool: Tool) -> dict[str, Any]:
+def describe(tool: OwnTool) -> dict[str, Any]:
     _, components = msgspec.json.schema_components((tool.Args,), ref_template="{name}")
     parameters = _plain(components[tool.Args.__name__], components)
     parameters.pop("description", None)
@@ -45,5 +45,5 @@ def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
     return plain
 
 
-def shipped_text(tools: tuple[Tool, ...]) -> str:
+def shipped_text(tools: tuple[OwnTool, ...]) -> str:
     return json.dumps({tool.name: describe(tool) for tool in tools}, indent=1, ensure_ascii=False) + "\n"

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
 from wolo.guard.secrets import Secrets
 from wolo.guard.walls import Enclosed, Walls
@@ -230,14 +231,15 @@ def _is_about(intent: Intent, resolved: Resolved) -> bool:
 
 
 class Tool(Protocol):
-    """A tool; the class docstring is what the model reads."""
+    """A tool: one of ours, or one that brings its own schema."""
 
-    name: ClassVar[str]
-    Args: ClassVar[type[Struct]]
-    aliases: ClassVar[Mapping[str, str]]
-    """Other spellings of argument names that models use → ours; empty: it asks for nothing that this tool would not do."""
-    reads_only: ClassVar[bool]
-    """True: calls of it may run side by side."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reads_only(self) -> bool:
+        """True: calls of it may run side by side."""
+        ...
 
     def intents(self, args: Any, context: ToolContext) -> Sequence[Intent]:
         """What this call is about to do. Raises ToolError for arguments that make no sense. No side effects."""
@@ -249,3 +251,19 @@ class Tool(Protocol):
         CancelledError passes through after clean-up; as `Interrupted` where there is something to tell.
         """
         ...
+
+
+class OwnTool(Tool, Protocol):
+    """One whose arguments have a type of ours; the class docstring is what the model reads."""
+
+    Args: ClassVar[type[Struct]]
+    aliases: ClassVar[Mapping[str, str]]
+    """Other spellings of argument names that models use → ours; empty: it asks for nothing that this tool would not do."""
+
+
+@runtime_checkable
+class ForeignTool(Tool, Protocol):
+    """One that brings its own JSON schema, and takes the arguments as the model gave them."""
+
+    @property
+    def spec(self) -> ToolSpec: ...

@@ -26,15 +26,15 @@ from wolo.tools.shell import Shell
 from wolo.tools.skill import Skill
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.todo import Todo
-from wolo.tools.tool import Tool
+from wolo.tools.tool import ForeignTool, OwnTool, Tool
 from wolo.tools.write import Write
 
-BUILTIN: tuple[Tool, ...] = (
+BUILTIN: tuple[OwnTool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
     *(Fetch(), Todo(), Ask(), Skill(), ExpandMessage()),
 )
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
-IN_TEXT: tuple[Tool, ...] = (*BUILTIN, TaskCompletion())
+IN_TEXT: tuple[OwnTool, ...] = (*BUILTIN, TaskCompletion())
 """Those of a model that calls tools in its text."""
 
 ONCE_COMPACTED = frozenset({ExpandMessage.name})
@@ -48,6 +48,8 @@ WITH_A_PERSON = frozenset({Ask.name})
 
 SHIPPED = Path(__file__).with_name("schemas.json")
 """Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` writes them anew from the code."""
+OF_SERVERS = "mcp__"
+"""So the names of tools begin that come from elsewhere, perhaps later; `mcp__SERVER` means all of one server."""
 _SMALL_TALK = frozenset(("description", "explanation", "justification", "purpose", "reason", "thought", "thoughts"))
 """Arguments that some models add to every call; they ask for nothing."""
 _WHERE = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?\Z", re.DOTALL)
@@ -55,11 +57,13 @@ _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "
 
 
 class Toolbox:
-    def __init__(self, tools: Iterable[Tool] = BUILTIN, *, edit_tool: EditTool = "edit") -> None:
+    def __init__(self, tools: Iterable[OwnTool | ForeignTool] = BUILTIN, *, edit_tool: EditTool = "edit") -> None:
         """`edit_tool`: the form of editing that is offered; the other one is understood all the same."""
         self._tools = {tool.name: tool for tool in tools}
         self._edit_tool: EditTool = edit_tool
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
+        self._only: Collection[str] | None = None
+        self._hide: Collection[str] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,17 +87,38 @@ class Toolbox:
         Both forms of editing stand and fall together.
         """
         for name in (*(only or ()), *hide):
-            if name not in self._tools:
+            if name not in self._tools and not name.startswith(OF_SERVERS):
                 raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
         wanted = None if only is None else _with_both_forms(only) | (ONCE_COMPACTED if only else frozenset())
         unwanted = _with_both_forms(hide)
-        left = (tool for name, tool in self._tools.items() if (wanted is None or name in wanted) and name not in unwanted)
-        return Toolbox(left, edit_tool=self._edit_tool)
+        offered = Toolbox((), edit_tool=self._edit_tool)
+        offered._only, offered._hide = wanted, unwanted
+        offered.add(self._tools.values())
+        return offered
+
+    def add(self, tools: Iterable[OwnTool | ForeignTool]) -> None:
+        """Behind all others, from the next request on; what is known or was not to be offered is passed over."""
+        before = len(self._tools)
+        for tool in tools:
+            if (self._only is None or _is_among(tool.name, self._only)) and not _is_among(tool.name, self._hide):
+                self._tools.setdefault(tool.name, tool)
+        if len(self._tools) > before:
+            self._specs.clear()
+
+    def drop(self, name: str) -> None:
+        """It is not offered any more, and not understood."""
+        del self._tools[name]
+        self._specs.clear()
+
+    def foreign(self, *, compacted: bool = False) -> dict[int, str]:
+        """The names of those that bring their own schema, by their place among `specs`."""
+        names = enumerate(spec.name for spec in self.specs(compacted=compacted))
+        return {place: name for place, name in names if isinstance(self._tools[name], ForeignTool)}
 
     def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, those read that hold JSON as a string where the tool wants no text."""
         tool = self._find(name)
-        if tool is None:
+        if tool is None or isinstance(tool, ForeignTool):
             return dict(arguments)
         fields = {field.name: field.type for field in msgspec.structs.fields(tool.Args)}
         wrapped = {
@@ -103,26 +128,36 @@ class Toolbox:
         }
         return {**arguments, **_unwrap(wrapped, tool)}
 
-    def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Struct]:
+    def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Any]:
         """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
         tool = self._find(name)
         if tool is None:
             raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(self.names) or 'none'}.")
+        if isinstance(tool, ForeignTool):
+            return tool, dict(arguments)
         return tool, _convert(tool, _rename(arguments, tool))
 
-    def _find(self, name: str) -> Tool | None:
+    def _find(self, name: str) -> OwnTool | ForeignTool | None:
         return self._tools.get(name) or self._tools.get(name.strip().lower())
+
+
+def _is_among(name: str, names: Collection[str]) -> bool:
+    whole = (each for each in names if each.startswith(OF_SERVERS))
+    return name in names or any(name.startswith(f"{each.removesuffix('*').removesuffix('__')}__") for each in whole)
 
 
 def _with_both_forms(names: Collection[str]) -> frozenset[str]:
     return frozenset((*names, *EDIT_TOOLS)) if any(name in EDIT_TOOLS for name in names) else frozenset(names)
 
 
-def _specs(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
+def _specs(tools: Iterable[OwnTool | ForeignTool]) -> tuple[ToolSpec, ...]:
     shipped = msgspec.json.decode(SHIPPED.read_bytes())
     builtin = {id(tool) for tool in IN_TEXT}
     specs = []
     for tool in tools:
+        if isinstance(tool, ForeignTool):
+            specs.append(tool.spec)
+            continue
         if id(tool) in builtin:
             row = shipped[tool.name]
         else:
@@ -133,7 +168,7 @@ def _specs(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
     return tuple(specs)
 
 
-def _rename(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
+def _rename(arguments: Mapping[str, Any], tool: OwnTool) -> dict[str, Any]:
     """Other spellings become ours; what says nothing is dropped; anything else unknown is an error."""
     known = tool.Args.__struct_fields__
     renamed: dict[str, Any] = {}
@@ -152,7 +187,7 @@ def _rename(arguments: Mapping[str, Any], tool: Tool) -> dict[str, Any]:
     return renamed
 
 
-def _rename_within(value: Any, tool: Tool) -> Any:
+def _rename_within(value: Any, tool: OwnTool) -> Any:
     """Items of a list such as `edits` go by the same other spellings."""
     if not isinstance(value, list):
         return value
@@ -162,7 +197,7 @@ def _rename_within(value: Any, tool: Tool) -> Any:
     ]
 
 
-def _convert(tool: Tool, arguments: dict[str, Any]) -> Struct:
+def _convert(tool: OwnTool, arguments: dict[str, Any]) -> Struct:
     try:
         return msgspec.convert(arguments, tool.Args, strict=False)
     except msgspec.ValidationError as error:
@@ -175,7 +210,7 @@ def _convert(tool: Tool, arguments: dict[str, Any]) -> Struct:
         raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
 
 
-def _unwrap(arguments: dict[str, Any], tool: Tool) -> dict[str, Any]:
+def _unwrap(arguments: dict[str, Any], tool: OwnTool) -> dict[str, Any]:
     """A list or an object that the model wrote as a string of JSON, one level deep."""
     unwrapped = dict(arguments)
     for name, value in arguments.items():
@@ -187,7 +222,7 @@ def _unwrap(arguments: dict[str, Any], tool: Tool) -> dict[str, Any]:
     return unwrapped
 
 
-def _usage(tool: Tool) -> str:
+def _usage(tool: OwnTool) -> str:
     fields = msgspec.structs.fields(tool.Args)
     named = (field.name if field.required else f"{field.name} (optional)" for field in fields)
     return f"The arguments are: {', '.join(named)}."

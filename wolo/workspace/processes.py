@@ -43,6 +43,10 @@ class Start(Struct, frozen=True, kw_only=True):
     argv: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
+    stdin: int | None = None
+    """A descriptor that it reads; None: there is nothing to read."""
+    stdout: int | None = None
+    """A descriptor that it writes to; None: that is taken together with what it says on stderr."""
     pass_fds: Sequence[int] = ()
     tidy: Callable[[], None] = lambda: None
     """Called once when everything the program started has ended. Must not raise."""
@@ -188,8 +192,8 @@ class Processes:
             with restrained(mark.number):
                 process = subprocess.Popen(
                     start.argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=writing,
+                    stdin=subprocess.DEVNULL if start.stdin is None else start.stdin,
+                    stdout=writing if start.stdout is None else start.stdout,
                     stderr=writing,
                     cwd=start.cwd,
                     env={**start.env, MARK_NAME: str(mark)},

@@ -1,0 +1,36 @@
+"""Tools that come from elsewhere, perhaps in the middle of a turn; and which of them a provider will not take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from wolo.tools.tool import ForeignTool
+
+_PLACE = re.compile(r"function_?declarations\W{1,2}(\d+)|\btools\W{1,2}(\d+)(?!\W{1,2}function_?declarations)", re.IGNORECASE)
+
+
+class LateTools(Protocol):
+    async def settle(self) -> None:
+        """Before a request: waits, but not for long."""
+        ...
+
+    @property
+    def tools(self) -> Sequence[ForeignTool]:
+        """All that are there; who comes later stands behind."""
+        ...
+
+    def news(self) -> str:
+        """What a person should know, once; empty: nothing."""
+        ...
+
+
+def blamed(message: str, foreign: Mapping[int, str]) -> str:
+    """The tool that a refusal names, or the place of; `foreign` are the names by place. Empty: none of these."""
+    words = set(re.findall(r"[A-Za-z0-9_-]+", message))
+    named = next((name for name in foreign.values() if name in words), "")
+    if named:
+        return named
+    places = (int(found[1] or found[2]) for found in _PLACE.finditer(message))
+    return next((foreign[place] for place in places if place in foreign), "")

@@ -1,0 +1,59 @@
+"""The MCP servers of a conversation: found in the settings and the project, and carried on into the conversation that follows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.config.schema import Config
+from wolo.config.servers import consent_notice, keep_consent, wanted_servers
+from wolo.mcp.cached_tools import CachedTools
+from wolo.mcp.client import Surroundings
+from wolo.mcp.servers import Servers
+from wolo.places import Places
+from wolo.workspace.processes import Processes
+from wolo.workspace.root import Workspace
+
+
+class Found(Struct, frozen=True):
+    servers: Servers
+    notices: tuple[str, ...]
+
+
+async def find_servers(
+    config: Config, workspace: Workspace, cwd: Path, places: Places, before: Servers | None, *, attended: bool
+) -> Found:
+    """`before`: those of the conversation that this one follows; they go on if they are the same, and end if not.
+
+    Raises ConfigError for a server in the settings that makes no sense.
+    """
+    notices: list[str] = []
+    wanted = wanted_servers(config, places, workspace.root, _real(cwd), notices)
+    around = surroundings(workspace, cwd, places)
+    if notice := consent_notice(wanted):
+        notices.append(notice)
+    if before is not None and before.is_for(wanted, around):
+        return Found(before, ())
+    if before is not None:
+        await before.close()
+    return Found(Servers(wanted, around, cached_tools(places), attended=attended), tuple(notices))
+
+
+def _real(folder: Path) -> Path:
+    return Path(os.path.realpath(folder))
+
+
+def surroundings(workspace: Workspace, cwd: Path, places: Places) -> Surroundings:
+    return Surroundings(workspace, cwd, os.environ, Processes(places.state / "mcp"))
+
+
+def cached_tools(places: Places) -> CachedTools:
+    return CachedTools(places.cache / "mcp")
+
+
+def allow_server(servers: Servers, name: str, places: Places, root: Path) -> None:
+    """A person consents to one of the project: it is kept, and the server starts. Raises UsageError."""
+    keep_consent(places, root, servers.waits_for_consent(name), allowed=True)
+    servers.allow(name)

@@ -1,0 +1,211 @@
+"""One server while wolo runs: started when it is needed, called, started again once when it has gone, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from wolo.errors import ConfigError, ToolError
+from wolo.mcp.answer import Answer
+from wolo.mcp.child import Said, start_child
+from wolo.mcp.link import Link, Lost, Refused
+from wolo.mcp.listed import Listed
+from wolo.mcp.server import Server
+from wolo.workspace.environment import command_environment
+from wolo.workspace.processes import Processes
+from wolo.workspace.programs import find_program
+from wolo.workspace.root import Workspace
+
+State = Literal["idle", "starting", "ready", "failed"]
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
+_STATUS = {401: "it wants a login (401)", 403: "it refuses what the headers say (403)", 404: "there is nothing (404)"}
+
+
+class Surroundings(Struct, frozen=True):
+    """What servers are started in."""
+
+    workspace: Workspace
+    cwd: Path
+    environ: Mapping[str, str]
+    processes: Processes
+
+
+class Client:
+    """May be called from any task of one event loop. `tools` are the server's own, as they were listed last."""
+
+    def __init__(self, name: str, server: Server, around: Surroundings, listed: Callable[[tuple[Listed, ...]], None]) -> None:
+        """`listed` hears of the tools each time that they are asked for."""
+        self.name = name
+        self.server = server
+        self.state: State = "idle"
+        self.why = ""
+        """Of a failed one: what went wrong, for people."""
+        self._around = around
+        self._listed = listed
+        self._link: Link | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._settled = asyncio.Event()
+        self._said = Said()
+        self._ending = ""
+        self._status = 0
+
+    def begin(self) -> None:
+        """Starts it in the background, unless it is there or on its way."""
+        if self._keeping is None or self._keeping.done():
+            self.state, self.why = "starting", ""
+            self._settled = asyncio.Event()
+            self._keeping = asyncio.create_task(self._keep())
+
+    async def settled(self) -> None:
+        """Until a start that was begun has come to something."""
+        if self._keeping is not None:
+            await self._settled.wait()
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> Answer:
+        """Raises ToolError, a word to the model."""
+        for attempt in (1, 2):
+            link = await self._reach()
+            try:
+                return await link.call(tool, arguments, self.server.tool_timeout_s, progress)
+            except Refused as refused:
+                raise ToolError(f"The MCP server {self.name} refused: {refused}") from refused
+            except Lost as lost:
+                await self.close()
+                if lost.was_heard or attempt == 2:
+                    why = self.why or self._with_last_words(self._ending or str(lost))
+                    raise ToolError(f"The MCP server {self.name} was lost; the call may have had effects: {why}.") from lost
+        raise AssertionError("the second attempt returns or raises")
+
+    async def close(self) -> None:
+        """Ends it, and all that it started."""
+        keeping, self._keeping = self._keeping, None
+        if keeping is not None:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+        if self.state in ("starting", "ready"):
+            self.state = "idle"
+
+    async def _reach(self) -> Link:
+        if self._link is None:
+            self.begin()
+            await self._settled.wait()
+        if self._link is None:
+            raise ToolError(f"The MCP server {self.name} cannot be reached: {self.why}.")
+        return self._link
+
+    async def _keep(self) -> None:
+        """From its start to its end; whatever goes wrong is kept as `why`."""
+        self._said, self._ending, self._status = Said(), "", 0
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self.server.startup_timeout_s):
+                    link = await stack.enter_async_context(self._connected())
+                    self._listed(await link.tools())
+                self._link, self.state = link, "ready"
+                self._settled.set()
+                await self._stay(link)
+            self._fail(self._ending or "it has ended")
+        except TimeoutError:
+            self._fail(f"it was not ready within {self.server.startup_timeout_s:g} s")
+        except Lost as error:
+            self._fail(self._ending or _STATUS.get(self._status, str(error)))
+        except Refused as error:
+            self._fail(_STATUS.get(self._status, str(error)))
+        except ConfigError as error:
+            self._fail(error.message.rstrip("."))
+        except OSError as error:
+            self._fail(f"it cannot be started: {error.strerror or error}")
+        finally:
+            self._link = None
+            self._settled.set()
+
+    async def _stay(self, link: Link) -> None:
+        """Until it has ended; meanwhile its tools may change."""
+        while not link.ended.is_set():
+            waiting = [asyncio.create_task(event.wait()) for event in (link.ended, link.changed)]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in waiting:
+                    each.cancel()
+            if link.changed.is_set() and not link.ended.is_set():
+                link.changed.clear()
+                self._listed(await link.tools())
+
+    def _fail(self, why: str) -> None:
+        self.state, self.why = "failed", self._with_last_words(why)
+
+    def _with_last_words(self, why: str) -> str:
+        lines = self._said.last_lines()
+        return f"{why}; it said: {' ⏎ '.join(lines)}" if lines else why
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Link]:
+        sdk = await asyncio.to_thread(_load)
+        server, environ = self.server, self._around.environ
+        if server.url:
+            connecting = sdk.connect_http(
+                _filled_in(server.url, environ, "url"),
+                {name: _filled_in(value, environ, f"headers.{name}") for name, value in server.headers.items()},
+                old=server.transport == "sse",
+                environ=environ,
+                hear_status=self._hear_status,
+            )
+            async with connecting as link:
+                yield link
+            return
+        child = await start_child(self._around.processes, self._argv(), self._cwd(), self._environment(), self._said)
+        try:
+            async with sdk.connect_child(child) as link:
+                yield link
+        finally:
+            self._ending = await child.end()
+
+    def _hear_status(self, status: int) -> None:
+        self._status = status
+
+    def _argv(self) -> list[str]:
+        """A program of the checkout is none unless it is named by its path."""
+        environ = self._around.environ
+        command = _filled_in(self.server.command, environ, "command")
+        found = command if "/" in command else find_program(command, self._around.workspace)
+        if found is None:
+            raise ConfigError(f"there is no program {command} on the PATH.")
+        if "/" in command:
+            found = os.path.join(self._around.cwd, os.path.expanduser(command))  # noqa: PTH111, PTH118  # `./x` stays as it is
+        return [found, *(_filled_in(word, environ, "args", may_lack=True) for word in self.server.args)]
+
+    def _cwd(self) -> Path:
+        return Path(self._around.cwd, Path(_filled_in(self.server.cwd, self._around.environ, "cwd")).expanduser())
+
+    def _environment(self) -> dict[str, str]:
+        own = {name: _filled_in(value, self._around.environ, f"env.{name}") for name, value in self.server.env.items()}
+        return {**command_environment(self._around.environ), **own}
+
+
+def _load() -> ModuleType:
+    from wolo.mcp import sdk  # noqa: PLC0415  # most of a second
+
+    return sdk
+
+
+def _filled_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: bool = False) -> str:
+    """`${NAME}` and `${NAME:-otherwise}`. Raises ConfigError for a variable that is not set."""
+
+    def value(found: re.Match[str]) -> str:
+        name, otherwise = found.groups()
+        if environ.get(name):
+            return environ[name]
+        if otherwise is None and not may_lack:
+            raise ConfigError(f"{called} is to come from ${name}, which is not set.")
+        return found[0] if otherwise is None else otherwise
+
+    return _VARIABLE.sub(value, text)

@@ -1,0 +1,291 @@
+"""Speaking the protocol, with its SDK: the only file that imports that.
+
+Loading it takes most of a second, so it is done in a thread, and only where a server must be started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import httpx2
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.client import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from wolo import __version__
+from wolo.errors import ConfigError
+from wolo.mcp.answer import Answer, read_answer
+from wolo.mcp.child import Child
+from wolo.mcp.link import Link, Lost, Refused
+from wolo.mcp.listed import Listed, read_listed
+from wolo.models.address import proxy_for
+from wolo.models.certificates import trusting
+
+CONNECT_S = 20.0
+_MOST_PAGES = 50
+_Item = SessionMessage | Exception
+_Transport = AbstractAsyncContextManager[tuple[Any, Any]]
+"""Of the SDK: a stream of what comes and one for what goes out."""
+
+logging.getLogger("mcp").setLevel(logging.CRITICAL)  # whoever asks hears what went wrong
+
+
+@asynccontextmanager
+async def connect_child(child: Child) -> AsyncIterator[Link]:
+    """Raises Lost and Refused."""
+    async with _connected(lambda: _over_pipes(child)) as link:
+        yield link
+
+
+@asynccontextmanager
+async def connect_http(
+    url: str, headers: Mapping[str, str], *, old: bool, environ: Mapping[str, str], hear_status: Callable[[int], None]
+) -> AsyncIterator[Link]:
+    """`old`: as servers spoke it once (SSE). `hear_status` is told the HTTP status of each answer. Raises Lost and Refused."""
+
+    async def hear(response: httpx2.Response) -> None:
+        hear_status(response.status_code)
+
+    def client(**more: Any) -> httpx2.AsyncClient:
+        return _http_client(url, headers, environ, hear, **more)
+
+    def modern() -> _Transport:
+        return streamable_http_client(url, http_client=client())
+
+    def sse() -> _Transport:
+        return sse_client(url, httpx_client_factory=lambda headers=None, timeout=None, auth=None: client())
+
+    async with _connected(sse if old else modern) as link:
+        yield link
+
+
+def _http_client(
+    url: str, headers: Mapping[str, str], environ: Mapping[str, str], hear: Callable[[httpx2.Response], Any], **more: Any
+) -> httpx2.AsyncClient:
+    """Through the same proxies and with the same certificates as models are reached."""
+    proxy = proxy_for(url, environ)
+    secure = url.startswith("https:") or proxy.startswith("https:")
+    context = trusting(environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.AsyncClient(
+        headers={"User-Agent": f"wolo/{__version__}", **headers},
+        transport=httpx2.AsyncHTTPTransport(verify=context, proxy=proxy or None),
+        timeout=httpx2.Timeout(None, connect=CONNECT_S),
+        event_hooks={"response": [hear]},
+        trust_env=False,
+        **more,
+    )
+
+
+@asynccontextmanager
+async def _connected(transport: Callable[[], _Transport]) -> AsyncIterator[Link]:
+    """With the handshake that every server but the newest knows; one that does not take it is asked in the newer way."""
+    link = _Link()
+    try:
+        async with AsyncExitStack() as stack:
+            try:
+                await link.open(stack, transport(), "legacy")
+            except Exception as error:
+                if not isinstance(_leaf(error), MCPError) or _is_closed(_leaf(error)):
+                    raise
+                link = _Link()
+                await link.open(stack, transport(), "auto")
+            yield link
+    except Exception as error:
+        raise _translated(error) from error
+
+
+class _Link:
+    """What `link.Link` asks for."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+        self.changed = asyncio.Event()
+        self._client: Client | None = None
+
+    async def open(self, stack: AsyncExitStack, transport: _Transport, mode: str) -> None:
+        client = Client(
+            _tidied(transport, self.ended),
+            mode=mode,
+            client_info=types.Implementation(name="wolo", version=__version__),
+            message_handler=self._hear,
+            cache=None,
+        )
+        self._client = await stack.enter_async_context(client)
+
+    async def tools(self) -> tuple[Listed, ...]:
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        seen: set[str | None] = {None}
+        with _translating():
+            for _ in range(_MOST_PAGES):
+                page = await self._connected.list_tools(cursor=cursor)
+                found += page.tools
+                cursor = page.next_cursor
+                if cursor in seen:
+                    break
+                seen.add(cursor)
+        return read_listed(tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in found)
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> Answer:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            of = f"{progress:g}/{total:g}" if total else f"{progress:g}"
+            show(f"{of} {message}\n" if message else f"{of}\n")
+
+        with _translating():
+            result = await self._connected.call_tool(
+                tool, dict(arguments), read_timeout_seconds=timeout_s, progress_callback=hear
+            )
+        return read_answer(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+    @property
+    def _connected(self) -> Client:
+        assert self._client is not None  # `open` comes first
+        return self._client
+
+    async def _hear(self, message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self.changed.set()
+
+
+@asynccontextmanager
+async def _over_pipes(child: Child) -> AsyncIterator[tuple[Any, Any]]:
+    to_session, incoming = anyio.create_memory_object_stream[_Item](0)
+    outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_listen, child, to_session)
+        tasks.start_soon(_talk, child, from_session)
+        try:
+            yield incoming, outgoing
+        finally:
+            tasks.cancel_scope.cancel()
+            for stream in (incoming, outgoing):
+                stream.close()
+
+
+async def _listen(child: Child, session: MemoryObjectSendStream[_Item]) -> None:
+    """What is no message, such as a banner on stdout, is passed over."""
+    async with session:
+        with suppress(ValueError, OSError):  # a line without an end, or a pipe that broke: as if it had ended
+            while line := await child.lines.readline():
+                with suppress(ValidationError):
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    await session.send(SessionMessage(message))
+
+
+async def _talk(child: Child, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    async with session:
+        with suppress(OSError):  # nobody reads any more; the other pipe says that it has ended
+            async for each in session:
+                await child.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+
+@asynccontextmanager
+async def _tidied(transport: _Transport, ended: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
+    async with transport as (incoming, outgoing):
+        yield _Tidied(incoming, ended), outgoing
+
+
+class _Tidied:
+    """What comes from a server, made fit for the SDK, which would throw away a whole list for one tool."""
+
+    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
+        self._stream = stream
+        self._ended = ended
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> _Item:
+        item: _Item = await self._stream.receive()
+        if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCResponse):
+            tools = item.message.result.get("tools")
+            if isinstance(tools, list):
+                item.message.result["tools"] = [fit for tool in tools if (fit := _fit(tool))]
+        return item
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _Item:
+        try:
+            return await self.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._ended.set()
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._ended.set()
+        await self.aclose()
+
+
+def _fit(tool: object) -> dict[str, Any] | None:
+    """Name, description and schema, each of the right type; the rest is nothing that is used."""
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+        return None
+    said = {key: tool[key] for key in ("name", "title", "description") if isinstance(tool.get(key), str)}
+    schema = tool.get("inputSchema")
+    return {**said, "inputSchema": {**(schema if isinstance(schema, dict) else {}), "type": "object"}}
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise _translated(error) from error
+
+
+def _translated(error: Exception) -> Exception:
+    match _leaf(error):
+        case Lost() | Refused() | ConfigError() as known:
+            return known
+        case MCPError() as refused if _is_closed(refused):
+            return Lost("the connection was closed")
+        case MCPError() as late if late.code == types.REQUEST_TIMEOUT:
+            return Refused("it did not answer in time")
+        case MCPError() as refused if refused.message == "Session terminated":
+            return Lost("the server has forgotten this session", was_heard=False)
+        case MCPError() as refused:
+            return Refused(refused.message)
+        case ValidationError() as wrong:
+            return Refused(f"its answer does not follow the protocol: {_first_line(wrong)}")
+        case httpx2.HTTPError() | OSError() | anyio.ClosedResourceError() | anyio.BrokenResourceError() as broken:
+            return Lost(str(broken) or type(broken).__name__)
+        case other:
+            return Refused(str(other) or type(other).__name__)
+
+
+def _is_closed(error: BaseException) -> bool:
+    return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """The first thing that went wrong, in however many groups it is wrapped."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _first_line(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -1,0 +1,119 @@
+"""How to reach an MCP server: a program to start, or an address; and what a person consents to when a project brings one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from wolo.errors import ConfigError
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""It is part of rules and of the names that models call tools by."""
+Seconds = Annotated[float, Meta(gt=0)]
+Transport = Literal["", "stdio", "http", "sse"]
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`mcp_servers.NAME` of the settings."""
+
+    command: str = ""
+    """The program to start, looked for on the PATH."""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables it sees besides the few that every command sees; `${NAME}` in a value is a variable of your environment."""
+    cwd: str = ""
+    """Where it is started; empty: in the directory worked in."""
+    url: str = ""
+    """The address, where it is no program."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request; `${NAME}` in a value is a variable of your environment."""
+    transport: Transport = ""
+    """Empty: as `command` or `url` says. `sse` is what old servers speak."""
+    startup_timeout_s: Seconds = 30.0
+    """How long it may take until its tools are known."""
+    tool_timeout_s: Seconds = 120.0
+    """How long one call may take."""
+    enabled_tools: tuple[str, ...] | None = None
+    """Only these of its tools, by the server's own names."""
+    disabled_tools: tuple[str, ...] = ()
+    """Not these."""
+    enabled: bool = True
+    """False: it is not started, and its tools are not offered."""
+
+    def offers(self, tool: str) -> bool:
+        """Whether a tool of this name is one of those that the model gets."""
+        return tool not in self.disabled_tools and (self.enabled_tools is None or tool in self.enabled_tools)
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """A server that somebody has written down."""
+
+    name: str
+    server: Server
+    source: str
+    """Where it stands, for people."""
+    is_allowed: bool = True
+    """False: a project brings it, and the person has not said yes to exactly this."""
+
+
+def check(name: str, server: Server, where: str) -> None:
+    """Raises ConfigError for one that could never be reached."""
+    if complaint := _complaint(name, server):
+        raise ConfigError(f"{where}: the MCP server {name}: {complaint}.", hint=_HINT)
+
+
+_HINT = 'It needs either `command` (with `args`) or `url`: command = "npx", args = ["-y", "some-server"].'
+
+
+def _complaint(name: str, server: Server) -> str:
+    if not NAME.fullmatch(name):
+        return "only letters, digits and . _ - may be in its name, 64 at most"
+    if bool(server.command.strip()) == bool(server.url.strip()):
+        return "it has both a command and a url" if server.command.strip() else "it has neither a command nor a url"
+    if server.command and server.transport not in ("", "stdio"):
+        return f"a program speaks stdio, not {server.transport}"
+    if server.url and server.transport == "stdio":
+        return "an address does not speak stdio"
+    if server.url and not re.match(r"https?://[^/\s]", server.url.strip()):
+        return "its url must begin with http:// or https://"
+    if any("\0" in text for text in (server.command, *server.args, server.cwd, *server.env, *server.env.values())):
+        return "there is a NUL character in it"
+    return ""
+
+
+def fingerprint(name: str, server: Server) -> str:
+    """Of all that decides what would be started or reached: a consent holds for this, and so do the tools seen there."""
+    reached = {
+        "name": name,
+        "command": server.command,
+        "args": server.args,
+        "env": dict(sorted(server.env.items())),
+        "cwd": server.cwd,
+        "url": server.url,
+        "headers": dict(sorted(server.headers.items())),
+        "transport": server.transport,
+    }
+    return hashlib.sha256(msgspec.json.encode(reached)).hexdigest()
+
+
+def described(server: Server) -> Iterator[tuple[str, str]]:
+    """What a consent is about, part by part, as it is written: references are not filled in."""
+    if server.command:
+        yield "runs", " ".join(map(_word, (server.command, *server.args)))
+    else:
+        yield "connects to", server.url
+    if server.cwd:
+        yield "in", server.cwd
+    for called, values in (("with", server.env), ("sending", server.headers)):
+        for name, value in values.items():
+            yield called, f"{name}={value}" if called == "with" else f"{name}: {value}"
+
+
+def _word(text: str) -> str:
+    """As a shell would have it written: where a word ends can be seen."""
+    return text if re.fullmatch(r"[\w./:=@%+,-]+", text) else "'" + text.replace("'", "'\\''") + "'"

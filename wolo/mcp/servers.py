@@ -1,0 +1,195 @@
+"""All servers of a conversation: their tools are known from last time or come as they are ready, and nobody waits long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.errors import UsageError
+from wolo.mcp.cached_tools import CachedTools, Remembered
+from wolo.mcp.client import Client, Surroundings
+from wolo.mcp.listed import Listed
+from wolo.mcp.remote_tool import RemoteTool
+from wolo.mcp.server import Wanted, fingerprint
+
+ATTENDED_WAIT_S = 1.0
+"""A person waits so long for servers that were never seen before; their tools come later then."""
+UNATTENDED_WAIT_S = 5.0
+"""A script has one turn, and wants the tools in it."""
+_AFTER_THE_PROMPT_S = 0.4
+"""Loading the protocol must not slow down the first moment at a terminal."""
+
+State = Literal["ready", "known", "starting", "failed", "needs consent", "off"]
+"""`known`: its tools are, from last time; it starts when one of them is called."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How it is with one server."""
+
+    name: str
+    state: State
+    why: str
+    """Of a failed one: what went wrong."""
+    source: str
+    tools: tuple[tuple[str, str], ...]
+    """The name that models call each by, and what it says of itself."""
+
+
+class Servers:
+    """Made within an event loop. `settle`, `tools` and `news` are what a turn asks for."""
+
+    def __init__(self, wanted: Iterable[Wanted], around: Surroundings, cached: CachedTools, *, attended: bool) -> None:
+        """`attended`: a person waits for the prompt."""
+        self._wanted = {each.name: each for each in sorted(wanted, key=lambda each: each.name)}
+        self._around = around
+        self._cached = cached
+        self._attended = attended
+        self._clients: dict[str, Client] = {}
+        self._tools: list[RemoteTool] = []
+        self._told: set[str] = set()
+        """Of whom a failure was told."""
+        self._due: list[Client] = []
+        """To be started soon."""
+        self._awaited: list[Client] = []
+        self._has_asked = False
+        """A request has gone out, or is about to."""
+        for each in self._wanted.values():
+            self._add(each)
+        self._timer = asyncio.get_running_loop().call_later(_AFTER_THE_PROMPT_S if attended else 0, self._begin_due)
+
+    @property
+    def tools(self) -> tuple[RemoteTool, ...]:
+        """All that are known by now; who comes late stands behind, and nobody ever changes places."""
+        return tuple(self._tools)
+
+    async def settle(self) -> None:
+        """Before a request. Waits once, for a while, for servers that were never seen before."""
+        if self._has_asked and self._attended:
+            self._due += [client for client in self._clients.values() if client.state == "idle"]
+        self._has_asked = True
+        self._begin_due()
+        awaited, self._awaited = self._awaited, []
+        if awaited:
+            waiting = [asyncio.create_task(client.settled()) for client in awaited]
+            try:
+                await asyncio.wait(waiting, timeout=ATTENDED_WAIT_S if self._attended else UNATTENDED_WAIT_S)
+            finally:
+                for each in waiting:
+                    each.cancel()
+
+    def news(self) -> str:
+        """What a person should know of those that failed, once; empty: nothing."""
+        failed = [each for each in self._clients.values() if each.state == "failed" and each.name not in self._told]
+        if not failed:
+            return ""
+        self._told |= {each.name for each in failed}
+        begin = "An MCP server cannot be used" if len(failed) == 1 else f"{len(failed)} MCP servers cannot be used"
+        return "\n".join([f"{begin} (`wolo mcp list` shows them all):", *(f"  {each.name}: {each.why}" for each in failed)])
+
+    def standings(self) -> tuple[Standing, ...]:
+        return tuple(map(self._standing, self._wanted.values()))
+
+    async def restart(self, name: str) -> None:
+        """Raises UsageError for one that is not there, or may not be started."""
+        client = self._clients.get(name)
+        if client is None:
+            state = self._standing(self._find(name)).state
+            raise UsageError(f"The MCP server {name} is not started: {state}.", hint=f"/mcp allow {name}")
+        await client.close()
+        self._told.discard(name)
+        client.begin()
+
+    def allow(self, name: str) -> Wanted:
+        """A person has consented to this one: it starts now. Raises UsageError for one that waits for no consent."""
+        wanted = self._find(name)
+        if wanted.is_allowed:
+            raise UsageError(f"The MCP server {name} needs no consent.")
+        allowed = self._wanted[name] = replace(wanted, is_allowed=True)
+        self._add(allowed)
+        self._begin_due()
+        return allowed
+
+    def waits_for_consent(self, name: str) -> Wanted:
+        """Raises UsageError for one that does not."""
+        wanted = self._find(name)
+        if wanted.is_allowed:
+            raise UsageError(f"The MCP server {name} needs no consent.")
+        return wanted
+
+    def is_for(self, wanted: Iterable[Wanted], around: Surroundings) -> bool:
+        """Whether it would be the same with these; then it may serve another conversation, too."""
+        same_place = (around.cwd, around.workspace.root) == (self._around.cwd, self._around.workspace.root)
+        return same_place and {each.name: each for each in wanted} == self._wanted
+
+    async def close(self) -> None:
+        """Ends them all. May be called again."""
+        self._timer.cancel()
+        for name, client in self._clients.items():
+            if client.state == "failed" or (client.state == "starting" and self._has_asked):
+                self._remember(self._wanted[name], (), failed=True)
+        await asyncio.gather(*(client.close() for client in self._clients.values()))
+        self.kill()
+
+    def kill(self) -> None:
+        """At once, and without an event loop."""
+        self._around.processes.close_all()
+
+    # Inside
+
+    def _add(self, wanted: Wanted) -> None:
+        if not wanted.is_allowed or not wanted.server.enabled:
+            return
+        client = self._clients[wanted.name] = Client(wanted.name, wanted.server, self._around, partial(self._hear, wanted))
+        remembered = self._cached.read(fingerprint(wanted.name, wanted.server))
+        if remembered is None:
+            self._awaited.append(client)
+        else:
+            self._take(client, remembered.tools)
+        if remembered is None or remembered.failed:
+            self._due.append(client)
+
+    def _begin_due(self) -> None:
+        due, self._due = self._due, []
+        for client in due:
+            client.begin()
+
+    def _hear(self, wanted: Wanted, listed: tuple[Listed, ...]) -> None:
+        self._remember(wanted, listed, failed=False)
+        self._take(self._clients[wanted.name], listed)
+
+    def _take(self, client: Client, listed: Iterable[Listed]) -> None:
+        """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
+        known = {tool.name for tool in self._tools}
+        for each in listed:
+            if client.server.offers(each.name):
+                tool = RemoteTool(client, each)
+                if tool.name not in known:
+                    self._tools.append(tool)
+
+    def _remember(self, wanted: Wanted, listed: tuple[Listed, ...], *, failed: bool) -> None:
+        mark = fingerprint(wanted.name, wanted.server)
+        before = self._cached.read(mark) if failed else None
+        self._cached.keep(mark, Remembered(before.tools if before else listed, failed))
+
+    def _find(self, name: str) -> Wanted:
+        if name not in self._wanted:
+            names = ", ".join(self._wanted) or "none"
+            raise UsageError(f"There is no MCP server {name}.", hint=f"There are: {names}.")
+        return self._wanted[name]
+
+    def _standing(self, wanted: Wanted) -> Standing:
+        client = self._clients.get(wanted.name)
+        tools = tuple((tool.name, tool.spec.description) for tool in self._tools if tool.server == wanted.name)
+        why = client.why if client else ""
+        return Standing(name=wanted.name, state=_state(wanted, client), why=why, source=wanted.source, tools=tools)
+
+
+def _state(wanted: Wanted, client: Client | None) -> State:
+    if client is None:
+        return "off" if wanted.is_allowed else "needs consent"
+    return "known" if client.state == "idle" else client.state
