@@ -174,17 +174,23 @@ def test_the_key_of_a_provider_that_is_gone_can_be_removed() -> None:
 def test_at_a_terminal_the_key_is_typed_unseen(acme: ProviderServer, tmp_path: Path) -> None:
     acme.script(error(401, '{"error": {"message": "no"}}'), text("Hi."))
     with pty_wolo("auth", "login", "acme") as terminal:
-        terminal.wait_for("Paste the key of Acme")
+        terminal.wait_for(READY)
         terminal.enter("wrong-key-0123456789")
-        terminal.wait_until(lambda: terminal.text.count("Paste the key of Acme") == 2)
-        terminal.enter(KEY)
+        terminal.wait_for("refuses the key")
+        terminal.wait_until(lambda: READY in "\n".join(terminal.lines))
+        terminal.type(KEY)
+        terminal.wait_for(f"key › {'•' * len(KEY)}")
+        terminal.press("enter")
         assert terminal.wait_for_exit() == 0
-        assert "refuses the key" in terminal.text
+        assert "•" not in terminal.text
         assert KEY.encode() not in terminal.raw
     assert KEY in kept()
     others = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "keys.toml"]
     assert not [path for path in others if KEY in path.read_text("latin-1")]
 
+
+READY = "Enter goes on"
+"""What is said once keys count."""
 
 FORMATS = {
     "openai-chat": ("/v1", text("Hi.")),
@@ -234,6 +240,23 @@ def test_the_file_can_be_wanted_all_the_same(acme: ProviderServer, tmp_path: Pat
 def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
     acme.script(text("Hi."))
     with pty_wolo("auth", "login") as terminal:
+        terminal.wait_for("Whose key is it?")
+        assert "1  Acme" in terminal.text
+        terminal.type("nobody")
+        terminal.wait_for("Nothing is called like that.")
+        terminal.type("\x15acm")
+        terminal.wait_for("1 of 1")
+        terminal.press("enter")
+        terminal.wait_for(READY)
+        terminal.enter(KEY)
+        assert terminal.wait_for_exit() == 0
+        assert "Whose key is it?" not in terminal.text
+    assert KEY in kept()
+
+
+def test_in_lines_it_can_be_asked_too(acme: ProviderServer) -> None:
+    acme.script(text("Hi."))
+    with pty_wolo("auth", "login", env={"TERM": "dumb"}) as terminal:
         terminal.wait_for("Number or name")
         assert "1  Acme" in terminal.text
         terminal.enter("ope")
@@ -249,7 +272,7 @@ def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
 @pytest.mark.parametrize(("key", "exit_code"), [("ctrl-c", 130), ("ctrl-d", 1), ("enter", 1)])
 def test_logging_in_can_be_left(acme: ProviderServer, key: str, exit_code: int) -> None:
     with pty_wolo("auth", "login", "acme") as terminal:
-        terminal.wait_for("Paste the key of Acme")
+        terminal.wait_for(READY)
         terminal.type("sk-half")
         if key != "ctrl-c":
             terminal.type("\x15")

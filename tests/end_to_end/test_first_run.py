@@ -76,6 +76,39 @@ def test_the_chosen_server_is_tried_out_when_a_person_wants_it(ollama: ProviderS
     assert ollama.requests[-1].messages[-1]["content"] == "say hello"
 
 
+def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, tmp_path: Path) -> None:
+    ollama.script(text("Hello from Gemma."))
+    with first_run(tmp_path, WITHOUT_ENGINE, OLLAMA_HOST=ollama.origin, GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
+        terminal.wait_for("There is no model yet. Who shall answer?")
+        terminal.wait_for("›  1  ollama/qwen3:8b  Ollama, on this machine")
+        assert "   3  GitHub Models  $GITHUB_TOKEN is its key" in terminal.text
+        assert not ollama.requests, "a server was used unasked"
+        terminal.press("down")
+        terminal.wait_for("›  2  ollama/gemma3:4b")
+        terminal.press("enter")
+        terminal.wait_for("Saved: ollama/gemma3:4b answers from now on.")
+        terminal.wait_for(" · ollama/gemma3:4b · ")
+        terminal.enter("say hello")
+        terminal.wait_for("Hello from Gemma.")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0
+        assert "Who shall answer?" not in terminal.text
+
+
+def test_a_switch_tries_it_out(ollama: ProviderServer, tmp_path: Path) -> None:
+    ollama.linted = False
+    ollama.otherwise = lambda asked: call("echo", {"word": "red"}) if _wants_call(asked) else text("OK")
+    with first_run(tmp_path, WITHOUT_ENGINE, OLLAMA_HOST=ollama.origin) as terminal:
+        terminal.wait_for("[ ] try out what it can do")
+        terminal.press("tab")
+        terminal.wait_for("[x] try out what it can do")
+        terminal.press("enter")
+        terminal.wait_for("results of calls")
+        terminal.wait_for(" · ollama/qwen3:8b · ")
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0
+
+
 def _wants_call(asked: Asked) -> bool:
     return asked.messages[-1]["role"] == "user" and "echo" in str(asked.json.get("tools"))
 
@@ -133,7 +166,7 @@ def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, co
         'models = [{id = "large"}, {id = "small"}]\n'
     )
     with first_run(folder, WITHOUT_ENGINE, *args, rows=rows, columns=columns, OLLAMA_HOST="127.0.0.1:1") as terminal:
-        terminal.wait_for("Use which one?")
+        terminal.wait_for("Use which one?" if args else "Who shall answer?")
         yield terminal
 
 
@@ -141,13 +174,18 @@ def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path)
     provider.script(chat_text("Hi."), chat_text("Hello from Acme."), chat_text("Still here."))
     with first_key(provider, tmp_path) as terminal:
         assert "1  Acme" in terminal.text
-        assert "Anthropic" in terminal.text
-        terminal.enter("acme")
-        terminal.wait_for("Paste the key of Acme")
+        terminal.type("anthro")
+        terminal.wait_for("Anthropic")
+        terminal.type("\x15acme")
+        terminal.wait_for("1 of 1")
+        terminal.press("enter")
+        terminal.wait_for("Enter goes on")
         terminal.enter(KEY)
         terminal.wait_for("Acme takes the key.")
-        terminal.wait_for("Which one?")
-        terminal.enter("2")
+        terminal.wait_for("Which model of Acme?")
+        terminal.type("2")
+        terminal.wait_for("2 of 2")
+        terminal.press("enter")
         terminal.wait_for("Saved: acme/small answers from now on.")
         terminal.wait_for(" · acme/small · ")
         terminal.enter("say hello")
@@ -190,6 +228,26 @@ def test_a_server_that_cannot_be_reached_is_the_persons_to_judge(provider: Provi
         terminal.press("enter")
         terminal.wait_for("Hello.")
         assert terminal.wait_for_exit() == 0
+
+
+def test_in_panels_escape_leads_one_step_back_and_ctrl_c_out(provider: ProviderServer, tmp_path: Path) -> None:
+    hold = Hold()
+    provider.script(sse(hold))
+    with first_key(provider, tmp_path) as terminal:
+        terminal.press("enter")
+        terminal.wait_for("Enter goes on")
+        terminal.press("escape")
+        terminal.wait_until(lambda: "Who shall answer?" in "\n".join(terminal.lines))
+        terminal.press("enter")
+        terminal.wait_until(lambda: "Enter goes on" in "\n".join(terminal.lines))
+        terminal.enter(KEY)
+        hold.wait_until_reached()
+        terminal.wait_for("trying the key")
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 2
+    hold.release()
+    assert "There is no model yet. Any of these" in terminal.text
+    assert "Traceback" not in terminal.text
 
 
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])

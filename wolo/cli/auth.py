@@ -77,14 +77,19 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
     from wolo.conversation.logins import takers
     from wolo.frontends.terminal.log_in import ask_provider, log_in
     from wolo.frontends.terminal.question import Dismissed
+    from wolo.frontends.terminal.standing import standing
     from wolo.frontends.terminal.terminal import hold_terminal
 
     with hold_terminal() as terminal:
+        terminal.stays = True
         try:
-            provider = provider or await ask_provider(takers(), terminal)
-            return 0 if await log_in(provider, terminal, tests=tests, in_keyring=in_keyring) else 1
-        except (EOFError, Dismissed):
+            async with standing(terminal.screen, terminal.signals.stop):
+                provider = provider or await ask_provider(takers(), terminal)
+                return 0 if await log_in(provider, terminal, tests=tests, in_keyring=in_keyring) else 1
+        except EOFError:
             return 1
+        except Dismissed:
+            return 130
         except asyncio.CancelledError:
             if not terminal.signals.exit_status:
                 raise

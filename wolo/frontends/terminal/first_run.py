@@ -15,6 +15,7 @@ from wolo.config.change import set_value
 from wolo.conversation.choosing import choose_now
 from wolo.conversation.logins import takers
 from wolo.errors import ConfigError, ProviderError, WoloError
+from wolo.frontends.terminal.confirming import confirm
 from wolo.frontends.terminal.log_in import log_in, named, show_providers
 from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal
@@ -24,7 +25,7 @@ from wolo.models.card import SIGNS, Finding
 from wolo.models.embedded import DEFAULT, has_engine
 from wolo.models.http import HttpTransport
 from wolo.models.look_up import ask_window
-from wolo.models.loopback import find_servers
+from wolo.models.loopback import Server, find_servers
 from wolo.models.probe import Probe
 from wolo.models.provider import Provider
 from wolo.models.provider_files import key_variable
@@ -37,7 +38,7 @@ MOST_SHOWN = 9
 
 async def offer_model(terminal: Terminal, nothing_there: ConfigError) -> None:
     """Returns once a model is saved in the settings; raises `nothing_there` when none was wanted, whatever key said so."""
-    offering = asyncio.create_task(_offer(terminal))
+    offering = asyncio.create_task(_offer_in_panels(terminal) if terminal.has_panels else _offer(terminal))
     try:
         with terminal.signals.during(lambda: _cancel(offering)):
             chosen = await offering
@@ -51,6 +52,13 @@ async def offer_model(terminal: Terminal, nothing_there: ConfigError) -> None:
         raise nothing_there
 
 
+async def _offer_in_panels(terminal: Terminal) -> str:
+    from wolo.frontends.terminal.standing import standing  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+    async with standing(terminal.screen, terminal.signals.stop):
+        return await _offer(terminal)
+
+
 async def _offer(terminal: Terminal) -> str:
     """The model that was chosen and saved; empty: none."""
     servers = await asyncio.to_thread(find_servers, os.environ)
@@ -59,9 +67,10 @@ async def _offer(terminal: Terminal) -> str:
         has_embedded=has_engine(),
         providers=tuple(each for each in takers() if each.default_model),
     )
-    _show_menu(menu, [server.label for server in servers if server.models], terminal)
+    if terminal.screen.stage is None:
+        _show_menu(menu, [server.label for server in servers if server.models], terminal)
     try:
-        while not (chosen := await _choose(menu, terminal)):
+        while not (chosen := await _choose(menu, servers, terminal)):
             pass
     except EOFError:
         return ""
@@ -100,13 +109,16 @@ def _show_menu(menu: Menu, servers: list[str], terminal: Terminal) -> None:
         terminal.screen.say("A small one can run inside wolo, without key or account:")
         number = len(menu.models) + 1
         terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), "the embedded model"))
-        wanted = find_weights(DEFAULT)
-        about = f"{wanted.repository}, {wanted.licence}, {in_units(wanted.size_bytes)} to download"
-        terminal.screen.say(f"     {about}", "dim")
+        terminal.screen.say(f"     {_about_embedded()}", "dim")
     terminal.screen.say(
         "Or bring an API key of one of these:" if menu.before_providers else "There is no model yet. Whose API key do you have?"
     )
     show_providers(menu.providers, terminal, first=menu.before_providers + 1)
+
+
+def _about_embedded() -> str:
+    wanted = find_weights(DEFAULT)
+    return f"{wanted.repository}, {wanted.licence}, {in_units(wanted.size_bytes)} to download"
 
 
 def _show_numbered(names: Sequence[str], terminal: Terminal) -> None:
@@ -114,8 +126,10 @@ def _show_numbered(names: Sequence[str], terminal: Terminal) -> None:
         terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), clean_line(name)))
 
 
-async def _choose(menu: Menu, terminal: Terminal) -> str:
+async def _choose(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> str:
     """The model, with a ? when a person wants to know what it can do; empty: ask again. Raises EOFError when none is wanted."""
+    if terminal.screen.stage is not None:
+        return await _choose_from_list(menu, servers, terminal)
     typed = (await ask_line("Use which one? Enter for none › ", terminal.screen, terminal.keyboard)).strip()
     if not typed:
         raise EOFError
@@ -133,26 +147,54 @@ async def _choose(menu: Menu, terminal: Terminal) -> str:
     return ""
 
 
-async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
-    """Where a key is already, none is asked for."""
+async def _choose_from_list(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> str:
+    from wolo.frontends.terminal import offers  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+    embedded = _about_embedded() if menu.has_embedded else ""
+    chosen, is_on = await offers.pick_offer(servers, embedded, menu.providers, _key_there, terminal)
+    if chosen == offers.EMBEDDED:
+        return await _choose_embedded(terminal)
+    provider = next((each for each in menu.providers if each.name == chosen), None)
+    if provider is not None:
+        return await _choose_provider(provider, terminal)
+    return f"{chosen}?" if is_on else chosen
+
+
+def _key_there(provider: Provider) -> str:
+    """The variable that holds its key, or would if it were not kept; empty: there is none."""
     overrides = layers.load(find_places(), os.environ).settings.providers
     environ = keys.with_kept_keys(os.environ, find_places(), [], overrides)
-    if variable := key_variable(provider, environ, overrides.get(provider.name)):
+    return key_variable(provider, environ, overrides.get(provider.name))
+
+
+async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
+    """Where a key is already, none is asked for."""
+    if variable := _key_there(provider):
         terminal.screen.say(f"There is a key of {provider.label} already (${variable}).", "dim")
     elif not await log_in(provider, terminal):
         return ""
     shown = list(dict.fromkeys((provider.default_model, *(each.id for each in provider.models))))[:MOST_SHOWN]
-    terminal.screen.say(f"Models of {provider.label}:")
-    _show_numbered(shown, terminal)
-    while True:
-        typed = (await ask_line("Which one? Enter takes 1, a name another › ", terminal.screen, terminal.keyboard)).strip()
-        wanted = shown[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(shown) else typed or shown[0]
+    overrides = layers.load(find_places(), os.environ).settings.providers
+    while wanted := await _ask_model(provider, shown, terminal):
         try:
             _, model, _ = catalog.look_up(f"{provider.name}/{wanted}", environ=os.environ, overrides=overrides)
         except ConfigError as error:
             terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
             continue
         return f"{provider.name}/{model.id}"
+    return ""
+
+
+async def _ask_model(provider: Provider, shown: Sequence[str], terminal: Terminal) -> str:
+    """Empty where none was chosen from a list."""
+    if terminal.screen.stage is not None:
+        from wolo.frontends.terminal.offers import pick_model  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+        return await pick_model(provider, shown, terminal)
+    terminal.screen.say(f"Models of {provider.label}:")
+    _show_numbered(shown, terminal)
+    typed = (await ask_line("Which one? Enter takes 1, a name another › ", terminal.screen, terminal.keyboard)).strip()
+    return shown[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(shown) else typed or shown[0]
 
 
 async def _try_out(terminal: Terminal) -> None:
@@ -177,8 +219,7 @@ def _show(finding: Finding, terminal: Terminal) -> None:
 
 async def _choose_embedded(terminal: Terminal) -> str:
     """Asks before half a gigabyte is fetched; empty: it was not wanted, or cannot be had."""
-    typed = await ask_line("Fetch it? [y/N] › ", terminal.screen, terminal.keyboard)
-    if typed.strip().lower() not in ("y", "yes"):
+    if not await confirm("Fetch it?", terminal, yes=f"Yes, {in_units(find_weights(DEFAULT).size_bytes)}"):
         return ""
     progress = terminal.screen.weights_progress()
     try:

@@ -73,6 +73,7 @@ class Foot:
         facts: Callable[[int], str],
         processors: list[Processor] | None = None,
         uses_vi: bool = False,
+        prompt: str = "› ",
     ) -> None:
         """`facts` are told how many cells there are, whenever the foot is painted."""
         self.writing = writing
@@ -91,6 +92,7 @@ class Foot:
         self.gone: Callable[[], None] = lambda: None
         """Called when nothing can be read from the terminal any more."""
         self._facts = facts
+        self._invitation = prompt
         self._unprinted: list[str] = []
         self._due: asyncio.TimerHandle | None = None
         self._painted_at = float("-inf")
@@ -278,7 +280,7 @@ class Foot:
 
     def _prompt(self) -> StyleAndTextTuples:
         hint = [("class:hint", f"{self.hint} ")] if self.hint and not get_app().current_buffer.text else []
-        return [("class:prompt", "› "), *hint]
+        return [("class:prompt", self._invitation), *hint]
 
     def _growing(self) -> StyleAndTextTuples:
         """The end of it, where it has more rows than there is room for."""

@@ -9,6 +9,7 @@ from rich.text import Text
 from wolo.conversation.key_trial import Trial
 from wolo.conversation.logins import keep_key, try_to_log_in
 from wolo.errors import ConfigError
+from wolo.frontends.terminal.confirming import confirm
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.unseen import ask_unseen
@@ -43,6 +44,10 @@ def named(typed: str, providers: Sequence[Provider]) -> Provider | None:
 
 async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Provider:
     """Raises EOFError and Dismissed when none is wanted."""
+    if terminal.screen.stage is not None:
+        from wolo.frontends.terminal.offers import pick_provider  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+        return await pick_provider(providers, terminal)
     terminal.screen.say("Whose key is it?")
     show_providers(providers, terminal)
     while True:
@@ -86,5 +91,4 @@ async def _is_wanted_anyway(trial: Trial, terminal: Terminal) -> bool:
     """A key that was refused is not kept."""
     if trial.verdict == "refused":
         return False
-    typed = await ask_line("Keep it all the same? [y/N] › ", terminal.screen, terminal.keyboard)
-    return typed.strip().lower() in ("y", "yes")
+    return await confirm("Keep it all the same?", terminal, no="No, drop it", yes="Yes, keep it")

@@ -47,6 +47,10 @@ class Menu(NamedTuple, Generic[T]):
     """What Tab turns on; empty: nothing."""
     preview: Callable[[T, bool], Sequence[str]] | None = None
     """More about an item; called in a thread."""
+    is_numbered: bool = False
+    """A number that is typed marks the item that has it."""
+    written: Callable[[str], T] | None = None
+    """What is typed and fits no item is a choice, too."""
 
 
 class Picker(Panel[Picked[T] | None]):
@@ -86,6 +90,10 @@ class Picker(Panel[Picked[T] | None]):
         """All keys are written."""
 
     def edited(self) -> None:
+        if (number := self._number()) is not None:
+            self._found = self._items
+            self._move_to(number - 1)
+            return
         wanted = self.field.text.casefold().split()
         pairs = zip(self._items, self._words, strict=True)
         self._found = tuple(item for item, words in pairs if all(each in words for each in wanted))
@@ -94,6 +102,8 @@ class Picker(Panel[Picked[T] | None]):
     def submit(self, written: str) -> None:
         if self._found:
             self.settle(Picked(self._found[self._at].value, self._is_on))
+        elif self._menu.written is not None and written.strip():
+            self.settle(Picked(self._menu.written(written.strip()), self._is_on))
 
     def leave_field(self) -> None:
         self.settle(None)
@@ -111,6 +121,11 @@ class Picker(Panel[Picked[T] | None]):
         return keys
 
     # What a person does
+
+    def _number(self) -> int | None:
+        typed = self.field.text.strip()
+        is_one = self._menu.is_numbered and typed.isdecimal() and 1 <= int(typed) <= len(self._items)
+        return int(typed) if is_one else None
 
     def _move_to(self, at: int) -> None:
         self._at = max(0, min(at, len(self._found) - 1))
@@ -160,7 +175,8 @@ class Picker(Panel[Picked[T] | None]):
 
     def _rows(self, count: int, columns: int) -> list[StyleAndTextTuples]:
         if not self._found:
-            return [[("class:dim", _cut("  Nothing is called like that.", columns))]]
+            words = "  Nothing is called like that." if self._menu.written is None else "  Enter takes what you have written."
+            return [[("class:dim", _cut(words, columns))]]
         first = max(0, min(self._at - count // 2, len(self._found) - count))
         return [self._row(at, columns) for at in range(first, first + count)]
 
@@ -169,7 +185,8 @@ class Picker(Panel[Picked[T] | None]):
         facts = f"  {clean_line(item.facts)}" if item.facts else ""
         if cell_len(facts) > columns // 2:
             facts = ""
-        label = _cut(clean_line(item.label) or "-", columns - 2 - cell_len(facts))
+        number = f"{self._items.index(item) + 1:>2}  " if self._menu.is_numbered else ""
+        label = _cut(f"{number}{clean_line(item.label) or '-'}", columns - 2 - cell_len(facts))
         return [("bold" if is_chosen else "", f"{'› ' if is_chosen else '  '}{label}"), ("class:dim", facts)]
 
     def _preview(self) -> Sequence[str]:
@@ -180,7 +197,8 @@ class Picker(Panel[Picked[T] | None]):
     def _hint(self) -> str:
         switch = f" · Tab {'[x]' if self._is_on else '[ ]'} {self._menu.switch}" if self._menu.switch else ""
         place = f"{self._at + 1} of {len(self._found)}" if self._found else "0"
-        return f"{place} · Enter takes it · Esc leaves{switch} · type to find"
+        takes = " · Enter takes it" if self._found else ""
+        return f"{place}{takes} · Esc leaves{switch} · type to find"
 
 
 def _cut(text: str, columns: int) -> str:

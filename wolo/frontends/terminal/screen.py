@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -189,7 +190,12 @@ class Screen:
         """Shows how far the weights of the embedded model are; may be called from any thread. None: nothing can move here."""
         if not self.status.is_alive:
             return None
-        return lambda done, total: self.status.say(f"preparing the model {progress.in_words(done, total)}")
+        loop = asyncio.get_running_loop()
+
+        def tell(done: int, total: int) -> None:
+            loop.call_soon_threadsafe(self.status.say, f"preparing the model {progress.in_words(done, total)}")
+
+        return tell
 
     def ask_space(self) -> None:
         """Before a person is asked something: nothing moves below the question."""

@@ -1,8 +1,8 @@
-"""A foot that stands for one question, before any conversation does."""
+"""A foot that stands for a few questions, before any conversation does."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from prompt_toolkit.buffer import Buffer
@@ -16,13 +16,16 @@ from wolo.frontends.terminal.screen import Screen
 
 
 @asynccontextmanager
-async def standing(screen: Screen) -> AsyncIterator[None]:
-    """Where nothing can move, lines are asked as ever."""
-    if not screen.stdout.can_move:
+async def standing(screen: Screen, stop: Callable[[], None] = lambda: None) -> AsyncIterator[None]:
+    """Where nothing can move, lines are asked as ever. Esc and Ctrl-C call `stop` while nothing is asked."""
+    if screen.foot is not None or not screen.stdout.can_move:
         yield
         return
     before = screen.stdout, screen.status
-    foot = Foot(Buffer(), KeyBindings(), facts=lambda columns: "")
+    keys = KeyBindings()
+    for key in ("escape", "c-c"):
+        keys.add(key)(lambda event: stop())
+    foot = Foot(Buffer(read_only=True), keys, facts=lambda columns: "", prompt="")
     screen.stand_on(foot, Paper(foot), Activity(foot))
     foot.appear()
     try:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from wolo.conversation.attachments import compose
 from wolo.conversation.build import open_conversation
@@ -18,7 +17,8 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
 from wolo.conversation.settling import Opening
 from wolo.errors import ConfigError
-from wolo.frontends.terminal.question import Dismissed, ask_line
+from wolo.frontends.terminal.confirming import confirm
+from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.terminal import Terminal, hold_terminal
 from wolo.frontends.terminal.trust import ask_trust
 from wolo.frontends.terminal.turn import run_turn, tell_jobs
@@ -121,7 +121,8 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
     if "cd" in opening.given or not _is_elsewhere(there, conversation.cwd):
         return conversation
     try:
-        if not await _shall_go(f"This session was begun in {clean_line(there)}. Go there?", terminal):
+        question = f"This session was begun in {clean_line(there)}. Go there?"
+        if not await confirm(question, terminal, no="No, stay here", yes="Yes, go there"):
             return conversation
         os.chdir(there)
         await ask_trust(opening.given, terminal)
@@ -131,18 +132,6 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
         await conversation.close()
         raise
     return await conversation.reopen(Change())
-
-
-async def _shall_go(question: str, terminal: Terminal) -> bool:
-    """Raises EOFError and Dismissed."""
-    if not terminal.has_panels:
-        typed = await ask_line(f"{question} [y/N] › ", terminal.screen, terminal.keyboard)
-        return typed.strip().lower() in ("y", "yes")
-    from wolo.frontends.terminal.panels.choice import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
-    from wolo.frontends.terminal.standing import choose  # noqa: PLC0415  # the same
-
-    lines = [Text.assemble(("? ", "bold yellow"), (question, "bold"))]
-    return await choose(lines, [Choice("n", "No, stay here"), Choice("y", "Yes, go there")], terminal.screen) == "y"
 
 
 def _is_elsewhere(there: str, here: Path) -> bool:

@@ -18,7 +18,7 @@ class Terminal:
     keyboard: Keyboard
     signals: Signals
     stays: bool = False
-    """The REPL follows: what is asked before it stands in panels, too."""
+    """It is for more than one task: what is asked before a turn stands in panels, too."""
     beside: list[str] = field(default_factory=list)
     """What the person has asked for and a turn does not wait for."""
     kill: Callable[[], None] = lambda: None

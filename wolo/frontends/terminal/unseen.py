@@ -20,6 +20,10 @@ async def ask_unseen(question: str, terminal: Terminal) -> str:
 
     Raises EOFError for Ctrl-D on an empty line and for a terminal that is gone. Ctrl-C is a signal, as ever.
     """
+    if (stage := terminal.screen.stage) is not None:
+        from wolo.frontends.terminal.panels.unseen import UnseenPanel  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+        return await stage.stand(UnseenPanel(question))
     terminal.screen.ask_space()
     await asyncio.sleep(SETTLE_S)
     terminal.keyboard.forget_typed()
