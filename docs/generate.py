@@ -159,8 +159,6 @@ def _settings() -> str:
 
 
 def _rows_of(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
-    from wolo.config.layers import NOT_USED_YET
-
     about = _field_docs(kind)
     for field in msgspec.structs.fields(kind):
         group, name = _group_of(field.type), f"{prefix}{field.name}"
@@ -168,8 +166,7 @@ def _rows_of(kind: type[msgspec.Struct], prefix: str) -> Iterator[str]:
             yield from _rows_of(group, f"{name}." if group is field.type else f"{name}.NAME.")
             continue
         default = "" if field.default in (msgspec.NODEFAULT, None) else f"`{json.dumps(field.default, default=list)}`"
-        words = [about.get(field.name, ""), "Not used by this version." if name.split(".")[0] in NOT_USED_YET else ""]
-        yield f"| `{name}` | {_type_name(field.type)} | {default} | {' '.join(filter(None, words))} |"
+        yield f"| `{name}` | {_type_name(field.type)} | {default} | {about.get(field.name, '')} |"
 
 
 def _group_of(kind: Any) -> type[msgspec.Struct] | None:

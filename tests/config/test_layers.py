@@ -264,11 +264,6 @@ def test_a_key_in_a_complaint_is_never_shown(places: Places) -> None:
         assert "sk-123456789" not in said
 
 
-def test_settings_that_nothing_uses_yet_say_so(places: Places) -> None:
-    write_config(places, "[hooks]\nstop = []\n")
-    assert [notice.rpartition(": ")[2] for notice in loaded(places).notices] == ["hooks is not used by this version."]
-
-
 def test_providers_of_the_user_have_their_own_type(places: Places) -> None:
     write_config(
         places, '[providers.me]\nbase_url = "http://h/v1"\napi = "openai-chat"\n[[providers.me.models]]\nid = "m"\ncontext = 9\n'

@@ -89,9 +89,9 @@ def test_every_usual_word_leaves(provider: ProviderServer, word: str) -> None:
 
 def test_notices_are_said_once(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
-    settings = find_places().config / "config.toml"
-    settings.parent.mkdir(parents=True)
-    settings.write_text("[hooks]\nnobody = []\n")
+    misplaced = Path.home() / ".wolo" / "config.toml"
+    misplaced.parent.mkdir()
+    misplaced.write_text("")
     with repl(provider, "--sandbox", "off") as terminal:
         terminal.enter("first")
         terminal.wait_for("One.")
@@ -103,7 +103,7 @@ def test_notices_are_said_once(provider: ProviderServer) -> None:
         terminal.wait_for("Two.")
         leave(terminal)
     assert terminal.text.count("There is no sandbox") == 1
-    assert terminal.text.replace("\n", "").count("hooks is not used by this version") == 1
+    assert terminal.text.replace("\n", "").count("config.toml is not read: your settings are") == 1
 
 
 @pytest.mark.parametrize("key", ["alt-enter", "ctrl-j"])

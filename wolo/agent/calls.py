@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import takewhile
 from typing import Any
 
@@ -15,9 +17,21 @@ from msgspec.structs import replace
 
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, Walls
+from wolo.agent.hooking import NOTHING, Heard, Hooks, with_words
 from wolo.agent.outside import Outside, why_it_never_ran
 from wolo.agent.progress import Progress
-from wolo.agent.refusals import DENIED_BY_PERSON, DENIED_BY_RULE, INTERRUPTED, NEVER_STARTED, SET_ASIDE, crashed, end
+from wolo.agent.refusals import (
+    CHANGED_BY_HOOK,
+    DENIED_BY_HOOK,
+    DENIED_BY_PERSON,
+    DENIED_BY_RULE,
+    INTERRUPTED,
+    NEVER_STARTED,
+    SET_ASIDE,
+    WRONGLY_CHANGED,
+    crashed,
+    end,
+)
 from wolo.errors import ToolError
 from wolo.guard.grants import fingerprint
 from wolo.guard.intents import Intent, RunIntent
@@ -63,7 +77,17 @@ class Ended(Struct, frozen=True, kw_only=True):
 class Calls:
     """`plan` looks and changes nothing; a `round` does what the plan says. One instance serves all turns of an agent."""
 
-    def __init__(self, toolbox: Toolbox, context: ToolContext, judge: Judge, *, emit: Emit, ask_person: AskPerson | None) -> None:
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        context: ToolContext,
+        judge: Judge,
+        *,
+        emit: Emit,
+        ask_person: AskPerson | None,
+        hooks: Hooks,
+    ) -> None:
+        self._hooks = hooks
         self._toolbox = toolbox
         self._context = context
         self._judge = judge
@@ -90,17 +114,21 @@ class Calls:
             intents, verdict = self._judged(call, tool)
         except Exception as error:
             return Planned(part=self._context.secrets.hide_part(_unjudged(part, error)))
+        verdict = verdict if self._ask_person else verdict.without_person()
         said = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": said})
         return replace(call, part=marked, intents=intents, verdict=verdict)
 
-    def _judged(self, call: Planned, tool: Tool) -> tuple[tuple[Intent, ...], Verdict]:
+    def _judged(self, call: Planned, tool: Tool, heard: Heard = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
         """What is judged is what would run; what is said of it names no secret."""
         intents = tuple(tool.intents(call.args, self._context))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
+        if heard.decision == "allow" and verdict.decision == "ask":
+            verdict = self._judge.as_if_allowed(intents, verdict, "hook")
+        elif heard.decision == "ask" and verdict.decision == "allow":
+            verdict = replace(verdict, decision="ask", reason=heard.reason or "A hook wants it asked.", rule="", source="hook")
         verdict = ask_first(verdict, intents, call.given, asks_nobody=self._judge.mode.trusts_commands)
-        verdict = replace(verdict, reason=self._context.secrets.hide(verdict.reason))
-        return intents, verdict if self._ask_person else verdict.without_person()
+        return intents, replace(verdict, reason=self._context.secrets.hide(verdict.reason))
 
     # After the answer is kept
 
@@ -128,13 +156,39 @@ class Calls:
         if call.tool is None:
             return Ended(part=call.part)
         try:
-            decided = await self._decide(call, call.tool, brake)
+            heard = await self._hooks.before_call(call.part, call.given.value, brake)
+            if heard.decision == "deny":
+                return self._hidden(_denied(call.part, "denied_by_rule", heard.reason, DENIED_BY_HOOK))
+            changed = call if heard.updated_input is None else self._changed(call, heard.updated_input)
+            decided = await self._decide(changed, call.tool, heard, brake)
             ended = decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, call.tool, brake)
-            return self._hidden(ended)
+        except ToolError as error:
+            ended = Ended(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
         except Stopped:
             return Ended(part=end(call.part, "never_started", NEVER_STARTED))
+        else:
+            ended = await self._told_after(changed, self._hidden(ended), heard, brake)
+        return self._hidden(replace(ended, part=replace(ended.part, input=call.part.input)))
 
-    async def _decide(self, call: Planned, tool: Tool, brake: Brake) -> Planned | Ended:
+    def _changed(self, call: Planned, arguments: Mapping[str, Any]) -> Planned:
+        """The call with the arguments that a hook wants it to have. Raises ToolError."""
+        hidden = self._context.secrets.hide_value(dict(arguments))
+        given = self._context.secrets.restore(hidden)
+        _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
+        return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
+
+    async def _told_after(self, call: Planned, ended: Ended, heard: Heard, brake: Brake) -> Ended:
+        """The result as hooks want the model to read it. It stands, whether they are interrupted or not."""
+        part = ended.part
+        if heard.updated_input is not None:
+            words = CHANGED_BY_HOOK.format(arguments=json.dumps(part.input, ensure_ascii=False))
+            part = replace(part, output=f"{words}\n\n{part.output}")
+        part = with_words(part, replace(heard, decision=""))
+        with suppress(Stopped):
+            part = await self._hooks.after_call(part, call.given.value, ended.files_changed, brake)
+        return replace(ended, part=part)
+
+    async def _decide(self, call: Planned, tool: Tool, heard: Heard, brake: Brake) -> Planned | Ended:
         """The call as it may run, or its refusal.
 
         What earlier calls of the answer changed may change the verdict: it is asked for again here, and a person's yes
@@ -142,11 +196,21 @@ class Calls:
         """
         part = call.part
         approved: tuple[Intent, ...] | None = None
+        are_hooks_asked = False
         while True:
             try:
-                intents, verdict = self._judged(replace(call, part=part), tool)
+                intents, verdict = self._judged(replace(call, part=part), tool, heard)
             except Exception as error:
                 return Ended(part=_unjudged(part, error))
+            if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
+                are_hooks_asked = True
+                said = await self._hooks.before_asking(part, call.given.value, verdict.reason, brake)
+                if said.decision == "deny":
+                    return _denied(part, "denied_by_rule", said.reason, DENIED_BY_HOOK)
+                if said.decision == "allow" and heard.decision != "ask":
+                    heard = said
+                    continue
+            verdict = verdict if self._ask_person else verdict.without_person()
             if verdict.decision == "deny":
                 return _denied(part, "denied_by_rule", verdict.reason, DENIED_BY_RULE)
             if verdict.decision == "allow" or intents == approved:
@@ -184,7 +248,8 @@ class Calls:
 
     async def _wait_for_person(self, asked: ApprovalAsked) -> ApprovalGiven:
         assert self._ask_person is not None  # without a person nothing asks
-        return await self._ask_person(asked)
+        words = f"{asked.part.tool} needs your approval"
+        return await self._hooks.while_telling("permission_prompt", words, self._ask_person(asked))
 
     async def _run_tool(self, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:
         if brake.cause is not None:

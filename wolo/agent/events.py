@@ -59,6 +59,23 @@ class TurnStarted(Event, frozen=True, kw_only=True, tag="turn_started"):
     prompt: Message
 
 
+class PromptRefused(Event, frozen=True, kw_only=True, tag="prompt_refused"):
+    """A hook keeps it back, or was interrupted: it is not kept and was not sent. Where it began the turn, there is no
+    `TurnStarted`, and `TurnEnded` follows."""
+
+    prompt: Message
+    reason: str
+    """Empty when it was interrupted."""
+
+
+class HookAwaited(Event, frozen=True, kw_only=True, tag="hook_awaited"):
+    """Commands of the person's own that run at an event take their time; the next event says that they have ended."""
+
+    hook: str
+    """The event they run at."""
+    commands: tuple[str, ...]
+
+
 class RequestStarted(Event, frozen=True, kw_only=True, tag="request_started"):
     model: str
     attempt: int
@@ -313,7 +330,9 @@ StopCause = Literal[
     "unavailable",
     "interrupted",
     "session_error",
+    "blocked",
 ]
+"""`blocked`: a hook kept the prompt back; nothing was sent."""
 
 
 class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):

@@ -12,6 +12,7 @@ from wolo.agent.budget import NOTHING, Limits, add, describe, spent
 from wolo.agent.calls import AskPerson, Calls, Emit
 from wolo.agent.compaction import Compactor
 from wolo.agent.filling import Filling, Preview, filling, preview
+from wolo.agent.hooking import Hooks, RunHook
 from wolo.agent.inbox import Inbox
 from wolo.agent.late_tools import LateTools, blamed
 from wolo.agent.making_room import MakingRoom, can_sum_up
@@ -49,6 +50,7 @@ class Agent:
         limits: Limits | None = None,
         compactor: Compactor | None = None,
         reread: Callable[[], str] | None = None,
+        run_hook: RunHook | None = None,
         verify: Verify | None = None,
         late: LateTools | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -67,7 +69,8 @@ class Agent:
         self._toolbox = toolbox
         self._late = late
         self._reread = reread or (lambda: system)
-        self.calls = Calls(toolbox, context, judge, emit=emit, ask_person=ask_person)
+        self.hooks = Hooks(run_hook, emit, context.secrets)
+        self.calls = Calls(toolbox, context, judge, emit=emit, ask_person=ask_person, hooks=self.hooks)
         self.emit = emit
         self.clock = clock
         self.inbox = Inbox()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -12,6 +13,8 @@ from wolo.agent.budget import NOTHING, add
 from wolo.agent.calls import Emit
 from wolo.agent.compaction import Compactor, Order, Summarise
 from wolo.agent.events import Compacted, Noticed
+from wolo.agent.hooking import NOTHING as NOTHING_HEARD
+from wolo.agent.hooking import Heard, Hooks
 from wolo.agent.summary import Summary
 from wolo.agent.window import Fixed
 from wolo.errors import ContextOverflow
@@ -39,6 +42,8 @@ class Needs(Protocol):
     session_id: str
     clock: Callable[[], float]
 
+    hooks: Hooks
+
     def fixed(self) -> Fixed: ...
 
     def begin_anew(self) -> None:
@@ -54,7 +59,8 @@ class MakingRoom:
         self._focus = focus
         self._usage = NOTHING
         self._untold: Usage | None = None
-        self._has_failed = False
+        self._has_failed = self._has_told_hooks = False
+        self._trigger = "auto"
         self.waited_s = 0.0
         """For the provider."""
 
@@ -74,6 +80,10 @@ class MakingRoom:
     async def because_asked(self, messages: Sequence[Message]) -> None:
         agent = self._agent
         try:
+            heard = await self._before("manual")
+            if heard.decision == "deny":
+                await agent.emit(Noticed(text=f"A hook does not let the conversation be compacted: {heard.reason}"))
+                return
             done = await agent.compactor.compact(messages, agent.fixed(), self._summarise_or_none())
         except Stopped:
             await agent.emit(Noticed(text=STOPPED))
@@ -89,6 +99,7 @@ class MakingRoom:
 
     async def _summarise(self, order: Order) -> str:
         agent = self._agent
+        await self._before("auto")
         summary = Summary(agent.asker, agent.emit, session_id=agent.session_id, prompt_id=self._prompt_id, focus=self._focus)
         asked = agent.clock()
         try:
@@ -102,6 +113,16 @@ class MakingRoom:
             await agent.emit(Noticed(text=said.why_none, level="warning"))
         return said.summary
 
+    async def _before(self, trigger: str) -> Heard:
+        """Hooks hear of it once; what they add says what must not get lost."""
+        if self._has_told_hooks:
+            return NOTHING_HEARD
+        self._has_told_hooks = True
+        heard = await self._agent.hooks.at("PreCompact", self._brake, trigger=trigger, custom_instructions=self._focus)
+        self._trigger = trigger
+        self._focus = "\n".join(filter(None, (self._focus, heard.context)))
+        return heard
+
     async def _tell(self, compacted: Compacted | None, otherwise: str = "") -> Compacted | None:
         if compacted is None and otherwise:
             await self._agent.emit(Noticed(text=otherwise))
@@ -110,4 +131,8 @@ class MakingRoom:
             self._untold = None
             await self._agent.emit(compacted)
             self._agent.begin_anew()
+            summary = compacted.summary.text if compacted.summary else ""
+            with suppress(Stopped):
+                await self._agent.hooks.at("PostCompact", self._brake, trigger=self._trigger, compact_summary=summary)
+            self._has_told_hooks = False
         return compacted

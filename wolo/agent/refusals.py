@@ -15,6 +15,12 @@ SET_ASIDE = "Not run: the user said something in the meantime, which comes next.
 INTERRUPTED = "The call was interrupted while it was running. It may have had effects; look before you repeat it."
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
+DENIED_BY_HOOK = "A hook of the user's does not let this call happen, so it was not run: {reason}"
+CHANGED_BY_HOOK = "A hook of the user's has changed the arguments of this call; it ran with {arguments}"
+WRONGLY_CHANGED = (
+    "A hook of the user's has changed the arguments of this call so that they make no sense; it was not run. {reason}"
+)
+FROM_HOOK = "[A hook of the user's says: {text}]"
 BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
 GOING_IN_CIRCLES = "Not run: the same call was made {times} times in a row."
 

@@ -12,7 +12,17 @@ from wolo.agent.brake import Brake, Stopped
 from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
 from wolo.agent.calls import Calls
 from wolo.agent.course import Course, Next, Stop
-from wolo.agent.events import AnswerEnded, Compacted, ErrorInfo, MessageAdded, Noticed, TurnEnded, TurnStarted
+from wolo.agent.events import (
+    AnswerEnded,
+    Compacted,
+    ErrorInfo,
+    MessageAdded,
+    Noticed,
+    PromptRefused,
+    TurnEnded,
+    TurnStarted,
+)
+from wolo.agent.hooking import Hooks, Refused
 from wolo.agent.inbox import Inbox
 from wolo.agent.making_room import MakingRoom
 from wolo.agent.refusals import refuse_all
@@ -20,7 +30,7 @@ from wolo.agent.relay import Relay
 from wolo.agent.verification import Verifier, Verify
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
-from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, Message, Usage, nudge
+from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, SENT_BACK, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.ask import Question
 
@@ -44,6 +54,7 @@ class Needs(making_room.Needs, Protocol):
     messages: Sequence[Message]
     verify: Verify | None
     calls: Calls
+    hooks: Hooks
     inbox: Inbox
     news: Callable[[], Sequence[str]]
 
@@ -77,13 +88,12 @@ class Play:
         self._used = NOTHING
         self._num_answers = 0
         self._provider_s = 0.0
+        self._times_sent_back = 0
 
     async def play(self) -> Turn:
         started = self._agent.clock()
         try:
-            self._messages.append(self._prompt)
-            await self._emit(TurnStarted(prompt=self._prompt))
-            stop = await self._go_on()
+            stop = await self._refused() or await self._begin()
         except Stopped:
             stop = await self._stopped()
         except ProviderError as error:
@@ -105,6 +115,31 @@ class Play:
         await self._emit(ended)
         return Turn(ended=ended, messages=tuple(self._messages), new=tuple(self._messages[self._begins :]))
 
+    async def _refused(self) -> Stop | None:
+        """Where hooks keep the prompt back: nothing is kept and nothing is sent. Raises Stopped."""
+        try:
+            admitted = await self._admit(self._prompt)
+        except Stopped:
+            await self._emit(PromptRefused(prompt=self._prompt, reason=""))
+            raise
+        if isinstance(admitted, Message):
+            self._prompt = admitted
+            return None
+        error = ErrorInfo(kind="blocked", message=f"A hook keeps this prompt back: {admitted.reason}", hint="Nothing was sent.")
+        return Stop(cause="blocked", error=error, exit_code=1)
+
+    async def _begin(self) -> Stop:
+        self._messages.append(self._prompt)
+        await self._emit(TurnStarted(prompt=self._prompt))
+        return await self._go_on()
+
+    async def _admit(self, prompt: Message) -> Message | Refused:
+        """What the person said, as it may be sent. Raises Stopped."""
+        admitted = await self._agent.hooks.admit(prompt, self._brake)
+        if isinstance(admitted, Refused):
+            await self._emit(PromptRefused(prompt=prompt, reason=admitted.reason))
+        return admitted
+
     async def _go_on(self) -> Stop:
         while True:
             if self._brake.cause is not None:
@@ -122,7 +157,7 @@ class Play:
             if stop := await self._take(answer):
                 if stop.cause == "done" and self._agent.inbox.is_waiting:
                     continue
-                if stop.cause == "done" and (told := await self._verifier.after()):
+                if stop.cause == "done" and (told := await self._verifier.after() or await self._sent_back()):
                     await self._tell(told)
                     continue
                 return self._verifier.judged(stop)
@@ -224,10 +259,19 @@ class Play:
         self._answer = last.output or self._answer
         return Stop(cause="done")
 
+    async def _sent_back(self) -> Message | None:
+        """What hooks want the model to hear before it may stop. Raises Stopped."""
+        words = await self._agent.hooks.sends_back(self._answer, self._times_sent_back, self._brake)
+        self._times_sent_back += 1
+        return nudge(words, SENT_BACK) if words else None
+
     async def _hear(self) -> None:
-        """What a person has said in the meantime, and which jobs have ended."""
-        for message in self._agent.inbox.take():
-            await self._tell(message)
+        """What a person has said in the meantime, and which jobs have ended. Raises Stopped: what was not heard waits on."""
+        inbox = self._agent.inbox
+        while waiting := inbox.waiting:
+            admitted = await self._admit(waiting[0])
+            if inbox.withdraw(waiting[0].id) and isinstance(admitted, Message):  # or they have taken it back meanwhile
+                await self._tell(admitted)
         if news := self._agent.news():
             await self._tell(nudge("\n".join(news), JOB_ENDED))
 

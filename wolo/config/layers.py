@@ -21,6 +21,7 @@ from wolo.config.schema import Config, Endpoint, Settings
 from wolo.config.tightening import MORE_RULES, STRICTER
 from wolo.config.written_rules import decision_of, read_kept_rules, read_rules
 from wolo.errors import ConfigError
+from wolo.extensions import hook_settings
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Rule
 from wolo.messages.secret_values import is_telling
@@ -48,7 +49,6 @@ FLAGS = {
 }
 """Options of the command line that are settings of another name or depth."""
 ENDPOINT_FLAGS = ("base_url", "api_key", "api")
-NOT_USED_YET = ("hooks",)
 PROVIDER_NAME = re.compile(r"[\w.-]+", re.ASCII)
 LONGEST_PLAIN = 20
 """What stands in the query of an address and is longer may be a key; a date or a version is not."""
@@ -102,8 +102,6 @@ class _Found:
             self.rules += read_rules(value, decision_of(key[-1]), source, place, self._root)
             value = (*self._values.get(key, ()), *value)
             source = ", ".join(dict.fromkeys([*filter(None, [self.sources.get(dotted(key))]), source]))
-        if key[0] in NOT_USED_YET and key[0] not in {each[0] for each in self._values}:
-            self.notices.append(f"{place.at(key)}: {key[0]} is not used by this version.")
         self._values[key] = value
         self.sources[dotted(key)] = source
 
@@ -148,6 +146,8 @@ def _check(one: Leaf, place: Place) -> None:
         )
     if (key[:2] == ("headers", "extra") or key[2:3] == ("headers",)) and not headers.may_be_set(key[-1]):
         raise ConfigError(f"{place.at(key)}: `{key[-1]}` cannot be set as a header.", hint=f"Take it out of {dotted(key[:-1])}.")
+    if key[0] == "hooks" and (wrong := next(filter(None, (hook_settings.complaint(hook.matcher) for hook in value)), "")):
+        raise ConfigError(f"{place.at(key)}: {dotted(key)}: {wrong}.")
     if key[0] == "limits" and value is not None and value <= 0:
         raise ConfigError(f"{place.at(key)}: {dotted(key)} cannot be {value:g}: it must be above 0.")
 

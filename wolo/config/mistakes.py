@@ -43,9 +43,8 @@ def sentence(called: str, value: Any, kind: Any, said: str) -> str:
     if lacking := _LACKS.match(said):
         return f"{called}: {lacking[1]} is missing."
     if unknown := _UNKNOWN.match(said):
-        return f"{called}: there is no {unknown[1]}; there are {', '.join(_names(kind))}."
-    near = "" if is_secret else _nearest(value, kind)
-    meant = f" Did you mean {near}?" if near else ""
+        return f"{called}: there is no {unknown[1]}; there are {', '.join(_names(kind))}.{_meant(unknown[1], _names(kind))}"
+    meant = "" if is_secret else _nearest(value, kind)
     return f"{called} cannot be {'that' if is_secret else _shown(value)}: it takes {_takes(kind, said, path)}.{meant}"
 
 
@@ -62,11 +61,16 @@ def _takes(kind: Any, said: str, path: str) -> str:
 
 def _nearest(value: Any, kind: Any) -> str:
     """What was probably meant by a word that is none of the few."""
-    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
-
     words = _words_of(kind)
     wrong = [each for each in (value if isinstance(value, list) else [value]) if each not in words]
-    return next(iter(difflib.get_close_matches(str(wrong[0]), words, n=1)), "") if words and wrong else ""
+    return _meant(str(wrong[0]), words) if words and wrong else ""
+
+
+def _meant(word: str, words: list[str]) -> str:
+    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
+
+    near = difflib.get_close_matches(word, words, n=1)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _words_of(kind: Any) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -11,6 +11,7 @@ from wolo.agent import verification
 from wolo.agent.budget import Limits
 from wolo.agent.compaction import Compaction
 from wolo.agent.window import Context
+from wolo.extensions import hook_settings
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.rules import Exampled, Rule
 from wolo.mcp.server import Server
@@ -97,7 +98,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ui: Ui = Ui()
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     mcp_servers: Mapping[str, Server] = field(default_factory=dict)
-    hooks: Mapping[str, Any] = field(default_factory=dict)
+    hooks: hook_settings.Settings = hook_settings.Settings()
 
 
 class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):

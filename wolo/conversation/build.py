@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.enclosing import Confines, Enclosure, put_up
 from wolo.conversation.facts import Change, EnteredMode, Facts
 from wolo.conversation.hands import known_text, make_context, make_judge
+from wolo.conversation.hooking import Hooking, find_hooks, notices_about
 from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import KeptInStore
@@ -42,7 +44,7 @@ from wolo.models.ask import Asker
 from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
-from wolo.tools.questions import AskQuestions
+from wolo.tools.questions import AskQuestions, Question, Replies
 from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
 
@@ -85,11 +87,16 @@ def _tie(site: Site, found: Found) -> Conversation:
         skills=skills,
         more_tools=found.servers.tools,
     )
+    hook_notices: list[str] = []
+    hook_sets = find_hooks(config, places, workspace.root, cwd, site.given, hook_notices)
+    hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun)
     asker = make_asker(_reach(site, secrets), site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
-    goes_on = runs_on = serves_on = False
+    goes_on = runs_on = serves_on = stays_in_session = False
 
     async def close() -> None:
+        if not stays_in_session:
+            await hooking.end("other")
         await asker.close()
         if not serves_on:
             await found.servers.close()
@@ -101,7 +108,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         site.kept.close()
 
     async def reopen(change: Change) -> Conversation:
-        nonlocal goes_on, runs_on, serves_on
+        nonlocal goes_on, runs_on, serves_on, stays_in_session
         goes_unkept = change.session == "" and not isinstance(site.kept, KeptInStore)
         stays = change.session == "" and context.shell.processes.is_anything_alive()
         said = conversation.history if change.said is None else change.said
@@ -115,9 +122,10 @@ def _tie(site: Site, found: Found) -> Conversation:
             cut=conversation.cut if goes_unkept else None,
             shell=context.shell if stays else None,
             servers=found.servers,
+            hooks_have_begun=hooking.has_begun and change.session == "",
         )
         _check_following(site, following)
-        goes_on, runs_on, serves_on = goes_unkept, stays, True
+        goes_on, runs_on, serves_on, stays_in_session = goes_unkept, stays, True, change.session == ""
         await conversation.close()
         try:
             return await open_conversation(following)
@@ -127,7 +135,7 @@ def _tie(site: Site, found: Found) -> Conversation:
 
     joints = Joints(
         secrets=secrets,
-        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, found.servers),
+        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, hooking, found.servers),
         decided=partial(_keep_rule, site),
         complaint=judge.complaint,
         known_text=partial(known_text, context),
@@ -145,8 +153,9 @@ def _tie(site: Site, found: Found) -> Conversation:
         watch=context.watch,
         file_locks=context.ledger.locks,
         jobs=context.shell.jobs,
+        hooks=hooking.sets,
     )
-    facts = _facts(site, preamble.toolbox, (*preamble.notices, *found.notices))
+    facts = _facts(site, preamble.toolbox, (*preamble.notices, *found.notices, *hook_notices, *notices_about(hook_sets)))
     conversation = Conversation(
         facts,
         joints,
@@ -179,6 +188,7 @@ def _make_agent(
     library: Library,
     context: ToolContext,
     judge: Judge,
+    hooking: Hooking,
     servers: Servers,
     emit: Emit,
     ask_person: AskPerson | None,
@@ -197,12 +207,21 @@ def _make_agent(
         limits=settings.limits,
         compactor=Compactor(settings.context, settings.compaction, site.opening.cut or cut_of(site.kept.compaction)),
         verify=make_verify(settings.verify, context, judge.confine),
+        run_hook=hooking.tie(context, partial(_told_with_every_event, site, judge), is_resumed=site.kept.is_begun),
         late=servers,
         reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, site.given, library),
     )
-    context.ask = ask_questions
+    context.ask = ask_questions and partial(_ask_while_telling, agent, ask_questions)
     context.recall = lambda: (*site.kept.unread().messages, *agent.recall())
     return agent
+
+
+def _told_with_every_event(site: Site, judge: Judge) -> dict[str, str]:
+    return {"session_id": site.kept.session_id, "cwd": str(site.cwd), "permission_mode": judge.mode.name}
+
+
+async def _ask_while_telling(agent: Agent, ask: AskQuestions, call_id: str, questions: Sequence[Question]) -> Replies | None:
+    return await agent.hooks.while_telling("question", "A question waits for you", ask(call_id, questions))
 
 
 def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts:

@@ -19,6 +19,7 @@ from wolo.agent.todo_list import latest_todos
 from wolo.conversation.approvals import OpenApprovals
 from wolo.conversation.asking import OpenQuestions
 from wolo.conversation.facts import Change, Facts
+from wolo.conversation.hooking import HookSet
 from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
@@ -291,6 +292,11 @@ class Conversation:
         return self._joints.servers
 
     @property
+    def hooks(self) -> tuple[HookSet, ...]:
+        """Commands that run at events, also those that may not."""
+        return self._joints.hooks
+
+    @property
     def watch(self) -> Watch | None:
         """Knows what was done to files."""
         return self._joints.watch
@@ -325,11 +331,14 @@ class Conversation:
             self._events.put_nowait(event)
 
     async def _run(self, message: Message) -> None:
-        if self._opened:
-            message = replace(message, metadata={**message.metadata, OPENED: self._opened})
-            self._opened = {}
+        opened, self._opened = self._opened, {}
+        if opened:
+            message = replace(message, metadata={**message.metadata, OPENED: opened})
         message = self._joints.secrets.hide_message(message)
-        self.history = (await self._agent.run(self.history, message)).messages
+        turn = await self._agent.run(self.history, message)
+        self.history = turn.messages
+        if not turn.new:  # it was kept back: the next one is the first
+            self._opened = opened
 
     async def _do(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:

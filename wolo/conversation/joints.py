@@ -11,6 +11,7 @@ from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.loop import Agent
 from wolo.conversation.facts import EnteredMode
+from wolo.conversation.hooking import HookSet
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
 from wolo.guard.intents import Intent
@@ -53,6 +54,8 @@ class Joints:
     """Gives this session another title."""
     servers: Servers
     """Those whose tools the model has."""
+    hooks: tuple[HookSet, ...] = ()
+    """All there are, also those that may not run."""
     watch: Watch | None = None
     """Knows what was done to files."""
     file_locks: Path | None = None

@@ -51,6 +51,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """Those of it, which go on if they are the same."""
     cut: Cut | None = None
     """What of it is not sent."""
+    hooks_have_begun: bool = False
+    """They have heard of the beginning of this session."""
     progress: Callable[[int, int], None] | None = None
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 

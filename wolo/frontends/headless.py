@@ -19,6 +19,7 @@ from wolo.agent.events import (
     Compacted,
     ErrorInfo,
     Event,
+    HookAwaited,
     JobEnded,
     JobStarted,
     ModelReplaced,
@@ -33,7 +34,7 @@ from wolo.agent.events import (
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import as_json, for_stdout, say, write
-from wolo.frontends.words import compaction, replacement, sentence, verified
+from wolo.frontends.words import compaction, hook_awaited, replacement, sentence, verified
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 
@@ -50,6 +51,7 @@ _SUBTYPES = {
     "unavailable": "error_unavailable",
     "interrupted": "error_interrupted",
     "session_error": "error_session",
+    "blocked": "error_blocked",
 }
 
 
@@ -138,6 +140,10 @@ class Headless:
         elif isinstance(event, AnswerEnded):
             self._stream({"type": "assistant", "message": _assistant(event.message)})
             self._say_calls(event.message)
+        elif isinstance(event, HookAwaited):
+            self._system("hook_awaited", {"hook": event.hook, "commands": event.commands})
+            if self._verbose:
+                say(hook_awaited(event))
         elif isinstance(event, Noticed):
             if event.level == "warning" or self._verbose:
                 say(event.text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.agent.events import Compacted, CompactionStarted, JobEnded, ModelReplaced, Verified
+from wolo.agent.events import Compacted, CompactionStarted, HookAwaited, JobEnded, ModelReplaced, Verified
 from wolo.tools.background import CROWDED
 
 
@@ -45,6 +45,11 @@ def job_ended(event: JobEnded) -> str:
 def summarising(event: CompactionStarted) -> str:
     of = f", part {event.request} of {event.requests}" if event.requests > 1 else ""
     return f"summing up the conversation · ~{event.tokens:,} tokens{of}"
+
+
+def hook_awaited(event: HookAwaited) -> str:
+    """`waiting for the PreToolUse hook: ./check.sh`"""
+    return f"waiting for the {event.hook} hook: {', '.join(event.commands)}"
 
 
 def verified(event: Verified) -> str:

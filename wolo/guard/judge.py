@@ -29,6 +29,8 @@ from wolo.places import find_home
 from wolo.workspace.led_to import led_to
 
 LONG_QUERY = 256
+EVERYTHING = ("read:**", "write:**", "shell:*", "fetch:*", "mcp:*", "task:*")
+"""Rules that allow whatever rules can."""
 _MOST_SHOWN = 4
 
 
@@ -57,6 +59,7 @@ class Judge:
         self._start = os.path.realpath(cwd or workspace_root)
         self._ground = Ground(self._root, os.path.realpath(self._boundaries.home), fold_case=sys.platform == "darwin")
         self._book = Rulebook(rules, self._ground)
+        self._everything = Rulebook((parse_rule(rule, "allow") for rule in EVERYTHING), self._ground)
         self._scales = Scales(mode, self._book, self.grants, self._ground)
         safe = SafeList(self._boundaries, os.environ.get("PATH", os.defpath))
         self._commands = CommandJudge(self._scales, self._boundaries, safe)
@@ -100,6 +103,14 @@ class Judge:
         """A person's answer for the rest of the session: to this exact call, or to `rule` when one was shown."""
         given = parse_rule(rule, "allow", "session") if rule else None
         self.grants.remember(fingerprint(tool_name, intents, arguments or {}), allowed=allowed, rule=given, reason=reason)
+
+    def as_if_allowed(self, intents: Sequence[Intent], verdict: Verdict, source: str) -> Verdict:
+        """What becomes of a `verdict` that asks when somebody allows all that an allow rule could; the same one where that is not
+        enough: protected names, ask rules and what cannot be undone want a person's own word."""
+        allowed = strictest([self._judge_one(intent, self._everything) for intent in intents])
+        if allowed.decision != "allow":
+            return verdict
+        return Verdict("allow", f"It was allowed by a {source}.", source=source, confined=allowed.confined)
 
     def suggest_rule(self, intents: Sequence[Intent]) -> str:
         """The rule "always" would write so that these intents ask no more; empty when there is none to offer."""

@@ -21,6 +21,8 @@ NUDGE = "nudge"
 """Under this name the metadata of a user message say that the loop spoke, and why."""
 EMPTY_ANSWER = "empty_answer"
 JOB_ENDED = "job_ended"
+SENT_BACK = "sent_back"
+"""A hook did not let the model stop."""
 STEERED = "steered"
 """It is the person's word after all, said while the turn ran."""
 

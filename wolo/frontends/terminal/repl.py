@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.text import Text
 
-from wolo.agent.events import Event
+from wolo.agent.events import Event, PromptRefused
 from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch, is_command, named
 from wolo.commands.table import COMMANDS
 from wolo.conversation.attachments import compose
@@ -241,6 +241,8 @@ class Repl:
     async def _prompt(self, line: str) -> None:
         message = self._compose(line)
         await run_turn(self.conversation, message, self._terminal)
+        if all(each.id != message.id for each in reversed(self.conversation.history)):  # a hook kept it back
+            self._composer.give_back(line)
 
     def _compose(self, line: str) -> Message:
         talk, pastes = self.conversation, self._composer.pastes
@@ -337,3 +339,5 @@ class Repl:
     def _hear_event(self, event: Event) -> None:
         self._facts.hear(event)
         self._todos.hear(event)
+        if isinstance(event, PromptRefused) and event.reason and not event.prompt.is_prompt:
+            self._composer.give_back(self._waiting.written(event.prompt))

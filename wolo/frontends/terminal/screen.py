@@ -24,10 +24,12 @@ from wolo.agent.events import (
     Compacted,
     CompactionStarted,
     Event,
+    HookAwaited,
     JobEnded,
     MessageAdded,
     ModelReplaced,
     Noticed,
+    PromptRefused,
     RequestStarted,
     TextStreamed,
     ThinkingStreamed,
@@ -47,7 +49,7 @@ from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.theme import is_light, on_light
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.terminal.under_way import newest_lines
-from wolo.frontends.words import compaction, job_ended, replacement, sentence, summarising, verified
+from wolo.frontends.words import compaction, hook_awaited, job_ended, replacement, sentence, summarising, verified
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line
 
@@ -152,6 +154,10 @@ class Screen:
                 self.print(Text.assemble(("› ", "bold"), clean(self.said_as(event.message))))
             case VerifyStarted():
                 self.status.start(f"verifying with {clean_line(event.command)}")
+            case HookAwaited():
+                self.status.start(clean_line(hook_awaited(event)))
+            case PromptRefused() if event.reason and not event.prompt.is_prompt:
+                self.say(f"A hook keeps this back: {event.reason}", "yellow")
             case Verified():
                 self.say(verified(event), "yellow" if event.new_failures else "dim")
             case Noticed():

@@ -30,11 +30,11 @@ class Waiting:
 
     def texts(self, conversation: Conversation) -> list[str]:
         """In the order in which they will be heard."""
-        return [*(self._written(message) for message in conversation.steered), *self.later]
+        return [*(self.written(message) for message in conversation.steered), *self.later]
 
     def lines(self, conversation: Conversation) -> tuple[str, ...]:
         """One for each, for the foot."""
-        steered = (f"  ↪ {self._line(self._written(message))}" for message in conversation.steered)
+        steered = (f"  ↪ {self._line(self.written(message))}" for message in conversation.steered)
         return (*steered, *(f"  ⧗ {self._line(text)}" for text in self.later))
 
     def take_newest(self, conversation: Conversation) -> str:
@@ -43,12 +43,12 @@ class Waiting:
             return self.later.pop()
         for message in reversed(conversation.steered):
             if conversation.withdraw(message.id):
-                return self._written(message)
+                return self.written(message)
         return ""
 
     def settle(self, conversation: Conversation) -> None:
         """The turn has ended: what it ended without comes before all that was to come after it."""
-        self.later.extendleft(self._written(message) for message in reversed(conversation.unheard()))
+        self.later.extendleft(self.written(message) for message in reversed(conversation.unheard()))
 
     def give_up(self) -> str:
         """All of it, to be written anew."""
@@ -56,7 +56,8 @@ class Waiting:
         self.later.clear()
         return text
 
-    def _written(self, message: Message) -> str:
+    def written(self, message: Message) -> str:
+        """To be written on."""
         return self._steered.get(message.id) or self._pastes.fold(message.text)
 
     def _line(self, text: str) -> str:

@@ -1,0 +1,170 @@
+"""What the loop tells a person's hooks, and what it hears from them: without any hooks, nothing at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.brake import Brake
+from wolo.agent.events import Event, HookAwaited, Noticed
+from wolo.agent.refusals import FROM_HOOK
+from wolo.guard.secrets import Secrets
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, ToolPart
+
+T = TypeVar("T")
+Word = Literal["", "allow", "ask", "deny"]
+MOST_SENT_BACK = 3
+"""How often in a turn hooks may send the model back to work."""
+CONTEXT = "<hook_context>\n{text}\n</hook_context>"
+"""How the model is told, with a prompt, what hooks add to it."""
+
+
+class Said(Protocol):
+    """What the hooks of one event say together."""
+
+    @property
+    def decision(self) -> Word: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def context(self) -> str:
+        """For the model."""
+        ...
+
+    @property
+    def updated_input(self) -> Mapping[str, Any] | None:
+        """The arguments a call is to have instead."""
+        ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """For the person."""
+        ...
+
+
+class RunHook(Protocol):
+    """Runs all hooks of an event. Must not raise; a cancellation ends them."""
+
+    async def __call__(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+        """`slow` hears which commands take their time."""
+        ...
+
+
+class Heard(Struct, frozen=True, kw_only=True):
+    """What hooks have said, without secrets but in the arguments of a call."""
+
+    decision: Word = ""
+    reason: str = ""
+    context: str = ""
+    updated_input: Mapping[str, Any] | None = None
+
+
+NOTHING = Heard()
+
+
+class Refused(Struct, frozen=True):
+    """A prompt that hooks keep back."""
+
+    reason: str
+
+
+class Hooks:
+    """Of one agent. `at` is the one way to them; what is below says what an event is told."""
+
+    def __init__(self, run: RunHook | None, emit: Callable[[Event], Awaitable[None]], secrets: Secrets) -> None:
+        self._run = run
+        self._emit = emit
+        self._secrets = secrets
+
+    async def at(self, event: str, brake: Brake | None = None, **payload: Any) -> Heard:
+        """Raises Stopped when the brake is pulled: the hooks are ended then."""
+        if self._run is None:
+            return NOTHING
+
+        async def slow(commands: Sequence[str]) -> None:
+            hidden = tuple(map(self._secrets.hide, commands))
+            await self._emit(HookAwaited(hook=event, commands=hidden))
+
+        running = _awaited(self._run(event, payload, slow))
+        said = await (brake.step(running) if brake else running)
+        hide = self._secrets.hide
+        for notice in said.notices:
+            await self._emit(Noticed(text=hide(notice), level="warning"))
+        return Heard(
+            decision=said.decision, reason=hide(said.reason), context=hide(said.context), updated_input=said.updated_input
+        )
+
+    # Prompts
+
+    async def admit(self, prompt: Message, brake: Brake) -> Message | Refused:
+        """The prompt as it may be sent. What hooks add stands in it, so that requests go on as they began."""
+        if self._run is None:
+            return prompt
+        began = await self.at("SessionStart", brake)
+        heard = await self.at("UserPromptSubmit", brake, prompt=prompt.text)
+        if heard.decision == "deny":
+            return Refused(heard.reason)
+        added = "\n\n".join(filter(None, (began.context, heard.context)))
+        if not added:
+            return prompt
+        return replace(prompt, parts=(*prompt.parts, TextPart(text=f"\n\n{CONTEXT.format(text=added)}")))
+
+    async def sends_back(self, answer: str, times: int, brake: Brake) -> str:
+        """The model says it is done: what it must hear first; empty when it may stop."""
+        if self._run is None or times >= MOST_SENT_BACK:
+            return ""
+        heard = await self.at("Stop", brake, stop_hook_active=times > 0, last_assistant_message=answer)
+        return FROM_HOOK.format(text=heard.reason) if heard.decision == "deny" else ""
+
+    # Calls
+
+    async def before_call(self, part: ToolPart, arguments: Mapping[str, Any], brake: Brake) -> Heard:
+        return await self.at("PreToolUse", brake, **_call(part, arguments))
+
+    async def before_asking(self, part: ToolPart, arguments: Mapping[str, Any], reason: str, brake: Brake) -> Heard:
+        return await self.at("PermissionRequest", brake, **_call(part, arguments), reason=reason)
+
+    async def after_call(self, part: ToolPart, arguments: Mapping[str, Any], files: Sequence[str], brake: Brake) -> ToolPart:
+        """The result with what hooks have to say about it."""
+        if self._run is None or part.outcome not in ("ok", "error"):
+            return part
+        response = {"output": part.output, "is_error": part.is_error, "files_changed": list(files)}
+        if part.outcome == "ok":
+            heard = await self.at("PostToolUse", brake, **_call(part, arguments), tool_response=response)
+        else:
+            told = {**_call(part, arguments), "tool_response": response, "error": part.output}
+            heard = await self.at("PostToolUseFailure", brake, **told)
+        return with_words(part, heard)
+
+    async def while_telling(self, kind: str, message: str, work: Awaitable[T]) -> T:
+        """Somebody waits for the person: hooks are told meanwhile, and nobody waits for them."""
+        if self._run is None:
+            return await work
+        telling = asyncio.ensure_future(self.at("Notification", notification_type=kind, message=message))
+        try:
+            return await work
+        finally:
+            telling.cancel()
+            with suppress(asyncio.CancelledError):
+                await telling
+
+
+def with_words(part: ToolPart, heard: Heard) -> ToolPart:
+    """The result, and below it what hooks want the model to know."""
+    reason = heard.reason if heard.decision == "deny" else ""
+    said = "\n\n".join(filter(None, (reason, heard.context)))
+    return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=said)}") if said else part
+
+
+def _call(part: ToolPart, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tool_name": part.tool, "tool_input": dict(arguments), "tool_use_id": part.id}
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work

@@ -1,0 +1,208 @@
+"""Which hooks there are, which of them may run, and the one function by which a conversation runs them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from wolo.agent.hooking import RunHook, Said
+from wolo.config import consents, project, trust
+from wolo.config.files import read_own
+from wolo.config.given import Given
+from wolo.config.schema import Config
+from wolo.errors import ConfigError, ExtensionError, WoloError
+from wolo.extensions.hook_settings import EVENTS, Hook
+from wolo.places import Places
+from wolo.tools.tool import ToolContext
+from wolo.workspace.environment import persons_environment
+from wolo.workspace.programs import find_program
+
+if TYPE_CHECKING:
+    from wolo.extensions.hooks import Hooks, Placed
+
+WHAT = "hooks"
+"""What a person says yes to, among their other consents."""
+FILES = ("hooks.json", "settings.json", "settings.local.json")
+END_WITHIN_S = 1.5
+"""Nobody waits longer for hooks when wolo ends."""
+
+Standing = Literal["yours", "agreed", "not agreed"]
+
+
+class HookSet(Struct, frozen=True, kw_only=True):
+    """The hooks of one file, or of the settings."""
+
+    source: str
+    hooks: tuple[tuple[str, Hook], ...] = ()
+    """By event."""
+    standing: Standing = "yours"
+    folder: Path | None = None
+    """Of a project's: where they run, and what counts as the project to them."""
+    digest: str = ""
+    """Of a project's: what exactly would run."""
+    problems: tuple[str, ...] = ()
+
+
+def find_hooks(config: Config, places: Places, root: Path, cwd: Path, given: Given, notices: list[str]) -> tuple[HookSet, ...]:
+    """All there are; nothing of a project that is not trusted is read. Raises ConfigError for mistakes in the user's own."""
+    sets = [*_of_settings(config), *_of_user(places, notices)]
+    if config.trusts_project:
+        sets += of_project(places, root, cwd, given)
+    return tuple(sets)
+
+
+def _of_settings(config: Config) -> list[HookSet]:
+    settings = config.settings.hooks
+    hooks = [(event, hook) for event in EVENTS for hook in getattr(settings, event)]
+    return [HookSet(source="the settings", hooks=tuple(hooks))] if hooks else []
+
+
+def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
+    """Here everything must hold: a hook that silently does nothing guards nothing."""
+    path = places.config / "hooks.json"
+    if not os.path.lexists(path):
+        return []
+    data = read_own(path, notices)
+    if data is None:
+        return []
+    from wolo.extensions.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
+
+    try:
+        found = read_hooks(data, path)
+    except ExtensionError as error:
+        raise ConfigError(error.message, hint=error.hint) from error
+    if found.problems:
+        raise ConfigError(found.problems[0], hint="Mend or remove it: what is written there must hold.")
+    return [HookSet(source=str(path), hooks=found.hooks)]
+
+
+def of_project(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
+    """Of a trusted folder. What is wrong with a file is a problem of its set."""
+    sets = []
+    for folder in project.folders(root, cwd):
+        for place in project.HOOKS.places:
+            path = folder / place
+            if path.name in FILES and os.path.lexists(path):
+                sets.append(_of_file(path, folder, places, root, given))
+    return [each for each in sets if each.hooks or each.problems]
+
+
+def _of_file(path: Path, folder: Path, places: Places, root: Path, given: Given) -> HookSet:
+    from wolo.extensions.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
+
+    source = str(path.relative_to(root))
+    try:
+        found = read_hooks(project.read_file(path, root), path)
+        digest = digest_of(found.hooks, folder) if found.hooks else ""
+        is_agreed = given.get("trust") == str(root) or consents.is_given(places, root, WHAT, f"{source} {digest}", [])
+    except WoloError as error:
+        return HookSet(source=source, standing="not agreed", folder=folder, problems=(error.message,))
+    standing: Standing = "agreed" if is_agreed else "not agreed"
+    return HookSet(source=source, hooks=found.hooks, standing=standing, folder=folder, digest=digest, problems=found.problems)
+
+
+def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
+    from wolo.extensions.hook_digest import digest  # noqa: PLC0415  # only where a project brings hooks along
+
+    return digest(hooks, folder)
+
+
+def agree(places: Places, root: Path, found: HookSet) -> None:
+    """The person lets these run, as they are now. Raises ConfigError when that cannot be kept."""
+    consents.give(places, root, WHAT, f"{found.source} {found.digest}")
+
+
+def to_agree(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
+    """Those of a trusted folder that a person has not agreed to. Raises ConfigError."""
+    if trust.answer_for(places, root, []) != "trusted":
+        return []
+    return [each for each in of_project(places, root, cwd, given) if each.standing == "not agreed" and each.hooks]
+
+
+def notices_about(sets: Sequence[HookSet]) -> list[str]:
+    """What of a project is not run, in a sentence."""
+    said = [problem for each in sets if each.standing != "yours" for problem in each.problems]
+    waiting = [each.source for each in sets if each.standing == "not agreed" and each.hooks]
+    if waiting:
+        said.append(
+            f"Hooks that came with the project are not run: {', '.join(waiting)}. You have not agreed to them as they are now;"
+            " the next start in a terminal asks."
+        )
+    return said
+
+
+class Hooking:
+    """The hooks of a conversation while it lives; without any, nothing is loaded and `run_hook` is None."""
+
+    def __init__(self, sets: Sequence[HookSet], root: Path, *, has_begun: bool) -> None:
+        self.sets = tuple(sets)
+        self.has_begun = has_begun
+        """The beginning of the session has been told."""
+        self._root = root
+        self._hooks: Hooks | None = None
+        self._facts: Callable[[], Mapping[str, Any]] = dict
+        self._source = "startup"
+
+    def tie(self, context: ToolContext, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool) -> RunHook | None:
+        """`facts` are told with every event."""
+        if not any(each.hooks and each.standing != "not agreed" for each in self.sets):
+            return None
+        from wolo.extensions.hooks import Ground, Hooks  # noqa: PLC0415  # only where there are hooks
+
+        self._facts, self._source = facts, "resume" if is_resumed else "startup"
+        ground = Ground(
+            processes=context.shell.processes,
+            shell=find_program("bash", context.workspace) or "/bin/sh",
+            cwd=context.workspace.start,
+            environ=partial(_environment, self._root),
+        )
+        self._hooks = Hooks(self._placed(), ground)
+        return self.run
+
+    async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+        """Runs the hooks of any event."""
+        assert self._hooks is not None  # `tie` hands this out where there are hooks
+        if event == "SessionStart":
+            is_told, self.has_begun = self.has_begun, True
+            event, payload = ("", payload) if is_told else (event, {"source": self._source, **payload})
+        return await self._hooks.run(event, {**self._facts(), **payload}, slow)
+
+    async def end(self, reason: str) -> None:
+        """The session ends; nobody waits long."""
+        if self._hooks is not None and self.has_begun:
+            await self._hooks.run("SessionEnd", {**self._facts(), "reason": reason}, _nobody, END_WITHIN_S)
+
+    def _placed(self) -> list[Placed]:
+        from wolo.extensions.hooks import Placed  # noqa: PLC0415  # only where there are hooks
+
+        return [
+            Placed(
+                event=event,
+                hook=hook,
+                source=each.source,
+                projects=each.folder,
+                is_still_agreed=partial(_is_unchanged, each),
+            )
+            for each in self.sets
+            if each.standing != "not agreed"
+            for event, hook in each.hooks
+        ]
+
+
+def _is_unchanged(found: HookSet) -> bool:
+    return found.folder is None or digest_of(found.hooks, found.folder) == found.digest
+
+
+def _environment(root: Path, folder: Path | None) -> dict[str, str]:
+    """What a command of the person's own sees, and where the project lies, under the name that hooks know, too."""
+    project_dir = str(folder or root)
+    return {**persons_environment(os.environ), "WOLO_PROJECT_DIR": project_dir, "CLAUDE_PROJECT_DIR": project_dir}
+
+
+async def _nobody(commands: Sequence[str]) -> None:
+    pass
