@@ -182,7 +182,7 @@ def test_at_a_terminal_the_key_is_typed_unseen(acme: ProviderServer, tmp_path: P
         terminal.wait_for(f"key › {'•' * len(KEY)}")
         terminal.press("enter")
         assert terminal.wait_for_exit() == 0
-        assert "•" not in terminal.text
+        assert not terminal.shows("•")
         assert KEY.encode() not in terminal.raw
     assert KEY in kept()
     others = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "keys.toml"]
@@ -241,7 +241,7 @@ def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
     acme.script(text("Hi."))
     with pty_wolo("auth", "login") as terminal:
         terminal.wait_for("Whose key is it?")
-        assert "1  Acme" in terminal.text
+        assert terminal.shows("1  Acme")
         terminal.type("nobody")
         terminal.wait_for("Nothing is called like that.")
         terminal.type("\x15acm")
@@ -250,7 +250,7 @@ def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
         terminal.wait_for(READY)
         terminal.enter(KEY)
         assert terminal.wait_for_exit() == 0
-        assert "Whose key is it?" not in terminal.text
+        assert not terminal.shows("Whose key is it?")
     assert KEY in kept()
 
 
@@ -258,10 +258,10 @@ def test_in_lines_it_can_be_asked_too(acme: ProviderServer) -> None:
     acme.script(text("Hi."))
     with pty_wolo("auth", "login", env={"TERM": "dumb"}) as terminal:
         terminal.wait_for("Number or name")
-        assert "1  Acme" in terminal.text
+        assert terminal.shows("1  Acme")
         terminal.enter("ope")
-        terminal.wait_until(lambda: terminal.text.count("Number or name") == 2)
-        assert "There is no provider ope." in terminal.text
+        terminal.wait_until(lambda: terminal.times("Number or name") == 2)
+        assert terminal.shows("There is no provider ope.")
         terminal.enter("ac")
         terminal.wait_for("Paste the key of Acme")
         terminal.enter(KEY)

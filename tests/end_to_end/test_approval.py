@@ -28,7 +28,7 @@ def asked(provider: ProviderServer, command: str, *args: str) -> Iterator[Termin
 
 def test_yes_runs_it_once(provider: ProviderServer) -> None:
     with asked(provider, "touch made") as terminal:
-        assert "  $ touch made" in terminal.text
+        assert terminal.shows("  $ touch made")
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert Path("made").exists()
@@ -39,7 +39,7 @@ def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.enter(answer)
         assert terminal.wait_for_exit() == 0
-        assert "● shell touch made · refused" in terminal.text
+        assert terminal.shows("● shell touch made · refused")
     assert ("yes please" if answer == "yes please" else "no reason given") in provider.requests[1].results[0]
     assert not Path("made").exists()
 
@@ -79,7 +79,7 @@ def test_what_is_typed_before_the_question_is_no_answer(provider: ProviderServer
         terminal.wait_for(READY)
         seen = time.monotonic()
         while time.monotonic() - seen < 0.5:
-            terminal.wait_until(lambda: READY in terminal.text)
+            terminal.wait_until(lambda: terminal.shows(READY))
             terminal._read()
         assert len(provider.requests) == 1
         terminal.enter("n")
@@ -121,7 +121,7 @@ def test_session_covers_the_same_call_until_the_end(provider: ProviderServer) ->
 
 def test_always_writes_the_rule_that_was_shown(provider: ProviderServer, isolated: Path) -> None:
     with asked(provider, "touch made") as terminal:
-        assert "always: writes the rule shell:touch made" in terminal.text
+        assert terminal.shows("always: writes the rule shell:touch made")
         terminal.enter("a")
         assert terminal.wait_for_exit() == 0
     assert "shell:touch made" in (isolated / "wolo/config/permissions.toml").read_text()
@@ -134,8 +134,8 @@ def answered_once_more(provider: ProviderServer, command: str, cwd: Path) -> boo
     """Whether the same command asks when wolo is started again."""
     provider.script(call("shell", {"command": command}), text("Again."))
     with pty_wolo("--mode", "edit", *provider.flags, "once more", cwd=cwd) as terminal:
-        terminal.wait_until(lambda: READY in terminal.text or "Again." in terminal.text)
-        if READY not in terminal.text:
+        terminal.wait_until(lambda: terminal.shows(READY) or terminal.shows("Again."))
+        if not terminal.shows(READY):
             return False
         terminal.enter("n")
         assert terminal.wait_for_exit() == 0
@@ -172,7 +172,7 @@ def test_the_rule_can_be_edited_before_it_is_kept(provider: ProviderServer, isol
         terminal.type("\x15")
         terminal.enter("shell:touch ma*")
         terminal.wait_for("writes the rule shell:touch ma* for")
-        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.wait_until(lambda: terminal.times(READY) == 2)
         terminal.enter("a")
         assert terminal.wait_for_exit() == 0
     assert Path("made").exists()
@@ -200,7 +200,7 @@ def test_a_rule_that_is_too_wide_or_beside_the_point_is_not_kept(
         terminal.type("\x15")
         terminal.enter(rule)
         terminal.wait_until(lambda: wrong in " ".join(terminal.text.split()))
-        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.wait_until(lambda: terminal.times(READY) == 2)
         terminal.enter("n")
         assert terminal.wait_for_exit() == 0
     assert not (isolated / "wolo/config/permissions.toml").exists()
@@ -208,7 +208,7 @@ def test_a_rule_that_is_too_wide_or_beside_the_point_is_not_kept(
 
 def test_where_no_rule_is_offered_always_is_no_yes(provider: ProviderServer) -> None:
     with asked(provider, "touch made; true $(pwd)") as terminal:
-        assert "[a]lways" not in terminal.text
+        assert not terminal.shows("[a]lways")
         terminal.enter("a")
         assert terminal.wait_for_exit() == 0
     assert not Path("made").exists()
@@ -217,9 +217,9 @@ def test_where_no_rule_is_offered_always_is_no_yes(provider: ProviderServer) -> 
 def test_the_whole_command_is_shown_and_nothing_in_it_is_hidden(provider: ProviderServer) -> None:
     command = "touch a\n# \x1b[2K\x1b]0;t\x07\u202egnp\u200b\n" + "echo " + "long " * 60 + "\ntouch z"
     with asked(provider, command) as terminal:
-        assert "  $ touch a\n  > # \\x1b[2K\\x1b]0;t\\x07\\u{202e}gnp\\u{200b}\n  > echo long" in terminal.text
+        assert terminal.shows("  $ touch a\n  > # \\x1b[2K\\x1b]0;t\\x07\\u{202e}gnp\\u{200b}\n  > echo long")
         assert terminal.text.replace("\n", "").count("long") == 60
-        assert "  > touch z" in terminal.text
+        assert terminal.shows("  > touch z")
         terminal.press("enter")
         assert terminal.wait_for_exit() == 0
 
@@ -229,7 +229,7 @@ def test_each_call_of_an_answer_is_asked_for_on_its_own(provider: ProviderServer
     with pty_wolo("--mode", "edit", *provider.flags, "go on") as terminal:
         terminal.wait_for(READY)
         terminal.enter("y")
-        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.wait_until(lambda: terminal.times(READY) == 2)
         assert Path("one").exists()
         terminal.enter("")
         assert terminal.wait_for_exit() == 0
@@ -240,8 +240,8 @@ def test_a_write_shows_what_would_be_written(provider: ProviderServer) -> None:
     provider.script(call("write", {"path": "a.txt", "content": "hello\nworld\n"}), text("I see."))
     with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:
         terminal.wait_for(READY)
-        assert "write wants to write a file" in terminal.text
-        assert "  + hello\n  + world\n" in terminal.text
+        assert terminal.shows("write wants to write a file")
+        assert terminal.shows("  + hello\n  + world\n")
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert Path("a.txt").read_text() == "hello\nworld\n"

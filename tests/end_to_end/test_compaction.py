@@ -14,7 +14,7 @@ from tests.fakes import replies_anthropic, replies_gemini, replies_ollama, repli
 from tests.fakes.command import Completed, run_wolo, start_wolo
 from tests.fakes.provider_server import KEY, Asked, ProviderServer
 from tests.fakes.replies import Reply, call, sse, text, usage
-from tests.fakes.screen import Terminal, pty_wolo
+from tests.fakes.screen import pty_wolo
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.places import find_places
@@ -184,27 +184,20 @@ def told(number: int) -> Message:
 # At the keyboard
 
 
-def say(terminal: Terminal, line: str, shown: str) -> None:
-    terminal.wait_for("›")
-    terminal.enter(line)
-    terminal.wait_for(shown)
-    terminal.wait_until(lambda: [each for each in terminal.lines if each][-2:-1] == ["›"])
-
-
 def test_a_person_can_look_compact_and_take_it_back(provider: ProviderServer) -> None:
     fill(provider)
     provider.summary = text(SUMMARY, usage=usage(20_000, 50))
     with pty_wolo("-s", "long", *provider.flags, columns=140, rows=50) as terminal:
-        say(terminal, "/context", "8 messages are sent")
-        say(terminal, "/compact --preview", "Nothing was changed; /compact does it.")
+        terminal.say("/context", "8 messages are sent")
+        terminal.say("/compact --preview", "Nothing was changed; /compact does it.")
         assert not any(asked.is_summary for asked in provider.requests)
-        say(terminal, "/compact the words", "Compacted: ")
+        terminal.say("/compact the words", "Compacted: ")
         (asked,) = [asked for asked in provider.requests if asked.is_summary]
         assert "the words" in asked.messages[-1]["content"]
-        say(terminal, "/cost", "and 1 compaction in this session")
-        say(terminal, "/context", "summary of what is left out")
-        say(terminal, "/uncompact", "is sent again")
-        say(terminal, "/compact --nonsense", "no option --nonsense")
+        terminal.say("/cost", "and 1 compaction in this session")
+        terminal.say("/context", "summary of what is left out")
+        terminal.say("/uncompact", "is sent again")
+        terminal.say("/compact --nonsense", "no option --nonsense")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
     assert "SENTINEL-S" not in run_wolo("sessions", "wire", "long", "--as", "openai-chat").stdout
@@ -215,10 +208,10 @@ def test_an_answer_that_was_shown_to_its_end_is_not_called_void_by_a_compaction(
     provider.summary = text(SUMMARY, usage=usage(20_000, 50))
     provider.script(text("Well."))
     with pty_wolo("-s", "long", *provider.flags, columns=140, rows=50) as terminal:
-        say(terminal, "/compact", "Compacted: ")
-        say(terminal, "and now?", "Well.")
-        say(terminal, "/uncompact", "is sent again")
-        assert "is void" not in terminal.text
+        terminal.say("/compact", "Compacted: ")
+        terminal.say("and now?", "Well.")
+        terminal.say("/uncompact", "is sent again")
+        assert not terminal.shows("is void")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
 
@@ -227,11 +220,11 @@ def test_ctrl_c_stops_a_summary_and_nothing_else(provider: ProviderServer) -> No
     fill(provider)
     provider.summary = sse(ending="stall", done=False)
     with pty_wolo("-s", "long", *provider.flags, columns=140) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.enter("/compact")
         terminal.wait_for("summing up the conversation")
         terminal.press("ctrl-c")
         terminal.wait_for("everything is as it was")
-        say(terminal, "/context", "8 messages are sent")
+        terminal.say("/context", "8 messages are sent")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0

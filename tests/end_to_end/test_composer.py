@@ -292,7 +292,7 @@ def test_what_is_printed_while_the_editor_is_open_waits(provider: ProviderServer
         hold.release()
         time.sleep(0.5)
         terminal.press("left")
-        assert "The end." not in terminal.text
+        assert not terminal.shows("The end.")
         Path("go").touch()
         terminal.wait_for("The end.")
         wait_for_written(terminal, "edited")
@@ -316,7 +316,7 @@ def test_files_are_offered_as_git_sees_them(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.type("see @clc")
         terminal.wait_for("src/deep/calculator.py")
-        assert "hidden_calculator" not in terminal.text
+        assert not terminal.shows("hidden_calculator")
         terminal.press("tab", "enter")
         wait_for_written(terminal, "see @src/deep/calculator.py")
         terminal.type(" and @two")
@@ -446,7 +446,7 @@ def test_what_was_not_sent_is_given_back(provider: ProviderServer, number: signa
         leave(terminal)
     assert prompts(provider) == [f"half a thought {pasted}"]
     with repl(provider) as terminal:
-        assert "What you had not sent" not in terminal.text
+        assert not terminal.shows("What you had not sent")
 
 
 def test_what_waited_is_given_back_too(provider: ProviderServer) -> None:
@@ -464,7 +464,7 @@ def test_what_waited_is_given_back_too(provider: ProviderServer) -> None:
         terminal.wait_for_exit()
     with pty_wolo(*provider.flags) as terminal:
         terminal.wait_for("say this later")
-        assert "say this now" in terminal.text
+        assert terminal.shows("say this now")
 
 
 # Keys
@@ -571,9 +571,9 @@ def test_the_cursor_stands_where_the_next_character_goes(provider: ProviderServe
 def test_wide_characters_wrap_at_the_edge(provider: ProviderServer) -> None:
     provider.script(text("Read."))
     with pty_wolo(*provider.flags, columns=21) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.type("漢" * 12)
-        terminal.wait_until(lambda: terminal.text.count("漢") == 12)
+        terminal.wait_until(lambda: terminal.times("漢") == 12)
         rows = [line for line in terminal.lines if "漢" in line]
         assert [row.count("漢") for row in rows] == [9, 3]
         terminal.wait_until(lambda: terminal.cursor[1] == 6, complaint="the cursor stands elsewhere")

@@ -94,7 +94,7 @@ def test_what_is_under_way_ends_and_what_was_not_heard_comes_back(provider: Prov
         terminal.type("said after it")
         terminal.press("alt-enter")
         terminal.wait_for("⧗ said after it")
-        took_s = press_and_time(terminal, key, lambda: "Interrupted." in terminal.text)
+        took_s = press_and_time(terminal, key, lambda: terminal.shows("Interrupted."))
         terminal.wait_for("said into it")
         terminal.wait_until(lambda: [line.strip() for line in shown(terminal)[-3:-1]] == ["› said into it", "said after it"])
         assert took_s < SOON_S
@@ -133,7 +133,7 @@ def test_a_compaction_is_stopped_and_changes_nothing(provider: ProviderServer) -
     with repl(provider, "-s", "long") as terminal:
         terminal.enter("/compact")
         terminal.wait_for("summing up the conversation")
-        took_s = press_and_time(terminal, "escape", lambda: "everything is as it was" in terminal.text)
+        took_s = press_and_time(terminal, "escape", lambda: terminal.shows("everything is as it was"))
         assert took_s < SOON_S
         wait_for_prompt(terminal)
         assert leave(terminal) == 0
@@ -197,7 +197,7 @@ def test_the_terminal_is_as_it_was_after_a_signal(provider: ProviderServer, numb
             wait_for_prompt(terminal)
             terminal.press("ctrl-d")
         assert_as_it_was(terminal)
-        assert not busy or "wolo --resume session_" in terminal.text or number == signal.SIGHUP
+        assert not busy or terminal.shows("wolo --resume session_") or number == signal.SIGHUP
 
 
 def test_ctrl_z_gives_the_shell_back_and_fg_goes_on(provider: ProviderServer) -> None:

@@ -77,10 +77,10 @@ def test_the_next_prompt_tries_the_first_model_again(provider: ProviderServer, s
     provider.script(BUSY, text("I am back."))
     second.script(text("Here I am."))
     with pty_wolo(*provider.flags, *to(second)) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.enter("one")
         terminal.wait_for("Here I am.")
-        assert "second/other-model answers instead" in terminal.text
+        assert terminal.shows("second/other-model answers instead")
         terminal.enter("two")
         terminal.wait_for("I am back.")
         terminal.press("ctrl-d")

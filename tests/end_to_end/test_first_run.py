@@ -54,7 +54,7 @@ def test_a_model_server_on_this_machine_is_offered_and_the_choice_saved(ollama: 
     ollama.script(text("Hello from Gemma."), text("Hello again."))
     with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST=ollama.origin) as terminal:
         terminal.wait_for("Use which one?")
-        assert "  1  ollama/qwen3:8b" in terminal.text
+        assert terminal.shows("  1  ollama/qwen3:8b")
         assert not ollama.requests, "a server was used unasked"
         terminal.enter("2")
         terminal.wait_for("Hello from Gemma.")
@@ -70,8 +70,8 @@ def test_the_chosen_server_is_tried_out_when_a_person_wants_it(ollama: ProviderS
         terminal.wait_for("Use which one?")
         terminal.enter("1?")
         assert terminal.wait_for_exit() == 0
-    assert "answers" in terminal.text
-    assert "images" in terminal.text
+    assert terminal.shows("answers")
+    assert terminal.shows("images")
     assert len(list((tmp_path / "wolo/cache/probes").iterdir())) == 1
     assert ollama.requests[-1].messages[-1]["content"] == "say hello"
 
@@ -81,7 +81,7 @@ def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, 
     with first_run(tmp_path, WITHOUT_ENGINE, OLLAMA_HOST=ollama.origin, GITHUB_TOKEN="ghp_0123456789abcdef") as terminal:
         terminal.wait_for("There is no model yet. Who shall answer?")
         terminal.wait_for("›  1  ollama/qwen3:8b  Ollama, on this machine")
-        assert "   3  GitHub Models  $GITHUB_TOKEN is its key" in terminal.text
+        assert terminal.shows("   3  GitHub Models  $GITHUB_TOKEN is its key")
         assert not ollama.requests, "a server was used unasked"
         terminal.press("down")
         terminal.wait_for("›  2  ollama/gemma3:4b")
@@ -92,7 +92,7 @@ def test_before_a_conversation_it_is_chosen_from_a_list(ollama: ProviderServer, 
         terminal.wait_for("Hello from Gemma.")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
-        assert "Who shall answer?" not in terminal.text
+        assert not terminal.shows("Who shall answer?")
 
 
 def test_a_switch_tries_it_out(ollama: ProviderServer, tmp_path: Path) -> None:
@@ -121,19 +121,19 @@ def test_no_is_an_answer(ollama: ProviderServer, tmp_path: Path, key: str) -> No
         assert terminal.wait_for_exit() == 2
     assert not ollama.requests
     assert not (tmp_path / "wolo/config/config.toml").exists()
-    assert "There is no model yet. Any of these" in terminal.text
+    assert terminal.shows("There is no model yet. Any of these")
 
 
 def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, tmp_path: Path) -> None:
     mirror = {"OLLAMA_HOST": "127.0.0.1:1", "HF_ENDPOINT": provider.origin}
     with first_run(tmp_path, WITHOUT_WEIGHTS, "say hello", **mirror) as terminal:
         terminal.wait_for("Use which one?")
-        assert "1  the embedded model" in terminal.text
-        assert "Apache-2.0, 491 MB to download" in terminal.text
+        assert terminal.shows("1  the embedded model")
+        assert terminal.shows("Apache-2.0, 491 MB to download")
         terminal.enter("1")
         terminal.wait_for("Fetch it? [y/N]")
         terminal.press("enter")
-        terminal.wait_until(lambda: terminal.text.count("Use which one?") == 2)
+        terminal.wait_until(lambda: terminal.times("Use which one?") == 2)
         terminal.press("enter")
         assert terminal.wait_for_exit() == 2
     assert not provider.looked_up
@@ -142,11 +142,11 @@ def test_half_a_gigabyte_is_fetched_only_after_a_yes(provider: ProviderServer, t
         terminal.enter("1")
         terminal.wait_for("Fetch it? [y/N]")
         terminal.enter("y")
-        terminal.wait_until(lambda: terminal.text.count("Use which one?") == 2)
+        terminal.wait_until(lambda: terminal.times("Use which one?") == 2)
         terminal.press("enter")
         assert terminal.wait_for_exit() == 2
     assert provider.looked_up[0].path.startswith("/Qwen/")
-    assert "Traceback" not in terminal.text
+    assert not terminal.shows("Traceback")
     assert not (tmp_path / "wolo/config/config.toml").exists()
 
 
@@ -173,7 +173,7 @@ def first_key(acme: ProviderServer, folder: Path, *args: str, rows: int = 24, co
 def test_a_key_is_all_a_newcomer_needs(provider: ProviderServer, tmp_path: Path) -> None:
     provider.script(chat_text("Hi."), chat_text("Hello from Acme."), chat_text("Still here."))
     with first_key(provider, tmp_path) as terminal:
-        assert "1  Acme" in terminal.text
+        assert terminal.shows("1  Acme")
         terminal.type("anthro")
         terminal.wait_for("Anthropic")
         terminal.type("\x15acme")
@@ -207,7 +207,7 @@ def test_a_key_that_is_refused_is_asked_for_again(provider: ProviderServer, tmp_
         terminal.wait_for("Paste the key of Acme")
         terminal.enter("sk-wrong-0123456789abcdef")
         terminal.wait_for("Acme refuses the key: no such key")
-        terminal.wait_until(lambda: terminal.text.count("Paste the key of Acme") == 2)
+        terminal.wait_until(lambda: terminal.times("Paste the key of Acme") == 2)
         terminal.enter(KEY)
         terminal.wait_for("Which one?")
         terminal.press("enter")
@@ -246,8 +246,8 @@ def test_in_panels_escape_leads_one_step_back_and_ctrl_c_out(provider: ProviderS
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 2
     hold.release()
-    assert "There is no model yet. Any of these" in terminal.text
-    assert "Traceback" not in terminal.text
+    assert terminal.shows("There is no model yet. Any of these")
+    assert not terminal.shows("Traceback")
 
 
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
@@ -270,8 +270,8 @@ def test_one_can_leave_anywhere(provider: ProviderServer, tmp_path: Path, key: s
             terminal.press(key)
         assert terminal.wait_for_exit() == 2
     hold.release()
-    assert "There is no model yet. Any of these" in terminal.text
-    assert "Traceback" not in terminal.text
+    assert terminal.shows("There is no model yet. Any of these")
+    assert not terminal.shows("Traceback")
     assert "model" not in tomllib.loads((tmp_path / "wolo/config/config.toml").read_text())
 
 

@@ -79,10 +79,7 @@ def test_in_the_terminal_one_line_says_so(provider: ProviderServer) -> None:
     small_window(provider)
     with pty_wolo("--mode", "yolo", *provider.flags, columns=140) as terminal:
         for number in range(1, 6):
-            terminal.wait_for("›")
-            terminal.enter(f"number {number}")
-            terminal.wait_for(f"Read {number} files.")
-            terminal.wait_until(lambda: [line for line in terminal.lines if line][-2:-1] == ["›"])
-        assert "The conversation no longer fits the model's window" in terminal.text
+            terminal.say(f"number {number}", f"Read {number} files.")
+        assert terminal.shows("The conversation no longer fits the model's window")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0

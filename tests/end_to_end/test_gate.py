@@ -114,7 +114,7 @@ def test_a_person_sees_what_would_be_gone_and_enter_is_a_no(provider: ProviderSe
     provider.script(call("shell", {"command": "rm -r src"}), text("I see."))
     with pty_wolo(*provider.flags, "go on", columns=120) as terminal:
         terminal.wait_for("or type why not ›")
-        assert "`rm` cannot be undone: src: 1 file" in terminal.text
+        assert terminal.shows("`rm` cannot be undone: src: 1 file")
         terminal.press("enter")
         assert terminal.wait_for_exit() == 0
     assert (root / "src" / "b.py").exists()
@@ -126,6 +126,6 @@ def test_a_no_is_not_asked_for_twice(provider: ProviderServer, root: Path) -> No
         terminal.wait_for("or type why not ›")
         terminal.enter("not here")
         terminal.wait_for_exit()
-        assert terminal.text.count("or type why not ›") == 1
+        assert terminal.times("or type why not ›") == 1
     assert all("not here" in request.results[-1] for request in provider.requests[1:4])
     assert not Path(MARKER).exists()

@@ -123,7 +123,7 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
         text("Fine."),
     )
     with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.enter("start them")
         terminal.wait_for("Both run.")
         terminal.wait_for("2 jobs · /jobs")
@@ -142,7 +142,7 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
         terminal.wait_for("Fine.")
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
-        assert "Goes on: job 2 (echo serving" in terminal.text
+        assert terminal.shows("Goes on: job 2 (echo serving")
     assert provider.requests[3].messages[-1]["content"].startswith("[job 1 (while")
     folder = Path(os.environ["WOLO_HOME"]) / "state" / "jobs"
     (file,) = folder.iterdir()
@@ -159,7 +159,7 @@ def test_another_model_takes_over_the_jobs_and_a_new_session_ends_them(provider:
     n = unique()
     provider.script(background(f"sleep {n}"), text("It runs."), call("jobs", {}), text("Still there."))
     with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.enter("start it")
         terminal.wait_for("It runs.")
         terminal.enter("/model custom/other-model")
@@ -181,7 +181,7 @@ def test_whatever_becomes_of_wolo_its_jobs_end_and_what_was_detached_goes_on(pro
     served = f"echo serving; while [ ! -e on ]; do sleep 0.05; done; echo later; sleep {free}"
     provider.script(background(f"trap '' HUP; sleep {mine}"), background(served), text("Both run."))
     with pty_wolo("--yolo", *provider.flags, rows=40, columns=150) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.enter("start them")
         terminal.wait_for("Both run.")
         terminal.wait_for("2 jobs · /jobs")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.components import require
-from tests.end_to_end.test_repl import is_idle, leave, repl, wait_for_prompt
+from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
@@ -55,8 +55,8 @@ def test_y_runs_it_once_and_the_answer_stays_above(provider: ProviderServer) -> 
         terminal.type("y")
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
-        assert terminal.text.count("✓ you allowed it once: shell touch made") == 1
-        assert READY not in terminal.text
+        assert terminal.times("✓ you allowed it once: shell touch made") == 1
+        assert not terminal.shows(READY)
         leave(terminal)
     assert Path("made").exists()
 
@@ -70,7 +70,7 @@ def test_every_way_to_say_nothing_is_a_no_and_the_turn_goes_on(provider: Provide
             terminal.press(key)
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
-        assert "✗ you said no: shell touch made" in terminal.text
+        assert terminal.shows("✗ you said no: shell touch made")
         leave(terminal)
     assert not Path("made").exists()
 
@@ -80,7 +80,7 @@ def test_escape_and_ctrl_c_are_a_no_that_stops_the_turn(provider: ProviderServer
     with asked(provider, touch()) as terminal:
         pressed = time.monotonic()
         terminal.press(key)
-        terminal.wait_until(lambda: is_idle(terminal))
+        terminal.wait_until(lambda: terminal.is_idle)
         assert time.monotonic() - pressed < 1.5
         assert leave(terminal) == 0
     assert not Path("made").exists()
@@ -279,7 +279,7 @@ def test_a_file_written_anew_shows_what_would_change_in_it(provider: ProviderSer
         assert b"\x1b[0;31;7mmore" in terminal.raw
         terminal.type("y")
         terminal.wait_for("I see.")
-        assert "● write a.txt +1 −1" in terminal.text
+        assert terminal.shows("● write a.txt +1 −1")
         leave(terminal)
     assert Path("a.txt").read_text() == "".join(lines)
 
@@ -308,7 +308,7 @@ def test_trust_is_asked_in_a_panel_before_a_conversation(
         assert "settings  .wolo/config.toml" in visible(terminal)
         terminal.type(keys)
         wait_for_prompt(terminal)
-        assert "› what this folder brings along" not in terminal.text
+        assert not terminal.shows("› what this folder brings along")
         leave(terminal)
     store = isolated / "wolo" / "state" / "trust.json"
     kept = json.loads(store.read_text()) if store.exists() else {}
@@ -329,7 +329,7 @@ def test_the_offer_to_run_outside_says_what_the_walls_refused(provider: Provider
             assert "Always" not in shown
             terminal.type("y")
             terminal.wait_for("I see.")
-            assert "you allowed it outside the sandbox, once" in terminal.text
+            assert terminal.shows("you allowed it outside the sandbox, once")
             wait_for_prompt(terminal)
             leave(terminal)
         assert outside.exists()

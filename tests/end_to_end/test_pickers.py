@@ -8,7 +8,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.end_to_end.test_repl import PROMPT, leave, prompts, repl, wait_for_prompt
+from tests.end_to_end.test_repl import leave, prompts, repl, wait_for_prompt
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
@@ -46,7 +46,7 @@ def test_a_session_is_found_by_its_words_and_seen_before_it_is_taken(provider: P
         terminal.press("enter")
         wait_until_chosen(terminal)
         assert "Which session?" not in foot(terminal)
-        assert "about emus" in terminal.text
+        assert terminal.shows("about emus")
         provider.script(text("Gladly."))
         terminal.enter("go on")
         terminal.wait_for("Gladly.")
@@ -93,7 +93,7 @@ def test_arrows_move_and_tab_shows_the_sessions_of_other_directories(provider: P
         terminal.wait_for("far away")
         terminal.press("up", "enter")
         wait_until_chosen(terminal)
-        assert "The answer to two." in terminal.text
+        assert terminal.shows("The answer to two.")
         leave(terminal)
 
 
@@ -127,10 +127,10 @@ def test_where_nothing_can_move_there_are_numbers(provider: ProviderServer, env:
     provider.script(text("Gladly."))
     with pty_wolo(*provider.flags, "-r", env=env) as terminal:
         terminal.wait_for("Which session? Enter takes 1")
-        assert "  2  about ostriches" in terminal.text
+        assert terminal.shows("  2  about ostriches")
         terminal.enter("7")
         terminal.wait_for("There is no number 7.")
-        terminal.wait_until(lambda: terminal.text.count("Which session? Enter takes 1") == 2)
+        terminal.wait_until(lambda: terminal.times("Which session? Enter takes 1") == 2)
         terminal.enter("2")
         terminal.wait_for("The answer to about ostriches.")
         terminal.enter("go on")
@@ -181,8 +181,8 @@ def test_a_place_to_go_back_to_says_what_would_change(provider: ProviderServer) 
         terminal.press("tab")
         terminal.wait_for("[x] files too")
         terminal.press("enter")
-        terminal.wait_until(lambda: "Undo of the last turn" in terminal.text)
-        terminal.wait_until(lambda: any(line == f"{PROMPT} overwrite it" for line in terminal.lines))
+        terminal.wait_until(lambda: terminal.shows("Undo of the last turn"))
+        terminal.wait_until(lambda: any(line == "› overwrite it" for line in terminal.lines))
     assert Path("kept.txt").read_text() == "old\n"
 
 

@@ -36,7 +36,7 @@ def wolo_at_work() -> str:
         env = {"HOME": str(folder.parent), "WOLO_HOME": f"{home}/wolo", "COLORTERM": ""}
         flags = ("--mode", "edit", "--sandbox", "off", "--allow", "shell:python check.py")
         with pty_wolo(*provider.flags, *flags, env=env, cwd=folder, rows=ROWS, columns=COLUMNS) as terminal:
-            terminal.wait_for("›")
+            terminal.wait_for_prompt()
             terminal.enter("add(2, 2) gives 0. Mend it, and run check.py")
             terminal.wait_for(" out · ")
             terminal.wait_until(lambda: "Esc stops" not in "\n".join(terminal.lines))

@@ -99,7 +99,7 @@ def test_an_approval_is_a_line_that_is_answered(provider: ProviderServer) -> Non
     with plain(provider, "--plain", "--mode", "ask") as terminal:
         terminal.enter("do it")
         terminal.wait_for("or type why not")
-        assert "$ echo made > file" in terminal.text
+        assert terminal.shows("$ echo made > file")
         terminal.enter("not now")
         terminal.wait_for("Done.")
         wait_for_turn(terminal)
@@ -141,7 +141,7 @@ def test_one_task_is_plain_too(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "--plain", "--allow", "shell:echo *", "do it") as terminal:
         assert terminal.wait_for_exit() == 0
     assert b"\x1b" not in terminal.raw
-    assert "… shell echo made" in terminal.text
+    assert terminal.shows("… shell echo made")
 
 
 def test_what_is_typed_out_of_turn_is_heard_when_its_turn_comes(provider: ProviderServer) -> None:

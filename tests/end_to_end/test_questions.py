@@ -35,20 +35,20 @@ def told(provider: ProviderServer) -> str:
 
 def test_a_number_picks_an_option(provider: ProviderServer) -> None:
     with asked(provider, DATABASE) as terminal:
-        assert "? Storage: Which database?\n  1 Postgres · on the server\n  2 SQLite\n" in terminal.text
+        assert terminal.shows("? Storage: Which database?\n  1 Postgres · on the server\n  2 SQLite\n")
         terminal.enter("2")
         assert terminal.wait_for_exit() == 0
-        assert "● ask" in terminal.text
+        assert terminal.shows("● ask")
     assert told(provider) == "Which database?\n→ SQLite"
 
 
 def test_several_questions_come_one_after_the_other(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, PARTS, {"question": "Anything else?"}) as terminal:
-        assert "(1 of 3)" in terminal.text
+        assert terminal.shows("(1 of 3)")
         terminal.enter("postgres")
-        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.wait_until(lambda: terminal.times(READY) == 2)
         terminal.enter("3, 1")
-        terminal.wait_until(lambda: terminal.text.count(READY) == 3)
+        terminal.wait_until(lambda: terminal.times(READY) == 3)
         terminal.enter("keep it small, bitte schön")
         assert terminal.wait_for_exit() == 0
     assert told(provider) == (
@@ -59,7 +59,7 @@ def test_several_questions_come_one_after_the_other(provider: ProviderServer) ->
 def test_enter_passes_one_question_over(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, PARTS) as terminal:
         terminal.press("enter")
-        terminal.wait_until(lambda: terminal.text.count(READY) == 2)
+        terminal.wait_until(lambda: terminal.times(READY) == 2)
         terminal.enter("7")
         assert terminal.wait_for_exit() == 0
     assert told(provider) == "Which database?\n→ (no answer)\nWhich parts?\n→ 7"
@@ -115,8 +115,8 @@ def test_a_question_steers_no_terminal_and_hides_nothing(provider: ProviderServe
         assert terminal.wait_for_exit() == 0
         assert b"\x1b]0;" not in terminal.raw
         assert b"\x1b[2J" not in terminal.raw
-        assert "? ab\n  wolo: all is well\n" in terminal.text
-        assert "\u202e" not in terminal.text
+        assert terminal.shows("? ab\n  wolo: all is well\n")
+        assert not terminal.shows("\u202e")
 
 
 def test_the_time_limit_ends_a_question_that_nobody_answers(provider: ProviderServer) -> None:

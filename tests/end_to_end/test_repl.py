@@ -18,8 +18,6 @@ from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal, pty_wolo
 from wolo.places import find_places
 
-PROMPT = "›"
-
 
 @contextmanager
 def repl(provider: ProviderServer, *args: str, rows: int | None = None, columns: int | None = None) -> Iterator[Terminal]:
@@ -29,14 +27,7 @@ def repl(provider: ProviderServer, *args: str, rows: int | None = None, columns:
 
 
 def wait_for_prompt(terminal: Terminal) -> None:
-    """Nothing is under way, and there is room to write."""
-    terminal.wait_until(lambda: is_idle(terminal), complaint="there was no prompt")
-
-
-def is_idle(terminal: Terminal) -> bool:
-    """The empty prompt, and below it the line of facts."""
-    *above, prompt, facts = ["", "", *shown(terminal)]
-    return prompt == PROMPT and facts != PROMPT and "Esc stops" not in "".join(above[-3:])
+    terminal.wait_for_prompt()
 
 
 def shown(terminal: Terminal) -> list[str]:
@@ -45,7 +36,7 @@ def shown(terminal: Terminal) -> list[str]:
 
 def shows_page(terminal: Terminal, times: int) -> bool:
     """The page of /help, as often as that."""
-    return terminal.text.count("this list") == times
+    return terminal.times("this list") == times
 
 
 def leave(terminal: Terminal) -> int:
@@ -76,7 +67,7 @@ def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
         terminal.wait_for("Fine.")
         wait_for_prompt(terminal)
         assert leave(terminal) == 0
-        assert "wolo --resume session_" in terminal.text
+        assert terminal.shows("wolo --resume session_")
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["hello", "Hello yourself.", "how are you?"]
 
 
@@ -97,12 +88,12 @@ def test_notices_are_said_once(provider: ProviderServer) -> None:
         terminal.wait_for("One.")
         wait_for_prompt(terminal)
         terminal.enter("/new")
-        terminal.wait_until(lambda: terminal.text.count("wolo · custom") == 2)
+        terminal.wait_until(lambda: terminal.times("wolo · custom") == 2)
         wait_for_prompt(terminal)
         terminal.enter("second")
         terminal.wait_for("Two.")
         leave(terminal)
-    assert terminal.text.count("There is no sandbox") == 1
+    assert terminal.times("There is no sandbox") == 1
     assert terminal.text.replace("\n", "").count("config.toml is not read: your settings are") == 1
 
 
@@ -139,7 +130,7 @@ def test_a_paste_of_five_thousand_lines_is_one_message(provider: ProviderServer)
         terminal.press("enter")
         terminal.wait_for("Read.", 20)
         leave(terminal)
-    assert "line 4999" not in terminal.text
+    assert not terminal.shows("line 4999")
     assert prompts(provider) == [pasted]
 
 
@@ -269,7 +260,7 @@ def test_an_unknown_command_is_not_sent_and_names_help(provider: ProviderServer)
     with repl(provider) as terminal:
         terminal.enter("/nosuch thing")
         terminal.wait_for("There is no command /nosuch.")
-        assert "/help" in terminal.text
+        assert terminal.shows("/help")
         for times, word in enumerate(("/help", "/?"), start=1):
             wait_for_prompt(terminal)
             terminal.enter(word)
@@ -351,7 +342,7 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer
         terminal.wait_for("The first answer.")
         wait_for_prompt(terminal)
         terminal.enter("/clear")
-        terminal.wait_until(lambda: terminal.text.count("wolo · custom/test-model") == 2)
+        terminal.wait_until(lambda: terminal.times("wolo · custom/test-model") == 2)
         wait_for_prompt(terminal)
         terminal.enter("two")
         terminal.wait_for("The second answer.")
@@ -362,7 +353,7 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer
         terminal.wait_until(lambda: "1 of 1" not in "".join(terminal.lines))
         wait_for_prompt(terminal)
         terminal.enter("/resume one")
-        terminal.wait_until(lambda: terminal.text.count("The first answer.") == 2)
+        terminal.wait_until(lambda: terminal.times("The first answer.") == 2)
         wait_for_prompt(terminal)
         terminal.enter("three")
         terminal.wait_for("Back.")
@@ -375,7 +366,7 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer
 def test_a_prompt_with_i_runs_and_stays(provider: ProviderServer) -> None:
     provider.script(text("First."), text("Second."))
     with repl(provider, "-i", "one") as terminal:
-        assert "First." in terminal.text
+        assert terminal.shows("First.")
         terminal.enter("two")
         terminal.wait_for("Second.")
         assert leave(terminal) == 0
@@ -389,10 +380,10 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
     provider.forget_prefix()  # with a person there, one tool more is offered
     with pty_wolo(*provider.flags, "-r", env={"TERM": "dumb"}) as terminal:
         terminal.wait_for("takes 1, q leaves ›")
-        assert "  1  question two" in terminal.text
+        assert terminal.shows("  1  question two")
         terminal.enter("7")
         terminal.wait_for("There is no number 7.")
-        terminal.wait_until(lambda: terminal.text.count("takes 1, q leaves ›") == 2)
+        terminal.wait_until(lambda: terminal.times("takes 1, q leaves ›") == 2)
         terminal.enter("2")
         terminal.wait_for("Answer one.")
         terminal.wait_until(lambda: shown(terminal)[-1] == ">")
@@ -405,7 +396,7 @@ def test_resume_without_a_name_lets_one_choose(provider: ProviderServer) -> None
 def test_choosing_can_be_declined_and_may_have_nothing_to_offer(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "-r") as terminal:
         assert terminal.wait_for_exit() == 3
-        assert "There is no session to go on with" in terminal.text
+        assert terminal.shows("There is no session to go on with")
     provider.script(text("Answer."))
     run_wolo("-p", *provider.flags, "question")
     for keys, status in (("ctrl-d", 0), ("ctrl-c", 130)):
@@ -475,7 +466,7 @@ def test_a_key_given_for_the_run_goes_to_no_other_provider(provider: ProviderSer
     provider.linted = False
     provider.script(text("One."), text("Two."), text("Three."))
     with pty_wolo("-m", "first/a", "--api-key", "key-of-the-first") as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.enter("go")
         terminal.wait_for("One.")
         for number, model in enumerate(("second/b", "first/c")):

@@ -48,13 +48,13 @@ def test_a_word_during_a_call_is_heard_after_it_and_the_rest_is_set_aside(provid
         Path("go").touch()
         terminal.wait_for("I have stopped there.")
         wait_for_prompt(terminal)
-        assert terminal.text.count("stop after the first") == 1
+        assert terminal.times("stop after the first") == 1
         terminal.enter("go on")
         terminal.wait_for("More.")
         wait_for_prompt(terminal)
         terminal.enter("/tree")
         terminal.wait_for("/rewind N")
-        assert "      ↪ stop after the first" in terminal.text
+        assert terminal.shows("      ↪ stop after the first")
         wait_for_prompt(terminal)
         leave(terminal)
     assert not Path("not-run").exists()
@@ -95,7 +95,7 @@ def test_a_word_with_a_file_carries_the_file(provider: ProviderServer) -> None:
         Path("go").touch()
         terminal.wait_for("Read it.")
         wait_for_prompt(terminal)
-        assert "the file itself" not in terminal.text
+        assert not terminal.shows("the file itself")
         leave(terminal)
     assert "the file itself" in provider.requests[1].messages[-1]["content"]
     assert_replays()
@@ -117,7 +117,7 @@ def test_commands_that_only_look_run_at_once_and_others_wait(provider: ProviderS
         terminal.press("ctrl-c")
         Path("go").touch()
         terminal.wait_for("Done.")
-        terminal.wait_until(lambda: terminal.text.count("wolo · custom") == 2)
+        terminal.wait_until(lambda: terminal.times("wolo · custom") == 2)
         wait_for_prompt(terminal)
         leave(terminal)
 
@@ -148,14 +148,14 @@ def test_a_long_paste_is_said_into_the_turn_folded(provider: ProviderServer) -> 
         terminal.press("enter")
         terminal.wait_for("↪ [Pasted #1: 5,000 lines]")
         terminal.press("up")
-        terminal.wait_until(lambda: "↪" not in terminal.text)
+        terminal.wait_until(lambda: not terminal.shows("↪"))
         terminal.press("enter")
         terminal.wait_for("↪ [Pasted #1: 5,000 lines]")
         Path("go").touch()
         terminal.wait_for("Read.")
         wait_for_prompt(terminal)
         time.sleep(0.1)
-        assert "line 4999" not in terminal.text
+        assert not terminal.shows("line 4999")
         leave(terminal)
     assert provider.requests[1].messages[-1]["content"] == pasted
 

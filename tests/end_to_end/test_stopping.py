@@ -131,7 +131,7 @@ def test_a_signal_from_outside_ends_a_task(provider: ProviderServer, state: str,
         assert terminal.wait_for_exit(SOON_S * 2) == status
     if Path("child").exists():
         wait_for(lambda: not is_alive(int(Path("child").read_text())))
-    assert "Traceback" not in terminal.text
+    assert not terminal.shows("Traceback")
 
 
 @pytest.mark.parametrize("state", ["in a stream", "in a tool", "in an approval"])
@@ -166,7 +166,7 @@ def test_what_is_stopped_can_be_gone_on_with(provider: ProviderServer) -> None:
         terminal.wait_for("shell sleep 300 ·")
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 130
-    assert "● shell sleep 300 · interrupted" in terminal.text
+    assert terminal.shows("● shell sleep 300 · interrupted")
     with pty_wolo("-c", *provider.flags, "and now?") as terminal:
         terminal.wait_for("Back again.")
         assert terminal.wait_for_exit() == 0
@@ -185,7 +185,7 @@ def test_a_task_can_be_suspended_and_goes_on(provider: ProviderServer) -> None:
         hold.release()
         terminal.wait_for("status 0")
         terminal.wait_for_exit()
-    assert "The end." in terminal.text
+    assert terminal.shows("The end.")
     assert Path("before").read_text() == Path("suspended").read_text() == Path("after").read_text()
 
 
@@ -194,4 +194,4 @@ def test_a_task_in_the_background_leaves_the_terminal_alone(provider: ProviderSe
     task = shlex.join((*WOLO, *provider.flags, "go on"))
     with in_a_terminal("/bin/bash", "set -m", f"{task} & wait", "echo status $?") as terminal:
         terminal.wait_for("status 0")
-    assert "All done." in terminal.text
+    assert terminal.shows("All done.")

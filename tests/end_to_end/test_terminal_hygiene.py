@@ -64,7 +64,7 @@ def test_what_the_model_says_and_thinks_and_does(provider: ProviderServer, size:
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
     assert_harmless(terminal)
-    assert "\\u{202e}" in terminal.text
+    assert terminal.shows("\\u{202e}")
 
 
 def test_an_approval_shows_everything_and_obeys_nothing(provider: ProviderServer) -> None:
@@ -80,7 +80,7 @@ def test_an_approval_shows_everything_and_obeys_nothing(provider: ProviderServer
             terminal.press("enter")
         assert terminal.wait_for_exit() == 0
     assert_harmless(terminal)
-    assert "\\x1b" in terminal.text
+    assert terminal.shows("\\x1b")
     assert not any(line.startswith("wolo: all is well") for line in terminal.lines)
 
 
@@ -97,7 +97,7 @@ def test_a_server_that_refuses_in_colour(provider: ProviderServer) -> None:
     with pty_wolo("-p", *provider.flags, "go") as terminal:
         assert terminal.wait_for_exit() == 1
     assert_harmless(terminal)
-    assert "No" in terminal.text
+    assert terminal.shows("No")
 
 
 def test_what_is_kept_is_listed_shown_searched_and_exported_as_text(provider: ProviderServer) -> None:

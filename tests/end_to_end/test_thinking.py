@@ -10,18 +10,13 @@ import pytest
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import KEY, ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
-from tests.fakes.screen import Terminal, pty_wolo
+from tests.fakes.screen import pty_wolo
 
 THOUGHT = "First I look at it.\nThen I decide what is best.\n"
 
 
 def glm(provider: ProviderServer, model: str) -> tuple[str, ...]:
     return ("--base-url", provider.base_url, "--api-key", KEY, "-m", f"zai/{model}")
-
-
-def wait_for_prompt(terminal: Terminal) -> None:
-    """The empty prompt is the last thing on the screen."""
-    terminal.wait_until(lambda: [line for line in terminal.lines if line][-2:-1] == ["›"], complaint="there was no prompt")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +73,8 @@ def test_thinking_passes_by_and_leaves_one_line(provider: ProviderServer) -> Non
     lines = [line for line in terminal.lines if line]
     assert [line for line in lines if re.fullmatch(r"Thought for \d+ s \(~12 tokens\)", line)]
     assert "All done." in lines
-    assert "I look at it" not in terminal.text
-    assert "Ctrl-O" not in terminal.text  # nobody reads keys here
+    assert not terminal.shows("I look at it")
+    assert not terminal.shows("Ctrl-O")  # nobody reads keys here
 
 
 def test_ctrl_o_shows_all_that_was_thought_last(provider: ProviderServer) -> None:
@@ -87,18 +82,18 @@ def test_ctrl_o_shows_all_that_was_thought_last(provider: ProviderServer) -> Non
         call("glob", {"pattern": "*"}, reasoning="Look around first."), text("Done.", reasoning=THOUGHT), text("Ready.")
     )
     with pty_wolo(*provider.flags) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.child.send(b"\x0f")
         terminal.wait_for("Nothing is folded.")
-        wait_for_prompt(terminal)
+        terminal.wait_for_prompt()
         terminal.enter("go")
         terminal.wait_for("Done.")
-        assert terminal.text.count("Ctrl-O shows it") == 2
-        wait_for_prompt(terminal)
+        assert terminal.times("Ctrl-O shows it") == 2
+        terminal.wait_for_prompt()
         terminal.child.send(b"\x0f")
         terminal.wait_for("First I look at it.")
         terminal.wait_for("Then I decide what is best.")
-        wait_for_prompt(terminal)
+        terminal.wait_for_prompt()
         terminal.enter("more")
         terminal.wait_for("Ready.")
         terminal.press("ctrl-d")
@@ -108,7 +103,7 @@ def test_ctrl_o_shows_all_that_was_thought_last(provider: ProviderServer) -> Non
 def test_a_level_can_be_changed_between_prompts(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."), text("Three."))
     with pty_wolo(*glm(provider, "glm-5.3:low"), columns=120) as terminal:
-        terminal.wait_for("›")
+        terminal.wait_for_prompt()
         terminal.enter("first")
         terminal.wait_for("One.")
         terminal.enter("/thinking")
@@ -124,7 +119,7 @@ def test_a_level_can_be_changed_between_prompts(provider: ProviderServer) -> Non
         terminal.enter("/thinking much")
         terminal.wait_for("There is no thinking level much.")
         terminal.enter("/new")
-        terminal.wait_until(lambda: terminal.text.count("wolo · zai/glm-5.3") == 2)
+        terminal.wait_until(lambda: terminal.times("wolo · zai/glm-5.3") == 2)
         terminal.enter("third")
         terminal.wait_for("Three.")
         terminal.press("ctrl-d")

@@ -17,8 +17,8 @@ def test_a_person_sees_the_list_and_can_ask_for_it(provider: ProviderServer) -> 
     provider.script(call("todo", {"items": ITEMS}), text("Planned."), call("todo", {"todos": []}), text("Done."))
     with pty_wolo(*provider.flags, "-i", "go on") as terminal:
         terminal.wait_for("Planned.")
-        assert "● todo 1 of 3 done\n  ☑ write it\n  ▶ try it\n  ☐ ship it" in terminal.text
-        terminal.wait_for("› ")
+        assert terminal.shows("● todo 1 of 3 done\n  ☑ write it\n  ▶ try it\n  ☐ ship it")
+        terminal.wait_for_prompt()
         terminal.enter("/todo")
         terminal.wait_for(SHOWN)
         terminal.enter("clear it")
@@ -34,7 +34,7 @@ def test_a_session_that_goes_on_still_has_its_list(provider: ProviderServer) -> 
     results = [line["message"]["content"][0] for line in _lines(done.stdout) if line["type"] == "user"]
     assert [(result["content"], result["is_error"]) for result in results] == [(SHOWN, False)]
     with pty_wolo(*provider.flags, "-c") as terminal:
-        terminal.wait_for("› ")
+        terminal.wait_for_prompt()
         terminal.enter("/todos")
         terminal.wait_for(SHOWN)
 

@@ -62,6 +62,7 @@ KEYS = {
 }
 
 
+PROMPT = "›"
 NARROW_COLUMNS = 40
 """In which hardly a sentence stands on one row."""
 GOES_ON = -1
@@ -123,14 +124,25 @@ class Terminal:
         """The scrollback and what is visible, without the line breaks that the terminal made."""
         return "\n".join(self._screen.lines_ever())
 
+    @property
+    def is_idle(self) -> bool:
+        """The empty prompt, and below it the line of facts."""
+        *above, prompt, facts = ["", "", *(line for line in self.text.split("\n") if line.strip())]
+        has_facts = " · " in facts or (self.is_narrow and facts != PROMPT)
+        return prompt == PROMPT and has_facts and "Esc stops" not in "".join(above[-3:])
+
+    @property
+    def is_narrow(self) -> bool:
+        return self._screen.columns < NARROW_COLUMNS
+
     def shows(self, wanted: str) -> bool:
         return self.times(wanted) > 0
 
     def times(self, wanted: str) -> int:
         """How often it can be read; in a narrow window wherever its words are broken."""
-        if self._screen.columns >= NARROW_COLUMNS:
-            return self.text.count(wanted)
-        return _squeezed(self.text).count(_squeezed(wanted))
+        if self.is_narrow:
+            return _squeezed(self.text).count(_squeezed(wanted))
+        return self.text.count(wanted)
 
     @property
     def cells(self) -> list[list[pyte.screens.Char]]:
@@ -167,6 +179,18 @@ class Terminal:
 
     def wait_for(self, wanted: str, timeout_s: float = 15.0) -> None:
         self.wait_until(lambda: self.shows(wanted), timeout_s, f"{wanted!r} did not appear")
+
+    def wait_for_prompt(self) -> None:
+        """Nothing is under way, and there is room to write."""
+        self.wait_until(lambda: self.is_idle, complaint="there was no prompt")
+
+    def say(self, line: str, answer: str) -> None:
+        """Sends the line from an empty prompt, and waits for an answer that was not there before, and for the next prompt."""
+        self.wait_for_prompt()
+        before = self.times(answer)
+        self.enter(line)
+        self.wait_until(lambda: self.times(answer) > before, complaint=f"{answer!r} did not appear once more")
+        self.wait_for_prompt()
 
     def wait_until(self, holds: Callable[[], bool], timeout_s: float = 15.0, complaint: str = "it did not happen") -> None:
         deadline = time.monotonic() + timeout_s
