@@ -536,7 +536,8 @@ write_out   deny   ask    ask    ask    allow
 shell       deny   ask    ask    allow  allow
 fetch       ask    ask    ask    ask    allow
 mcp         deny   ask    ask    ask    allow
-task        allow  allow  allow  allow  allow
+task        deny   allow  allow  allow  allow
+task_read   allow  allow  allow  allow  allow
 """
 
 
@@ -555,7 +556,8 @@ def test_a_mode_decides_where_no_rule_does(root: Path, what: str, mode: str, exp
         "shell": run("make"),
         "fetch": FetchIntent("https://docs.python.org/3"),
         "mcp": CallIntent("mcp:github/get_issue"),
-        "task": CallIntent("task:explore"),
+        "task": CallIntent("task:general"),
+        "task_read": CallIntent("task:explore", only_reads=True),
     }
     assert decision(judge(root, mode=mode), intents[what]) == expected
 

@@ -52,6 +52,33 @@ def spent(limits: Limits, usage: Usage, num_answers: int) -> Spent | None:
     return None
 
 
+class Account:
+    """What is used up: by an agent, and by those that it gave tasks to. A budget is one for all of them."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.used = NOTHING
+        """Over all turns."""
+        self.answers = 0
+        """In this turn, of everyone."""
+        self.lent = NOTHING
+        """In this turn, by the others."""
+
+    def begin_turn(self) -> None:
+        self.answers, self.lent = 0, NOTHING
+
+    def use(self, usage: Usage, *, answers: int = 0) -> None:
+        self.used = add(self.used, usage)
+        self.answers += answers
+
+    def lend(self, usage: Usage) -> None:
+        """One of the others has come to its end, and has used that much of what `use` was told."""
+        self.lent = add(self.lent, usage)
+
+    def spent(self) -> Spent | None:
+        return spent(self.limits, self.used, self.answers)
+
+
 def describe(limits: Limits, cause: Spent) -> str:
     """The sentence for people."""
     said = {

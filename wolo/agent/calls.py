@@ -34,7 +34,7 @@ from wolo.agent.refusals import (
 )
 from wolo.errors import ToolError
 from wolo.guard.grants import fingerprint
-from wolo.guard.intents import Intent, RunIntent
+from wolo.guard.intents import CallIntent, Intent, RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets import Restored, ask_first
@@ -64,6 +64,12 @@ class Planned(Struct, frozen=True, kw_only=True):
     """Where `args` come from."""
     intents: tuple[Intent, ...] = ()
     verdict: Verdict | None = None
+
+    @property
+    def only_reads(self) -> bool:
+        """Of some tools that depends on what they are asked."""
+        asked = bool(self.intents) and all(isinstance(each, CallIntent) and each.only_reads for each in self.intents)
+        return self.tool is not None and (self.tool.reads_only or asked)
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -261,7 +267,9 @@ class Calls:
         name = fingerprint(tool.name, call.intents, part.input)
         confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE
-        context = self._context.for_call(part.wire_id, progress.tell, call.intents, confined=confined, only_reads=only_reads)
+        context = self._context.for_call(
+            part.wire_id, progress.tell, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
+        )
 
         async def run(within: ToolContext) -> Result:
             return await brake.step(run_guarded(tool, call.args, within))
@@ -402,4 +410,4 @@ def _count_readers(planned: Sequence[Planned], at: int) -> int:
 
 
 def _only_reads(call: Planned) -> bool:
-    return call.tool is not None and call.tool.reads_only and call.verdict is not None and call.verdict.decision == "allow"
+    return call.only_reads and call.verdict is not None and call.verdict.decision == "allow"

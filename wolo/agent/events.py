@@ -5,8 +5,9 @@ Order within a turn:
     TurnStarted
       ([CompactionStarted …], [Compacted], RequestStarted, ThinkingStreamed | TextStreamed | CallStreamed …,
        [AttemptFailed | ModelReplaced | [CompactionStarted …] Compacted, RequestStarted, …] AnswerEnded,
-       ([ApprovalAsked, ApprovalGiven], CallStarted, CallProgressed …, [QuestionsAsked, QuestionsAnswered], [CallDenied],
-        CallEnded) …, [MessageAdded]) …
+       ([ApprovalAsked, ApprovalGiven], CallStarted, CallProgressed …, [QuestionsAsked, QuestionsAnswered],
+        [TaskStarted, [ApprovalAsked …], [QuestionsAsked …], [CallDenied] …, TaskEnded], [CallDenied],
+         CallEnded) …, [MessageAdded]) …
     TurnEnded
 
 `AttemptFailed`, `ModelReplaced` and `Compacted` take back everything streamed since the `RequestStarted` before them. An
@@ -200,6 +201,10 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     """The rule that "always" would write; empty when none may be offered."""
     walls: Walls = ""
     """Where a command would run; empty for what is none."""
+    agent: str = ""
+    """Another agent that asks, in the middle of a task; empty: the one that is talked to."""
+    task: str = ""
+    """The id of the call that gave it this task."""
 
 
 class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):
@@ -245,6 +250,8 @@ class QuestionsAsked(Event, frozen=True, kw_only=True, tag="questions_asked"):
     id: str
     call_id: str
     questions: tuple[Question, ...]
+    task: str = ""
+    """Another agent asks: the id of the call that gave it the task."""
 
 
 class QuestionsAnswered(Event, frozen=True, kw_only=True, tag="questions_answered"):
@@ -258,6 +265,8 @@ class QuestionsAnswered(Event, frozen=True, kw_only=True, tag="questions_answere
 class CallDenied(Event, frozen=True, kw_only=True, tag="call_denied"):
     part: ToolPart
     reason: str
+    agent: str = ""
+    """Another agent whose call it was, in the middle of a task."""
 
 
 class CallEnded(Event, frozen=True, kw_only=True, tag="call_ended"):
@@ -265,6 +274,34 @@ class CallEnded(Event, frozen=True, kw_only=True, tag="call_ended"):
     part: ToolPart
     """Completed or failed, with its output."""
     view: View | None = None
+    files_changed: tuple[str, ...] = ()
+
+
+class TaskStarted(Event, frozen=True, kw_only=True, tag="task_started"):
+    """Another agent begins to work on a call of `task`, in a conversation of its own."""
+
+    part_id: str
+    """Of the call; what the agent does is heard as its `CallProgressed`."""
+    agent: str
+    session_id: str
+    """Of the agent's own conversation."""
+    model: str
+    prompt: str
+
+
+class TaskEnded(Event, frozen=True, kw_only=True, tag="task_ended"):
+    """Its calls and approvals are over; `CallEnded` follows with what it said."""
+
+    part_id: str
+    agent: str
+    session_id: str
+    ended: str
+    """`done`, `timed out`, `interrupted`, or what else stopped it."""
+    answers: int
+    calls: int
+    usage: Usage
+    """What it took; the turn's own usage has it, too."""
+    duration_s: float
     files_changed: tuple[str, ...] = ()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from wolo.agent.aside import ask_aside
 from wolo.agent.brake import Brake, outlast
-from wolo.agent.budget import NOTHING, Limits, add, describe, spent
+from wolo.agent.budget import Account, Limits, describe, spent
 from wolo.agent.calls import AskPerson, Calls, Emit
 from wolo.agent.compaction import Compactor
 from wolo.agent.filling import Filling, Preview, filling, preview
@@ -33,7 +33,8 @@ class Agent:
     event says is kept before it has consequences; an exception of `emit` ends the turn.
 
     Without `ask_person` nobody is there: what needs an approval is denied. `reread` gives the system prompt as it would be
-    now; it is asked when requests begin anew anyway.
+    now; it is asked when requests begin anew anyway. `account`: of the agent that this one does a task for; what it uses
+    counts there, and its own `limits` hold besides.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Agent:
         system: str = "",
         session_id: str = "",
         limits: Limits | None = None,
+        account: Account | None = None,
         compactor: Compactor | None = None,
         reread: Callable[[], str] | None = None,
         run_hook: RunHook | None = None,
@@ -57,9 +59,10 @@ class Agent:
     ) -> None:
         self.asker = asker
         """May be replaced between turns: another model goes on with the conversation."""
-        self.used = NOTHING
-        """Over all turns."""
         self.limits = limits or Limits()
+        self.account = account or Account(self.limits)
+        """What is used up, over all turns."""
+        self.does_a_task = account is not None
         self.compactor = compactor or Compactor()
         self.system = system
         self.session_id = session_id
@@ -128,7 +131,7 @@ class Agent:
             await room.because_asked(history)
         finally:
             self._brake = None
-            self.used = add(self.used, room.take_usage())
+            self.account.use(room.take_usage())
 
     async def uncompact(self, history: Sequence[Message]) -> None:
         """As much as fits of what was shortened and left out is sent again."""
@@ -139,14 +142,14 @@ class Agent:
         """Asks beside the conversation, also while a turn runs. Raises ProviderError, and UsageError where that cannot be."""
         if not can_sum_up(self.asker):
             raise UsageError("The embedded model cannot be asked aside.", hint="Ask it as a prompt of its own.")
-        if limit := spent(self.limits, self.used, 0):
-            raise UsageError(describe(self.limits, limit), hint="Raise the limit, or go on with -c.")
+        if limit := spent(self.account.limits, self.account.used, 0):
+            raise UsageError(describe(self.account.limits, limit), hint="Raise the limit, or go on with -c.")
         said = self.compactor.cut.apply(self.messages or history)
         window = self.compactor.window.most(self.fixed())
         answer = await ask_aside(
             self.asker, said, question, session_id=self.session_id, window=None if window is None else round(window)
         )
-        self.used = add(self.used, answer.usage or Usage())
+        self.account.use(answer.usage or Usage())
         return answer
 
     async def run(self, history: Sequence[Message], prompt: Message) -> Turn:

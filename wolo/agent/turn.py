@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from wolo.agent import making_room
 from wolo.agent.brake import Brake, Stopped
-from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
+from wolo.agent.budget import NOTHING, Account, Limits, Spent, add, describe, spent
 from wolo.agent.calls import Calls
 from wolo.agent.course import Course, Next, Stop
 from wolo.agent.events import (
@@ -48,8 +48,9 @@ class Turn(Struct, frozen=True, kw_only=True):
 class Needs(making_room.Needs, Protocol):
     """What of an agent a turn takes."""
 
-    used: Usage
+    account: Account
     limits: Limits
+    does_a_task: bool
     system: str
     messages: Sequence[Message]
     verify: Verify | None
@@ -105,7 +106,7 @@ class Play:
             answer=self._answer,
             finish_reason=self._finish_reason,
             usage=self._usage(),
-            num_answers=self._num_answers,
+            num_answers=self._num_answers if self._agent.does_a_task else self._agent.account.answers,
             duration_s=self._agent.clock() - started,
             provider_s=self._provider_s + self._room.waited_s,
             error=stop.error,
@@ -130,6 +131,8 @@ class Play:
 
     async def _begin(self) -> Stop:
         self._messages.append(self._prompt)
+        if not self._agent.does_a_task:
+            self._agent.account.begin_turn()
         await self._emit(TurnStarted(prompt=self._prompt))
         return await self._go_on()
 
@@ -146,8 +149,10 @@ class Play:
                 raise Stopped
             await self._hear()
             await self._notice(await self._brake.step(self._agent.settle_tools()))
-            if limit := spent(self._agent.limits, self._agent.used, self._num_answers):
-                return self._limit_reached(limit)
+            if limit := self._agent.account.spent():
+                return _limit_reached(self._agent.account.limits, limit)
+            if limit := spent(self._agent.limits, self._used, self._num_answers):
+                return _limit_reached(self._agent.limits, limit)
             answer = await self._ask()
             if answer is None:
                 continue
@@ -191,7 +196,8 @@ class Play:
             return await room is not None
         finally:
             usage = self._room.take_usage()
-            self._used, self._agent.used = add(self._used, usage), add(self._agent.used, usage)
+            self._used = add(self._used, usage)
+            self._agent.account.use(usage)
 
     async def _put(self, messages: tuple[Message, ...]) -> Message:
         agent = self._agent
@@ -214,7 +220,7 @@ class Play:
     def _count(self, answer: Message) -> None:
         usage = answer.usage or Usage()
         self._used = add(self._used, usage)
-        self._agent.used = add(self._agent.used, usage)
+        self._agent.account.use(usage, answers=1)
         self._num_answers += 1
         self._finish_reason = answer.finish_reason
 
@@ -293,14 +299,16 @@ class Play:
             self._messages.append(partial)
             await self._emit(AnswerEnded(message=partial))
         if self._brake.cause == "max_seconds":
-            return self._limit_reached("max_seconds")
+            return _limit_reached(self._agent.limits, "max_seconds")
         return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
-
-    def _limit_reached(self, limit: Spent) -> Stop:
-        error = ErrorInfo(kind=limit, message=describe(self._agent.limits, limit), hint="Raise the limit, or go on with -c.")
-        return Stop(cause=limit, error=error, exit_code=5)
 
     def _usage(self) -> Usage:
         """Without any answer there is no cost, unless the price is known: then it is nothing."""
         priced = self._num_answers or self._agent.asker.choice.model.price is not None
-        return self._used if priced else Usage()
+        used = self._used if self._agent.does_a_task else add(self._used, self._agent.account.lent)
+        return used if priced else Usage()
+
+
+def _limit_reached(limits: Limits, limit: Spent) -> Stop:
+    error = ErrorInfo(kind=limit, message=describe(limits, limit), hint="Raise the limit, or go on with -c.")
+    return Stop(cause=limit, error=error, exit_code=5)

@@ -65,7 +65,7 @@ class Verifier:
 
     async def before(self, planned: Sequence[Planned]) -> None:
         """Called with the calls that are about to run. When the brake is pulled, they answer for themselves."""
-        changes = any(call.tool is not None and not call.tool.reads_only and not _is_denied(call) for call in planned)
+        changes = any(call.tool is not None and not call.only_reads and not _is_denied(call) for call in planned)
         if self._verify is not None and self._before is None and changes:
             with suppress(Stopped):
                 self._before = await self._run(self._verify, "before")

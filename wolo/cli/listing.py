@@ -42,13 +42,15 @@ _TO_THE_RIGHT = ("age", "turns", "tokens", "cost")
 
 
 def list_sessions(
-    as_json: AsJson = False, every: Annotated[bool, typer.Option("--all", help="Of every directory.")] = False
+    as_json: AsJson = False,
+    every: Annotated[bool, typer.Option("--all", help="Of every directory.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Also those in which agents worked on tasks of others.")] = False,
 ) -> None:
     """The sessions of this directory, newest first."""
     from pathlib import Path
 
     with open_store() as store:
-        found = store.list(None if every else Path.cwd())
+        found = store.list(None if every else Path.cwd(), with_tasks=tasks)
     if as_json:
         print_json([row(info) for info in found])
     elif found:
@@ -61,12 +63,14 @@ def row(info: SessionInfo) -> dict[str, Any]:
     """What JSON says of a session."""
     names = ("id", "name", "title", "cwd", "model", "created", "updated", "turns", "tokens", "cost_usd", "live")
     spelled = {name: getattr(info, name) for name in names}
+    if info.agent:
+        spelled |= {"agent": info.agent, "task_of": (info.parent or "").partition("/")[0]}
     return spelled | {"created": iso(info.created), "updated": iso(info.updated)}
 
 
 def called(info: SessionInfo) -> str:
     """The name a person gave it, and its title."""
-    return " · ".join(filter(None, (info.name, info.title))) or "(nothing said yet)"
+    return " · ".join(filter(None, (info.agent, info.name, info.title))) or "(nothing said yet)"
 
 
 def _lines(found: list[SessionInfo], every: bool) -> list[str]:

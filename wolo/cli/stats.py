@@ -45,7 +45,7 @@ def stats(
         raise UsageError(f"--days {days} makes no sense.", hint="Give a number of days above 0.")
     since = _midnight(days) if days else 0.0
     with open_store() as store:
-        sessions = store.list()
+        sessions = store.list(with_tasks=True)
         found = catching_up.ask(store, lambda index: count(index, sessions, since), reading_progress())
     if as_json:
         print_json(_json(found, since, by))

@@ -7,7 +7,7 @@ from functools import reduce
 
 from wolo.agent.budget import NOTHING, add
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.messages.message import Usage
+from wolo.messages.message import Usage, used_by_task
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
@@ -16,11 +16,16 @@ async def run(desk: Desk, rest: str) -> Outcome:
     used = [message.usage for message in said if message.usage is not None]
     summaries = (*unread.summed_up, *desk.conversation.summed_up)
     asides = (*unread.asked_aside, *desk.conversation.asked_aside)
+    tasks = [usage for message in said for part in message.calls if (usage := used_by_task(part)) is not None]
     if not (used or summaries or asides):
         return Shown("Nothing was asked in this session yet.")
-    counted = [(len(used), "answer", ""), (len(summaries), "compaction", ""), (len(asides), "question", " aside")]
+    counted = [
+        *((len(used), "answer", ""), (len(tasks), "task", " of other agents")),
+        *((len(summaries), "compaction", ""), (len(asides), "question", " aside")),
+    ]
     told = [f"{count} {what}{'' if count == 1 else 's'}{more}" for count, what, more in counted if count]
-    return Shown(f"{in_words(reduce(add, (*used, *summaries, *asides), NOTHING))} · {' and '.join(told)} in this session")
+    total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
+    return Shown(f"{in_words(total)} · {' and '.join(told)} in this session")
 
 
 def in_words(usage: Usage) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands import (
+    agents,
     branch,
     btw,
     commit,
@@ -287,6 +288,17 @@ COMMANDS: tuple[Command, ...] = (
         while_working=True,
     ),
     Command("tools", "what the model can do here", tools.run, group="What it may do", while_working=True),
+    Command(
+        "agents",
+        "who can be given a task, and those at work",
+        agents.run,
+        usage="[NAME]",
+        more="NAME shows all about one. Your own are Markdown files in agents/ beside the settings, or in .wolo/agents of a "
+        "project that you trust.",
+        group="What it may do",
+        arguments=agents.arguments,
+        while_working=True,
+    ),
     Command("memory", "the AGENTS.md files that are read", memory.run, group="What it may do", while_working=True),
     # Around
     Command(

@@ -54,6 +54,15 @@ class Tools(Struct, frozen=True, forbid_unknown_fields=True):
     """Not these."""
 
 
+class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
+    """What another agent may use for a task that it is given, within what is left of `limits`."""
+
+    timeout_s: Annotated[float, Meta(gt=0)] = 600.0
+    """Wall time; while it waits for your approval the clock stands still."""
+    max_turns: Annotated[int, Meta(gt=0)] = 60
+    """Answers, unless the agent's own file says less or more."""
+
+
 Fact = Literal["dir", "branch", "model", "mode", "context", "cache", "cost", "jobs"]
 
 
@@ -94,6 +103,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sandbox: Sandbox = Sandbox()
     shell: Shell = Shell()
     tools: Tools = Tools()
+    tasks: Tasks = Tasks()
     verify: verification.Settings = verification.Settings()
     ui: Ui = Ui()
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)

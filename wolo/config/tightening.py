@@ -24,6 +24,8 @@ STRICTER: Mapping[Key, Callable[[Any, Any], Any]] = {
     ("limits", "max_cost"): _lower,
     ("limits", "max_tokens"): _lower,
     ("limits", "max_seconds"): _lower,
+    ("tasks", "timeout_s"): _lower,
+    ("tasks", "max_turns"): _lower,
 }
 """Of what held before and what the project wants, the stricter."""
 MORE_RULES = (("permissions", "deny"), ("permissions", "ask"))

@@ -18,9 +18,9 @@ class OpenQuestions:
         self._hide = hide
         self._waiting: dict[str, tuple[QuestionsAsked, asyncio.Future[Replies | None]]] = {}
 
-    async def ask(self, call_id: str, questions: Sequence[Question]) -> Replies | None:
-        """What the tool awaits. None: the person answers none of them."""
-        asked = self._hide(QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions)))
+    async def ask(self, call_id: str, questions: Sequence[Question], task: str = "") -> Replies | None:
+        """What the tool awaits. None: the person answers none of them. `task`: the call that another agent asks for."""
+        asked = self._hide(QuestionsAsked(id=new_id("ask"), call_id=call_id, questions=tuple(questions), task=task))
         future: asyncio.Future[Replies | None] = asyncio.get_running_loop().create_future()
         self._waiting[asked.id] = (asked, future)
         await self._emit(asked)

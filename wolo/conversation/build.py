@@ -34,6 +34,7 @@ from wolo.conversation.recorder import Recorder
 from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.servers import Found, find_servers
 from wolo.conversation.settling import Opening, Site, settle
+from wolo.conversation.subagents import Parent, Subagents
 from wolo.conversation.verifying import make_verify
 from wolo.conversation.watching import heard, watch_over
 from wolo.formats.format import ThinkingLevel
@@ -44,7 +45,7 @@ from wolo.models.ask import Asker
 from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
-from wolo.tools.questions import AskQuestions, Question, Replies
+from wolo.tools.questions import AskQuestions, PutQuestions, Question, Replies
 from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
 
@@ -70,7 +71,7 @@ async def open_conversation(opening: Opening) -> Conversation:
 def _tie(site: Site, found: Found) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
     library = Library(config, places, workspace.root, cwd)
-    skills = library.skills()
+    skills, agents = library.skills(), library.agents(site.choice)
     shown = (kept.outputs, *own_folders(skills.found))
     judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, shown)
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
@@ -85,8 +86,11 @@ def _tie(site: Site, found: Found) -> Conversation:
         edit_tool=site.choice.edit_tool,
         attended=site.opening.attended,
         skills=skills,
+        agents=agents,
         more_tools=found.servers.tools,
     )
+    subagents = Subagents(Parent(site, _reach(site, secrets), preamble, context, judge), agents)
+    context.agents, context.delegate = agents.offers, subagents.delegate
     hook_notices: list[str] = []
     hook_sets = find_hooks(config, places, workspace.root, cwd, site.given, hook_notices)
     hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun)
@@ -135,13 +139,13 @@ def _tie(site: Site, found: Found) -> Conversation:
 
     joints = Joints(
         secrets=secrets,
-        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, hooking, found.servers),
+        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, hooking, subagents, found.servers),
         decided=partial(_keep_rule, site),
         complaint=judge.complaint,
         known_text=partial(known_text, context),
         close=close,
-        kill=partial(_kill, context, found.servers),
-        enter_mode=partial(_enter_mode, confines, recorder),
+        kill=partial(_kill, context, subagents, found.servers),
+        enter_mode=partial(_enter_mode, confines, recorder, subagents),
         run_by_hand=partial(_run_by_hand, context),
         bench=Bench(judge, config, workspace),
         sessions=partial(_sessions_here, site),
@@ -153,6 +157,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         watch=context.watch,
         file_locks=context.ledger.locks,
         jobs=context.shell.jobs,
+        subagents=subagents,
         hooks=hooking.sets,
     )
     facts = _facts(site, preamble.toolbox, (*preamble.notices, *found.notices, *hook_notices, *notices_about(hook_sets)))
@@ -189,12 +194,14 @@ def _make_agent(
     context: ToolContext,
     judge: Judge,
     hooking: Hooking,
+    subagents: Subagents,
     servers: Servers,
     emit: Emit,
     ask_person: AskPerson | None,
-    ask_questions: AskQuestions | None,
+    ask_questions: PutQuestions | None,
 ) -> Agent:
     settings = site.config.settings
+    run_hook = hooking.tie(context, partial(_told_with_every_event, site, judge), is_resumed=site.kept.is_begun)
     agent = Agent(
         asker,
         preamble.toolbox,
@@ -207,11 +214,12 @@ def _make_agent(
         limits=settings.limits,
         compactor=Compactor(settings.context, settings.compaction, site.opening.cut or cut_of(site.kept.compaction)),
         verify=make_verify(settings.verify, context, judge.confine),
-        run_hook=hooking.tie(context, partial(_told_with_every_event, site, judge), is_resumed=site.kept.is_begun),
+        run_hook=run_hook,
         late=servers,
         reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, site.given, library),
     )
     context.ask = ask_questions and partial(_ask_while_telling, agent, ask_questions)
+    subagents.attach(agent, emit, ask_person, ask_questions, run_hook)
     context.recall = lambda: (*site.kept.unread().messages, *agent.recall())
     return agent
 
@@ -240,15 +248,17 @@ def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts
     )
 
 
-def _enter_mode(confines: Confines, recorder: Recorder, name: str) -> EnteredMode:
+def _kill(context: ToolContext, subagents: Subagents, servers: Servers) -> None:
+    context.shell.processes.close_all()
+    subagents.kill()
+    servers.kill()
+
+
+def _enter_mode(confines: Confines, recorder: Recorder, subagents: Subagents, name: str) -> EnteredMode:
     enclosure = confines.enter(name)
+    subagents.follow()
     recorder.change(SettingEntry(name="mode", value=enclosure.mode.name))
     return EnteredMode(name=enclosure.mode.name, sandbox=_backend(enclosure), notice=enclosure.notice)
-
-
-def _kill(context: ToolContext, servers: Servers) -> None:
-    context.shell.processes.close_all()
-    servers.kill()
 
 
 async def _run_by_hand(context: ToolContext, command: str, brake: Brake, emit: Emit) -> None:

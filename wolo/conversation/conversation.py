@@ -24,6 +24,7 @@ from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
 from wolo.conversation.recorder import Recorder
+from wolo.conversation.subagents import Subagents
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
@@ -262,6 +263,11 @@ class Conversation:
     def jobs(self) -> Jobs | None:
         """The commands in the background, also when the conversation has been closed; None: there can be none."""
         return self._joints.jobs
+
+    @property
+    def subagents(self) -> Subagents | None:
+        """The agents that tasks are given to, and those at work."""
+        return self._joints.subagents
 
     def sessions(self) -> list[SessionInfo]:
         """Of this directory, newest first."""

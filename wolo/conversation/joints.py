@@ -14,13 +14,14 @@ from wolo.conversation.facts import EnteredMode
 from wolo.conversation.hooking import HookSet
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
+from wolo.conversation.subagents import Subagents
 from wolo.guard.intents import Intent
 from wolo.guard.secrets import Secrets
 from wolo.mcp.servers import Servers
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Jobs
-from wolo.tools.questions import AskQuestions
+from wolo.tools.questions import PutQuestions
 from wolo.workspace.checkpoints.watch import Watch
 
 
@@ -28,7 +29,7 @@ from wolo.workspace.checkpoints.watch import Watch
 class Joints:
     secrets: Secrets
     """What a prompt must not tell."""
-    make_agent: Callable[[Emit, AskPerson | None, AskQuestions | None], Agent]
+    make_agent: Callable[[Emit, AskPerson | None, PutQuestions | None], Agent]
     decided: Callable[[ApprovalAsked, ApprovalGiven], None]
     """Hears every answer of a person."""
     complaint: Callable[[str, Sequence[Intent]], str]
@@ -62,3 +63,5 @@ class Joints:
     """Where the locks of single files lie."""
     jobs: Jobs | None = None
     """The commands in the background."""
+    subagents: Subagents | None = None
+    """The agents that tasks are given to."""

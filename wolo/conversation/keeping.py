@@ -79,6 +79,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     name: str | None = None
     is_ad_hoc: bool = False
     """The address was given for this run: a session that was begun with another model goes back to that one."""
+    parent: str | None = None
+    """Where an agent works on a task of another session: `listing.task_of` that."""
 
 
 class Branch(Struct, frozen=True, kw_only=True):
@@ -194,7 +196,9 @@ class KeptInStore:
         if self._lock is None:
             self._lock = self._store.lock(self.session_id)
             origin = self._origin
-            self._store.create(origin.cwd, model=origin.model, mode=origin.mode, name=origin.name, id=self.session_id)
+            self._store.create(
+                origin.cwd, model=origin.model, mode=origin.mode, name=origin.name, id=self.session_id, parent=origin.parent
+            )
 
 
 class KeptNowhere:

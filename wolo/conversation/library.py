@@ -11,9 +11,12 @@ from wolo.config import project
 from wolo.config.project import Kind
 from wolo.config.schema import Config
 from wolo.errors import ToolError, WoloError
+from wolo.extensions.agents import NONE as NO_AGENTS
+from wolo.extensions.agents import Agents, find_agents
 from wolo.extensions.shelves import Shelf
 from wolo.extensions.skills import Skill, Skills, find_skills, told
 from wolo.guard.protected import is_secret
+from wolo.models.provider import Choice
 from wolo.places import Places, find_home
 from wolo.tools.tool import OfferedSkill
 
@@ -33,10 +36,15 @@ def shelves(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -
 class Library:
     def __init__(self, config: Config, places: Places, root: Path, cwd: Path) -> None:
         self._skills = shelves(project.SKILLS, config, places, root, cwd)
+        self._agents = shelves(project.AGENTS, config, places, root, cwd)
 
     def skills(self) -> Skills:
         """As they are now."""
         return find_skills(self._skills)
+
+    def agents(self, choice: Choice) -> Agents:
+        """Those that may be given tasks by this model; none by one that can hardly do its own."""
+        return NO_AGENTS if choice.provider.name == "local" else find_agents(self._agents)
 
     def offered(self, name: str) -> OfferedSkill:
         """What a call of the tool `skill` is about. Raises ToolError."""

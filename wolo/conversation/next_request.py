@@ -77,8 +77,8 @@ class Outlook:
         self._model = model or session.model
         self._is_named = bool(model)
         root = find_root(cwd)
-        skills = Library(self._config, places, root, cwd).skills()
-        self._prepare = partial(prepare, self._config, places, root, cwd, {}, skills=skills)
+        self._library = Library(self._config, places, root, cwd)
+        self._prepare = partial(prepare, self._config, places, root, cwd, {}, skills=self._library.skills())
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -94,7 +94,8 @@ class Outlook:
             raise unknown_format(format)
         choice = self._choice(format)
         in_text, attended = choice.format == "xml", _was_attended(self._said)
-        preamble = self._prepare(calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended)
+        agents = self._library.agents(choice)
+        preamble = self._prepare(calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended, agents=agents)
         context, system, toolbox = self._config.settings.context, preamble.system, preamble.toolbox
         compactor = Compactor(context, self._config.settings.compaction, self._cut)
         shown, _ = compactor.view(self._said, Fixed(system, toolbox.specs(), choice.model.context))

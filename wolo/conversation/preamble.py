@@ -13,12 +13,15 @@ from wolo.config.given import Given, text, text_or_file
 from wolo.config.schema import Config
 from wolo.conversation.library import Library
 from wolo.errors import UsageError
+from wolo.extensions.agents import NONE as NO_AGENTS
+from wolo.extensions.agents import Agents
 from wolo.extensions.instructions import read_instructions
 from wolo.extensions.skills import NO_SKILLS, Skills, listed
 from wolo.models.provider import EditTool
 from wolo.places import Places
+from wolo.tools.agents import described
 from wolo.tools.tool import ForeignTool
-from wolo.tools.toolbox import BUILTIN, IN_TEXT, WITH_A_PERSON, WITH_SKILLS, Toolbox
+from wolo.tools.toolbox import BUILTIN, IN_TEXT, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 
 
 class Preamble(Struct, frozen=True):
@@ -39,6 +42,7 @@ def prepare(
     edit_tool: EditTool = "edit",
     attended: bool = False,
     skills: Skills = NO_SKILLS,
+    agents: Agents = NO_AGENTS,
     more_tools: Iterable[ForeignTool] = (),
 ) -> Preamble:
     """`root` is the workspace's, `edit_tool` what the model was trained on; `attended`: a person is there. `more_tools`
@@ -46,12 +50,14 @@ def prepare(
 
     Raises UsageError for a tool that is not there, or a prompt file that cannot be read.
     """
-    toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool)
-    hide = (*(() if attended else WITH_A_PERSON), *(() if skills.for_model else WITH_SKILLS))
+    more = dict.fromkeys(TO_DELEGATE, described(agents.offers))
+    toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool, more=more)
+    needs = ((attended, WITH_A_PERSON), (skills.for_model, WITH_SKILLS), (agents.offers, TO_DELEGATE))
+    hide = (name for is_there, names in needs if not is_there for name in names)
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
     offered.add(more_tools)
     system, notices = _system(places, root, cwd, given, skills if WITH_SKILLS & {*offered.names} else NO_SKILLS)
-    return Preamble(system, offered, (*notices, *skills.notices))
+    return Preamble(system, offered, (*notices, *skills.notices, *agents.notices))
 
 
 def read_again(before: Preamble, places: Places, root: Path, cwd: Path, given: Given, library: Library) -> str:

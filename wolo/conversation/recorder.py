@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from wolo.agent.events import (
     AnswerEnded,
     AttemptFailed,
@@ -18,11 +20,12 @@ from wolo.agent.events import (
     MessageAdded,
     ModelReplaced,
     RequestStarted,
+    TaskStarted,
     TextStreamed,
     TurnEnded,
     TurnStarted,
 )
-from wolo.messages.parts import ToolPart, new_id
+from wolo.messages.parts import TASK, ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.tree import was_allowed_at_once
 
@@ -66,9 +69,12 @@ class Recorder:
         self._late: Future[None] | None = None
         """A piece that is being kept while nobody waits for it."""
         self._first_call = ""
+        self._running: dict[str, tuple[str, ToolPart]] = {}
+        """Calls that have begun and not ended, and the ids of their messages, by their own."""
 
     async def record(self, event: Event) -> None:
         await self._settle()
+        self._keep_track(event)
         if isinstance(event, TextStreamed):
             await self._stream(event.text)
         elif isinstance(event, TurnStarted):
@@ -86,10 +92,25 @@ class Recorder:
             await self.keep(MessageEntry(message=event.message))
         elif isinstance(event, TurnEnded):
             await self._tidy()
+        elif isinstance(event, TaskStarted):
+            await self._name_session(event)
         elif isinstance(event, MessageAdded):
             await self.keep(MessageEntry(message=event.message))
         elif isinstance(event, CallEnded) or (isinstance(event, CallStarted) and not self._is_told_by_its_answer(event.part)):
             await self.keep(ResultsEntry(message_id=event.message_id, parts=(event.part,)))
+
+    def _keep_track(self, event: Event) -> None:
+        if isinstance(event, CallStarted):
+            self._running[event.part.id] = (event.message_id, event.part)
+        elif isinstance(event, CallEnded):
+            self._running.pop(event.part.id, None)
+
+    async def _name_session(self, event: TaskStarted) -> None:
+        """Should this process be killed now, it is known where the other agent's work lies."""
+        if event.part_id in self._running:
+            message_id, part = self._running[event.part_id]
+            named = replace(part, metadata={**part.metadata, TASK: {"agent": event.agent, "session": event.session_id}})
+            await self.keep(ResultsEntry(message_id=message_id, parts=(named,)))
 
     async def _tidy(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._writer, self._keeper.tidy)

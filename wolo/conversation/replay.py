@@ -145,7 +145,7 @@ class _Replay:
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
         places = self._places
         library = Library(self._config, places, stage.root, workspace.start)
-        skills = library.skills()
+        skills, agents = library.skills(), library.agents(self._choice)
         judge = Judge(
             mode,
             rules_of(self._tape, self._config.rules, stage.here),
@@ -165,6 +165,7 @@ class _Replay:
             readable=judge.readable,
             recorded=self._recorded,
             skill=library.offered,
+            agents=agents.offers,
         )
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         preamble = prepare(
@@ -173,6 +174,7 @@ class _Replay:
             edit_tool=edit_tool,
             attended=turn.is_attended,
             skills=skills,
+            agents=agents,
         )
         return _Rooms(judge, context, preamble.toolbox, stage.there(preamble.system))
 

@@ -25,6 +25,8 @@ from wolo.agent.events import (
     ModelReplaced,
     Noticed,
     RequestStarted,
+    TaskEnded,
+    TaskStarted,
     TextStreamed,
     ThinkingStreamed,
     TurnEnded,
@@ -108,9 +110,11 @@ class Headless:
     def _show(self, event: Event) -> None:
         if isinstance(event, CallDenied):
             denial = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
+            denial |= {"agent": event.agent} if event.agent else {}
             self._denials.append(denial)
             self._system("denied", denial)
-            say(f"denied: {event.part.tool}: {event.reason}")
+            who = f"{event.agent}: " if event.agent else ""
+            say(f"denied: {who}{event.part.tool}: {event.reason}")
         elif isinstance(event, CallEnded):
             self._changed.update(event.files_changed)
             self._stream(_tool_result(event.part))
@@ -135,6 +139,8 @@ class Headless:
         elif isinstance(event, JobEnded):
             told = ("id", "command", "cause", "exit_code", "duration_s")
             self._system("job_ended", {name: getattr(event, name) for name in told})
+        elif isinstance(event, TaskStarted | TaskEnded):
+            self._system("task", _task(event))
         elif isinstance(event, RequestStarted):
             self._model = event.model
         elif isinstance(event, AnswerEnded):
@@ -269,6 +275,15 @@ def _tool_result(part: ToolPart) -> dict[str, Any]:
 def _media(part: MediaPart) -> dict[str, Any]:
     data = base64.b64encode(part.data).decode("ascii")
     return {"type": part.type, "source": {"type": "base64", "media_type": part.media_type, "data": data}}
+
+
+def _task(event: TaskStarted | TaskEnded) -> dict[str, Any]:
+    head = {"tool_use_id": event.part_id, "agent": event.agent, "task_session_id": event.session_id}
+    if isinstance(event, TaskStarted):
+        return {"status": "started", **head, "model": event.model, "prompt": event.prompt}
+    counted = {"num_turns": event.answers, "num_calls": event.calls, "usage": _usage(event.usage)}
+    told = {"total_cost_usd": _cost(event.usage), "duration_ms": round(event.duration_s * 1000)}
+    return {"status": "ended", **head, "ended": event.ended, **counted, **told, "files_changed": list(event.files_changed)}
 
 
 def _usage(usage: Usage) -> dict[str, int]:

@@ -40,6 +40,8 @@ class CallIntent(Struct, frozen=True, tag="call"):
 
     target: str
     """`mcp:SERVER/TOOL` or `task:AGENT`."""
+    only_reads: bool = False
+    """That agent is given no tool that changes anything."""
 
 
 Intent = ReadIntent | WriteIntent | RunIntent | FetchIntent | CallIntent

@@ -235,7 +235,8 @@ class Judge:
     def _judge_call(self, intent: CallIntent, extra: Rulebook | None) -> Verdict:
         kind, _, name = intent.target.partition(":")
         if kind == "task":
-            return self._scales.weigh(Matter("task", Target(name), f"The agent {name}", self.mode.task), extra)
+            matter = Matter("task", Target(name), f"The agent {name}", self.mode.task, is_safe=intent.only_reads)
+            return self._scales.weigh(matter, extra)
         return self._scales.weigh(Matter("mcp", Target(name), f"Calling {name}", self.mode.mcp), extra)
 
     def _is_inside(self, intent: ReadIntent | WriteIntent) -> bool:

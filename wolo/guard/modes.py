@@ -21,7 +21,7 @@ class Mode(Struct, frozen=True, kw_only=True):
     fetch: Decision = "ask"
     mcp: Decision = "ask"
     task: Decision = "allow"
-    """The other agent's own calls are judged in the same mode."""
+    """The other agent's own calls are judged in the same mode; one that only reads is no matter of it."""
     trusts_commands: bool = False
     """A command that names a secret or protected file asks no more than another."""
 
@@ -29,7 +29,7 @@ class Mode(Struct, frozen=True, kw_only=True):
 MODES: dict[str, Mode] = {
     mode.name: mode
     for mode in (
-        Mode(name="plan", about="reads only", write="deny", write_outside="deny", shell="deny", mcp="deny"),
+        Mode(name="plan", about="reads only", write="deny", write_outside="deny", shell="deny", mcp="deny", task="deny"),
         Mode(name="ask", about="every write and every command asks"),
         Mode(name="edit", about="edits inside the workspace run, commands ask", write="allow"),
         Mode(name="auto", about="edits run, commands run inside the sandbox", write="allow", shell="allow"),

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from msgspec import Struct, StructMeta, field
+from msgspec import Struct, StructMeta, ValidationError, convert, field
 from msgspec.structs import replace
 
-from wolo.messages.parts import AnyPart, Part, TextPart, ThinkingPart, ToolPart, new_id
+from wolo.messages.parts import TASK, AnyPart, Part, TextPart, ThinkingPart, ToolPart, new_id
 
 Role = Literal["system", "user", "assistant", "custom", "branch_summary", "compaction_summary"]
 """The last three are session-only: a summary becomes a user message at the wire border, a custom message never leaves."""
@@ -61,6 +61,17 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     def context_tokens(self) -> int:
         """How much of the window the next request starts from."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+
+
+def used_by_task(part: ToolPart) -> Usage | None:
+    """What another agent has used, where the call gave it a task and is over."""
+    told = part.metadata.get(TASK)
+    if not isinstance(told, dict) or "usage" not in told:
+        return None
+    try:
+        return convert(told["usage"], Usage)
+    except ValidationError:
+        return None
 
 
 class Producer(Struct, frozen=True, omit_defaults=True):

@@ -15,6 +15,10 @@ Outcome = Literal["ok", "error", "denied_by_person", "denied_by_rule", "interrup
 the output limit; `invalid` had arguments that could not be read."""
 
 
+TASK = "task"
+"""Under this name the metadata of a call say which agent worked for it, in which session, and what that used."""
+
+
 def new_id(prefix: str) -> str:
     return f"{prefix}_{os.urandom(10).hex()}"
 

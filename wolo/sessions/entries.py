@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct, ValidationError, convert, field, to_builtins
 
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import Message, Usage, used_by_task
 from wolo.messages.parts import ToolPart
 
 
@@ -92,6 +92,12 @@ def aside_entry(usage: Usage) -> CustomEntry:
 def spent_beside(entry: AnyEntry) -> Usage | None:
     """What was used for something that is no message of the conversation: a summary, or a question aside."""
     return entry.usage if isinstance(entry, CompactionEntry) else spent_aside(entry)
+
+
+def spent_on_tasks(entry: AnyEntry) -> list[Usage]:
+    """What other agents used; the answers themselves are in sessions of their own."""
+    parts = entry.parts if isinstance(entry, ResultsEntry) else ()
+    return [usage for part in parts if (usage := used_by_task(part)) is not None]
 
 
 def spent_aside(entry: AnyEntry) -> Usage | None:

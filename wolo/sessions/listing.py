@@ -15,6 +15,8 @@ from wolo.messages.characters import whole
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8
+_OWN = "instr(coalesce(parent, ''), '/') = 0"
+"""No agent worked in it on a task of another session."""
 
 
 class SessionInfo(Struct, frozen=True):
@@ -34,9 +36,19 @@ class SessionInfo(Struct, frozen=True):
     cost_usd: float | None
     """None: the price of at least one answer is not known."""
     parent: str | None
-    """The session it is a fork of."""
+    """The session it is a fork of; `ID/AGENT`: an agent worked in it on a task of that one."""
     live: bool = False
     """A process has it open (filled in by `Store.list`)."""
+
+    @property
+    def agent(self) -> str:
+        """Who worked in it on a task of another session; empty: it is a person's own."""
+        return (self.parent or "").partition("/")[2]
+
+
+def task_of(session_id: str, agent: str) -> str:
+    """The `parent` of a session in which an agent works on a task of that one."""
+    return f"{session_id}/{agent}"
 
 
 def directory(cwd: Path | str) -> str:
@@ -63,17 +75,27 @@ def marked_live(info: SessionInfo, live: bool) -> SessionInfo:
     return replace(info, live=True) if live else info
 
 
-def newest_first(connection: sqlite3.Connection, cwd: Path | str | None) -> list[SessionInfo]:
+def newest_first(connection: sqlite3.Connection, cwd: Path | str | None, *, with_tasks: bool = False) -> list[SessionInfo]:
+    """`with_tasks`: also those in which an agent worked on a task of another session."""
+    wanted = "1" if with_tasks else _OWN
     if cwd is None:
-        rows = connection.execute(f"SELECT {COLUMNS} FROM sessions ORDER BY touched DESC")
+        rows = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE {wanted} ORDER BY touched DESC")
     else:
-        rows = connection.execute(f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? ORDER BY touched DESC", (directory(cwd),))
+        query = f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? AND {wanted} ORDER BY touched DESC"
+        rows = connection.execute(query, (directory(cwd),))
     return [SessionInfo(*row) for row in rows]
+
+
+def tasks_of(connection: sqlite3.Connection, session_id: str) -> list[str]:
+    """The ids of those in which agents worked on its tasks."""
+    beginning = task_of(session_id, "")
+    query = "SELECT id FROM sessions WHERE substr(parent, 1, ?) = ? ORDER BY touched"
+    return [row[0] for row in connection.execute(query, (len(beginning), beginning))]
 
 
 def latest(connection: sqlite3.Connection, cwd: Path | str) -> SessionInfo | None:
     """Of this directory; one in which nothing was said yet does not count."""
-    query = f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? AND head > 0 ORDER BY touched DESC LIMIT 1"
+    query = f"SELECT {COLUMNS} FROM sessions WHERE cwd = ? AND head > 0 AND {_OWN} ORDER BY touched DESC LIMIT 1"
     row = connection.execute(query, (directory(cwd),)).fetchone()
     return SessionInfo(*row) if row else None
 
@@ -91,7 +113,7 @@ def find(connection: sqlite3.Connection, spec: str, cwd: Path | str | None) -> S
     if exact := exactly(connection, spec):
         return exact
     everything = newest_first(connection, None)
-    matches = [info for info in everything if _has_beginning(info.id, spec)]
+    matches = [info for info in newest_first(connection, None, with_tasks=True) if _has_beginning(info.id, spec)]
     if not matches:
         words = spec.casefold().split()
         matches = [info for info in everything if all(word in f"{info.name or ''} {info.title}".casefold() for word in words)]

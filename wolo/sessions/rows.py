@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wolo.errors import SessionError
 from wolo.messages.characters import whole
 from wolo.sessions import listing
-from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, spent_beside
+from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, spent_beside, spent_on_tasks
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.names import check_name, title_of
 
@@ -58,6 +58,7 @@ def count(connection: sqlite3.Connection, session_id: str, entries: Sequence[Any
     prompts = [message for message in said if message.is_prompt]
     usages = [message.usage for message in said if message.usage]
     usages += [usage for entry in entries if (usage := spent_beside(entry)) is not None]
+    usages += [usage for entry in entries for usage in spent_on_tasks(entry)]
     costs = [usage.cost.total if usage.cost else None for usage in usages]
     connection.execute(
         "UPDATE sessions SET head = ?, updated = coalesce(?, updated), turns = turns + ?, tokens = tokens + ?, cost = cost + ?, "

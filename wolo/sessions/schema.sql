@@ -15,7 +15,8 @@ CREATE TABLE sessions (
     turns   INTEGER NOT NULL DEFAULT 0,
     tokens  INTEGER NOT NULL DEFAULT 0,
     cost    REAL DEFAULT 0,                 -- US dollars; NULL as soon as one answer's price is unknown
-    parent  TEXT,                           -- the session this one is a fork of; it may be gone
+    parent  TEXT,                           -- the session this one is a fork of; ID/AGENT: an agent worked in it
+                                            -- on a task of that one; it may be gone
     head    INTEGER NOT NULL DEFAULT 0      -- seq of the entry the next one follows
 ) WITHOUT ROWID;
 

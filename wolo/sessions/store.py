@@ -81,18 +81,26 @@ class Store:
         return cls(database, blobs_dir, locks_dir, (*warnings, *more), clock)
 
     def create(
-        self, cwd: Path | str, *, model: str = "", mode: str = "", name: str | None = None, id: str | None = None
+        self,
+        cwd: Path | str,
+        *,
+        model: str = "",
+        mode: str = "",
+        name: str | None = None,
+        id: str | None = None,
+        parent: str | None = None,
     ) -> SessionInfo:
-        """A new session of this directory. `name` must be free; `id` is for an import that keeps its own."""
+        """A new session of this directory. `name` must be free; `id` is for an import that keeps its own, `parent` where an
+        agent works on a task (`listing.task_of`)."""
         now = self._clock()
         session_id = check_id(id) if id else new_session_id(now)
         alias = check_name(name) if name else None
         with self._database.writing() as connection:
             rows.require_free(connection, session_id, alias)
             connection.execute(
-                "INSERT INTO sessions (id, name, cwd, model, mode, created, updated, touched) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
-                (session_id, alias, listing.directory(cwd), whole(model), whole(mode), now, now),
+                "INSERT INTO sessions (id, name, cwd, model, mode, created, updated, parent, touched) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
+                (session_id, alias, listing.directory(cwd), whole(model), whole(mode), now, now, parent),
             )
             return rows.require(connection, session_id)
 
@@ -204,10 +212,10 @@ class Store:
         with self._database.reading() as connection:
             return listing.latest(connection, cwd)
 
-    def list(self, cwd: Path | str | None = None) -> list[SessionInfo]:
-        """Newest first, of one directory or of all."""
+    def list(self, cwd: Path | str | None = None, *, with_tasks: bool = False) -> list[SessionInfo]:
+        """Newest first, of one directory or of all; `with_tasks`: also those of agents that worked on tasks of others."""
         with self._database.reading() as connection:
-            found = listing.newest_first(connection, cwd)
+            found = listing.newest_first(connection, cwd, with_tasks=with_tasks)
             locks = {path.stem for path in self._locks.iterdir()}  # at once: hardly any of many sessions is open
         return [listing.marked_live(info, info.id in locks and is_held(self._lock_path(info.id))) for info in found]
 
@@ -248,8 +256,12 @@ class Store:
             return rows.require(connection, fork_id)
 
     def delete(self, session_id: str) -> None:
-        """The session, its entries and the files only it needs. One that is live is refused."""
+        """The session, its entries and the files only it needs, with all that agents did for it. One that is live is refused."""
         with self.lock(session_id):
+            with self._database.reading() as connection:
+                tasks = listing.tasks_of(connection, session_id)
+            for task in tasks:
+                self.delete(task)
             with self._database.writing() as connection:
                 rows.require(connection, session_id)
                 names = blobs.of(connection, session_id)

@@ -13,7 +13,7 @@ from wolo.errors import SessionError
 from wolo.messages.characters import whole
 from wolo.messages.message import Usage
 from wolo.sessions import blobs, chain
-from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, SettingEntry
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, ResultsEntry, SettingEntry, spent_on_tasks
 from wolo.sessions.names import check_id, title_of
 
 PAGE_ROWS = 64
@@ -98,6 +98,9 @@ class Tally:
                 self.title = self.title or title_of(entry.message.text)
         elif isinstance(entry, CompactionEntry):
             self._spend(entry.usage)
+        elif isinstance(entry, ResultsEntry):
+            for usage in spent_on_tasks(entry):
+                self._spend(usage)
         elif isinstance(entry, SettingEntry) and entry.name in ("model", "mode"):
             setattr(self, entry.name, whole(entry.value))
 

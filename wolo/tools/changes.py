@@ -15,7 +15,8 @@ class Looks:
 
     def __init__(self, context: ToolContext) -> None:
         self._watch = None if context.only_reads else context.watch
-        self._call = context.call_id
+        # Commands that one task runs are told apart all the same: some may leave something running.
+        self._call = f"{context.works_for}/{context.call_id}" if context.works_for else context.call_id
         self._is_over = False
 
     async def before(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -33,3 +34,9 @@ class Reply(Struct, frozen=True):
 Replies = tuple[Reply, ...]
 AskQuestions = Callable[[str, Sequence[Question]], Awaitable[Replies | None]]
 """With the id of the call; one reply to each question, or None when the person answers none of them."""
+
+
+class PutQuestions(Protocol):
+    """The same, which can be told for which call of `task` another agent asks."""
+
+    def __call__(self, call_id: str, questions: Sequence[Question], task: str = "") -> Awaitable[Replies | None]: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
@@ -17,6 +17,8 @@ from wolo.guard.secrets import Secrets
 from wolo.guard.walls import Enclosed, Walls
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome
+from wolo.tools.agents import BUILTIN as BUILTIN_AGENTS
+from wolo.tools.agents import Offer
 from wolo.tools.background import Jobs
 from wolo.tools.questions import AskQuestions
 from wolo.workspace.checkpoints.watch import Watch
@@ -78,7 +80,24 @@ class Fetched(Struct, frozen=True, tag="fetched"):
     size_bytes: int
 
 
-View = Diff | Listing | Output | TodoList | Fetched
+class Delegated(Struct, frozen=True, tag="delegated"):
+    """What another agent did for a task; the result is what it said in the end."""
+
+    agent: str
+    session_id: str
+    """Of its own conversation."""
+    ended: str
+    """`done`, `timed out`, `interrupted`, or what else stopped it."""
+    calls: tuple[str, ...]
+    """A line for each."""
+    answers: int
+    tokens: int
+    cost_usd: float | None
+    """None: not known."""
+    seconds: float
+
+
+View = Diff | Listing | Output | TodoList | Fetched | Delegated
 """What a front end may draw; the model reads `Result.text`."""
 
 
@@ -170,6 +189,12 @@ class ToolContext:
     """False for files whose names and contents searches must leave out (a resolved, absolute path is handed in)."""
     ask: AskQuestions | None = None
     """Puts questions to the person; None: nobody is there."""
+    agents: Sequence[Offer] = BUILTIN_AGENTS
+    """Those that a task can be given to."""
+    delegate: Delegate | None = None
+    """Has one of them work; None: there is only this one."""
+    works_for: str = ""
+    """The call, in another conversation, that this one is all about: what is changed here counts as changed by it."""
     skill: Callable[[str], OfferedSkill] | None = None
     """The skill of a name. Raises ToolError where there is none; None: there are no skills at all."""
     recorded: Callable[[str], Result | None] = lambda call_id: None
@@ -177,6 +202,8 @@ class ToolContext:
     recall: Callable[[], Sequence[Message]] = tuple
     """The whole conversation so far, also what is no longer sent."""
     call_id: str = ""
+    part_id: str = ""
+    """By which events know the call."""
     progress: Callable[[str], None] = lambda text: None
     """Live output for the front end; lossy by design."""
     judged: Sequence[Intent] | None = None
@@ -200,12 +227,14 @@ class ToolContext:
         *,
         confined: bool = False,
         only_reads: bool = False,
+        part_id: str = "",
     ) -> ToolContext:
-        return replace(self, call_id=call_id, progress=progress, judged=judged, confined=confined, only_reads=only_reads)
+        named = replace(self, call_id=call_id, part_id=part_id, progress=progress)
+        return replace(named, judged=judged, confined=confined, only_reads=only_reads)
 
     def note_change(self, change: FileChange) -> None:
         """What `write_atomic` and its like are given: nobody else may change a file for the model."""
-        self.note(self.call_id, change)
+        self.note(self.works_for or self.call_id, change)
 
     def enclosed(self, argv: Sequence[str], cwd: Path) -> Enclosed:
         """The command line as this call may run it. Raises ToolError when it may run inside walls only and there are none."""
@@ -224,6 +253,10 @@ class ToolContext:
         if self.judged is not None and not any(_is_about(intent, resolved) for intent in self.judged):
             raise ToolError(f"`{given}` leads elsewhere than a moment ago, when this call was judged; nothing was done.")
         return resolved
+
+
+Delegate = Callable[[str, str, ToolContext], Awaitable[Result]]
+"""Has the agent of that name work on a prompt, for the call of this context. Raises ToolError where it cannot begin."""
 
 
 def _is_about(intent: Intent, resolved: Resolved) -> bool:

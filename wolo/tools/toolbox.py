@@ -24,6 +24,7 @@ from wolo.tools.jobs import Jobs
 from wolo.tools.read import Read
 from wolo.tools.shell import Shell
 from wolo.tools.skill import Skill
+from wolo.tools.task import Task
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.todo import Todo
 from wolo.tools.tool import ForeignTool, OwnTool, Tool
@@ -31,7 +32,7 @@ from wolo.tools.write import Write
 
 BUILTIN: tuple[OwnTool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
-    *(Fetch(), Todo(), Ask(), Skill(), ExpandMessage()),
+    *(Fetch(), Todo(), Task(), Ask(), Skill(), ExpandMessage()),
 )
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
 IN_TEXT: tuple[OwnTool, ...] = (*BUILTIN, TaskCompletion())
@@ -46,6 +47,9 @@ WITH_SKILLS = frozenset({Skill.name})
 WITH_A_PERSON = frozenset({Ask.name})
 """Offered where somebody is there."""
 
+TO_DELEGATE = frozenset({Task.name})
+"""Offered to a model that can work with others, and never by one of these to a third."""
+
 SHIPPED = Path(__file__).with_name("schemas.json")
 """Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` writes them anew from the code."""
 OF_SERVERS = "mcp__"
@@ -57,10 +61,20 @@ _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "
 
 
 class Toolbox:
-    def __init__(self, tools: Iterable[OwnTool | ForeignTool] = BUILTIN, *, edit_tool: EditTool = "edit") -> None:
-        """`edit_tool`: the form of editing that is offered; the other one is understood all the same."""
+    def __init__(
+        self,
+        tools: Iterable[OwnTool | ForeignTool] = BUILTIN,
+        *,
+        edit_tool: EditTool = "edit",
+        more: Mapping[str, str] | None = None,
+    ) -> None:
+        """`edit_tool`: the form of editing that is offered; the other one is understood all the same.
+
+        `more`: what else the model is told about a tool, by its name, because it is different from place to place.
+        """
         self._tools = {tool.name: tool for tool in tools}
         self._edit_tool: EditTool = edit_tool
+        self._more = more or {}
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
         self._only: Collection[str] | None = None
         self._hide: Collection[str] = ()
@@ -77,21 +91,24 @@ class Toolbox:
         """
         if compacted not in self._specs:
             hidden = ({*EDIT_TOOLS} - {self._edit_tool}) | (set() if compacted else ONCE_COMPACTED)
-            self._specs[compacted] = _specs(tool for tool in self._tools.values() if tool.name not in hidden)
+            shown = (tool for tool in self._tools.values() if tool.name not in hidden)
+            self._specs[compacted] = _specs(shown, self._more)
         return self._specs[compacted]
 
-    def offer(self, only: Collection[str] | None = None, hide: Collection[str] = ()) -> Toolbox:
+    def offer(
+        self, only: Collection[str] | None = None, hide: Collection[str] = (), *, edit_tool: EditTool | None = None
+    ) -> Toolbox:
         """A toolbox with `only` these tools (None: all) and without those to `hide`. Raises UsageError for unknown names.
 
         Where there are tools at all, the way back to what was left out of the conversation is one of them.
-        Both forms of editing stand and fall together.
+        Both forms of editing stand and fall together; `edit_tool` is the one for another model.
         """
         for name in (*(only or ()), *hide):
             if name not in self._tools and not name.startswith(OF_SERVERS):
                 raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
         wanted = None if only is None else _with_both_forms(only) | (ONCE_COMPACTED if only else frozenset())
         unwanted = _with_both_forms(hide)
-        offered = Toolbox((), edit_tool=self._edit_tool)
+        offered = Toolbox((), edit_tool=edit_tool or self._edit_tool, more=self._more)
         offered._only, offered._hide = wanted, unwanted
         offered.add(self._tools.values())
         return offered
@@ -150,7 +167,7 @@ def _with_both_forms(names: Collection[str]) -> frozenset[str]:
     return frozenset((*names, *EDIT_TOOLS)) if any(name in EDIT_TOOLS for name in names) else frozenset(names)
 
 
-def _specs(tools: Iterable[OwnTool | ForeignTool]) -> tuple[ToolSpec, ...]:
+def _specs(tools: Iterable[OwnTool | ForeignTool], more: Mapping[str, str]) -> tuple[ToolSpec, ...]:
     shipped = msgspec.json.decode(SHIPPED.read_bytes())
     builtin = {id(tool) for tool in IN_TEXT}
     specs = []
@@ -164,7 +181,8 @@ def _specs(tools: Iterable[OwnTool | ForeignTool]) -> tuple[ToolSpec, ...]:
             from wolo.tools.schemas import describe  # noqa: PLC0415  # the schema maker loads slowly; ours are shipped
 
             row = describe(tool)
-        specs.append(ToolSpec(tool.name, row["description"], row["parameters"]))
+        description = "\n".join(filter(None, (row["description"], more.get(tool.name, ""))))
+        specs.append(ToolSpec(tool.name, description, row["parameters"]))
     return tuple(specs)
 
 

@@ -7,12 +7,20 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Self, TypeVar
 
-from wolo.agent.events import ApprovalGiven, CallEnded, Event, QuestionsAnswered, TurnEnded
+from wolo.agent.events import (
+    ApprovalAsked,
+    ApprovalGiven,
+    CallEnded,
+    Event,
+    QuestionsAnswered,
+    QuestionsAsked,
+    TaskEnded,
+    TurnEnded,
+)
 
 T = TypeVar("T")
 
-ENDS_A_QUESTION = (ApprovalGiven, CallEnded, QuestionsAnswered, TurnEnded)
-"""None of them comes while somebody waits for the person: the time was up, for example."""
+Asked = ApprovalAsked | QuestionsAsked
 
 
 class Coming:
@@ -32,24 +40,26 @@ class Coming:
         upcoming, self._next = self._upcoming(), None
         return await upcoming
 
-    async def while_asking(self, asking: asyncio.Task[T]) -> T | None:
+    async def while_asking(self, asked: Asked, asking: asyncio.Task[T]) -> T | None:
         """The answer; None once nobody waits for it any more. Raises what the question raises."""
         try:
+            if any(ends(event, asked) for event in self._held):
+                return None
             while not asking.done():
                 self._next = upcoming = self._upcoming()
                 await asyncio.wait({asking, upcoming}, return_when=asyncio.FIRST_COMPLETED)
-                if upcoming.done() and not asking.done() and self._is_over(upcoming):
+                if upcoming.done() and not asking.done() and self._is_over(upcoming, asked):
                     return None
             return asking.result()
         finally:
             asking.cancel()
             await asyncio.wait({asking})
 
-    def _is_over(self, upcoming: asyncio.Task[Event]) -> bool:
+    def _is_over(self, upcoming: asyncio.Task[Event], asked: Asked) -> bool:
         """Takes what has come, and says whether it ends the question."""
         self._next = None
         self._held.append(upcoming.result())
-        return isinstance(self._held[-1], ENDS_A_QUESTION)
+        return ends(self._held[-1], asked)
 
     async def close(self) -> None:
         """Leaves the turn, wherever it is."""
@@ -61,3 +71,18 @@ class Coming:
 
     def _upcoming(self) -> asyncio.Task[Event]:
         return self._next or asyncio.ensure_future(anext(self._events))
+
+
+def ends(event: Event, asked: Asked) -> bool:
+    """Nobody waits for the answer any more: the time was up, for example. Other agents may go on beside the one that asks."""
+    match event:
+        case TurnEnded():
+            return True
+        case ApprovalGiven() | QuestionsAnswered():
+            return event.id == asked.id
+        case TaskEnded():
+            return event.part_id == asked.task
+        case CallEnded():
+            return not asked.task
+        case _:
+            return False

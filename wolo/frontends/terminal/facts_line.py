@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.cells import cell_len, set_cell_size
 
 from wolo.agent.budget import NOTHING, add
-from wolo.agent.events import AnswerEnded, Compacted, Event, RequestStarted
+from wolo.agent.events import AnswerEnded, Compacted, Event, RequestStarted, TaskEnded
 from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.turn import jobs_running
-from wolo.messages.message import Usage
+from wolo.messages.message import Usage, used_by_task
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_home
 from wolo.workspace.branch import current_branch
@@ -45,7 +45,8 @@ class FactsLine:
         self._branch = current_branch(talk.cwd)
         self._level = talk.thinking_used or ""
         said = (message.usage for message in talk.history if message.usage is not None)
-        self._used = reduce(add, (*said, *talk.summed_up), NOTHING)
+        tasks = (usage for message in talk.history for part in message.calls if (usage := used_by_task(part)) is not None)
+        self._used = reduce(add, (*said, *talk.summed_up, *tasks), NOTHING)
 
     def hear(self, event: Event) -> None:
         """What has changed in the middle of a turn."""
@@ -54,6 +55,8 @@ class FactsLine:
                 self._in_window = event.context_tokens
             case AnswerEnded() if event.message.usage is not None:
                 self._used = add(self._used, event.message.usage)
+            case TaskEnded():
+                self._used = add(self._used, event.usage)
             case Compacted():
                 self._in_window = event.tokens_after
 

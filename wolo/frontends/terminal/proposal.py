@@ -68,7 +68,8 @@ def outcome(asked: ApprovalAsked, given: ApprovalGiven) -> Text:
 
 
 def _headline(asked: ApprovalAsked) -> Text:
-    name = clean_line(asked.part.tool)
+    who = f"{clean_line(asked.agent)}: " if asked.agent else ""
+    name = f"{who}{clean_line(asked.part.tool)}"
     if asked.walls == "again":
         return Text.assemble(("! ", "bold red"), (f"The sandbox stopped {name}", "bold reverse"))
     wishes = " and ".join(dict.fromkeys(_WISHES[type(intent)] for intent in asked.intents)) or "go on"

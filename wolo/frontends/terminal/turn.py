@@ -131,7 +131,7 @@ class _Turn:
         self._question = asking = asyncio.ensure_future(
             ask(asked, lines, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint)
         )
-        if given := await coming.while_asking(asking):
+        if given := await coming.while_asking(asked, asking):
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         else:
             self._terminal.screen.say(f"✗ nobody answered in time: {clean_line(asked.part.tool)}", "dim")
@@ -149,4 +149,4 @@ class _Turn:
 
     async def _reply(self, asked: QuestionsAsked, coming: Coming) -> None:
         self._question = asking = asyncio.ensure_future(ask_questions(asked, self._terminal.screen, self._terminal.keyboard))
-        self._conversation.answer_questions(asked.id, await coming.while_asking(asking))
+        self._conversation.answer_questions(asked.id, await coming.while_asking(asked, asking))

@@ -10,11 +10,13 @@ from rich.text import Text
 from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, clean_line
+from wolo.tools.agents import DEFAULT
 from wolo.tools.envelope import names_in
-from wolo.tools.tool import Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
+from wolo.tools.tool import Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
 MAX_OUTPUT_LINES = 8
+MAX_TASK_LINES = 4
 MAX_LINE_CHARS = 500
 MAX_ARGUMENT_CHARS = 160
 
@@ -49,6 +51,8 @@ def headline(part: ToolPart, view: View | None = None) -> Text:
 
 def subject(part: ToolPart) -> str:
     """The argument that says most."""
+    if part.tool == "task" and isinstance(prompt := part.input.get("prompt"), str):
+        return f"{part.input.get('agent') or DEFAULT}: {prompt}"
     if isinstance(patch := part.input.get("patch"), str) and (files := names_in(patch)):
         return " ".join(files)
     for name in _SUBJECTS:
@@ -71,6 +75,8 @@ def details(part: ToolPart, view: View | None, reason: str = "", *, hint: str = 
     """
     if reason:
         return Details(_lines(reason, 2, "yellow"))
+    if isinstance(view, Delegated):
+        return _task(part, view, hint, whole)
     if part.is_error and not isinstance(view, Output):
         return _tail(part.output, "red", hint, whole)
     match view:
@@ -117,10 +123,24 @@ def _in_short(view: View | None) -> Text:
         case Output():
             ended = f" · exit {view.exit_code}" if view.exit_code is not None else ""
             return Text.assemble((ended, "red" if view.exit_code else "dim"), (f" · {view.seconds:.1f} s", "dim"))
+        case Delegated():
+            used = f" · {len(view.calls)} calls · {view.tokens:,} tokens · {view.seconds:.1f} s"
+            stopped = "" if view.ended in ("done", "interrupted") else f" · {view.ended}"
+            return Text.assemble((stopped, "yellow"), (used, "dim"))
         case None:
             return Text()
         case _:
             assert_never(view)
+
+
+def _task(part: ToolPart, view: Delegated, hint: str, whole: bool) -> Details:
+    """What another agent said; unfolded, what it did comes first."""
+    said = clean(part.output).strip("\n").split("\n")
+    did = [f"● {clean_line(line)}" for line in view.calls]
+    lines = [*did, *said] if whole else said[:MAX_TASK_LINES]
+    text = Text.assemble(("".join(f"  {_short(line)}\n" for line in lines), "dim"))
+    left = 0 if whole else len(said) - len(lines) + len(did)
+    return Details(text.append_text(_rest(left, hint)), left > 0)
 
 
 def _lines(shown: str, limit: int, style: str) -> Text:

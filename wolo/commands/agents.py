@@ -1,0 +1,73 @@
+"""/agents: who can be given a task here, from where, and what each may do; and those at work."""
+
+from __future__ import annotations
+
+from wolo.commands.command import Desk, Outcome, Shown
+from wolo.conversation.errand import Errand
+from wolo.errors import UsageError
+from wolo.extensions.agents import Profile
+from wolo.messages.terminal_text import clean, clean_line
+
+NONE = "This model is given no other agents."
+MOST_CHARS = 100
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    subagents = desk.conversation.subagents
+    if subagents is None or not subagents.agents.found:
+        return Shown(NONE)
+    if rest:
+        return Shown(_page(_find(rest, subagents.agents.found)))
+    width = max(len(each.name) for each in subagents.agents.found)
+    lines = [f"{each.name:<{width}}  {_in_short(each)}" for each in subagents.agents.found]
+    if subagents.running:
+        lines += ["", "At work:", *map(_at_work, subagents.running)]
+    return Shown("\n".join(lines))
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    subagents = desk.conversation.subagents
+    return [(each.name, clean_line(each.description)) for each in subagents.agents.found] if subagents else []
+
+
+def _find(name: str, found: tuple[Profile, ...]) -> Profile:
+    profile = next((each for each in found if each.name.lower() == name.lower()), None)
+    if profile is None:
+        raise UsageError(f"There is no agent {clean_line(name)}.", hint=f"There are: {', '.join(each.name for each in found)}.")
+    return profile
+
+
+def _in_short(profile: Profile) -> str:
+    words = clean_line(profile.description)
+    words = words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - 1].rstrip()}…"
+    notes = [note for note in (_where(profile), "only reads" if profile.only_reads else "", _told(profile)) if note]
+    return f"{words} ({', '.join(notes)})"
+
+
+def _page(profile: Profile) -> str:
+    facts = [
+        ("description", profile.description),
+        ("from", str(profile.path) if profile.path else "wolo"),
+        ("tools", "all that this conversation has" if profile.tools is None else ", ".join(profile.tools) or "none"),
+        ("not", ", ".join(profile.without)),
+        ("model", profile.model or "that of the conversation"),
+        ("answers", f"{profile.max_turns} at most" if profile.max_turns else ""),
+        ("offered", _told(profile) or "to the model"),
+    ]
+    lines = [f"{name:<12} {clean_line(value)}" for name, value in facts if value]
+    return "\n".join([profile.name, *lines, *(["", clean(profile.prompt)] if profile.prompt else [])])
+
+
+def _where(profile: Profile) -> str:
+    return "wolo's own" if profile.path is None else "the project's" if profile.is_projects else "yours"
+
+
+def _told(profile: Profile) -> str:
+    if profile.mode == "primary":
+        return "not for tasks"
+    return "hidden from the model" if profile.is_hidden else ""
+
+
+def _at_work(errand: Errand) -> str:
+    doing = f"{clean_line(errand.doing)} · {errand.begun} calls · {errand.usage.context_tokens:,} tokens · {errand.seconds:.0f} s"
+    return f"  {errand.agent}: {doing}  ({errand.session_id})"

@@ -1,0 +1,59 @@
+"""The tool that gives a task to another agent, which works on it in a conversation of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import CallIntent, Intent
+from wolo.tools.agents import DEFAULT, Offer
+from wolo.tools.tool import Result, ToolContext
+
+
+class TaskArgs(Struct, frozen=True):
+    prompt: Annotated[str, Meta(description="all it has to know: it sees nothing of this conversation")]
+    agent: Annotated[str, Meta(description="one of those above")] = DEFAULT
+
+
+class Task:
+    """Give a task to another agent. It begins with your prompt alone, works in the same directory under the same rules, and
+    only its final answer comes back: say in the prompt what that must hold. Good for searching much of which you need little.
+    Several calls in one answer to agents that only read run side by side."""
+
+    name: ClassVar[str] = "task"
+    Args: ClassVar[type[Struct]] = TaskArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("subagent_type", "agent_type", "subagent", "agent_name"), "agent"),
+        **dict.fromkeys(("task", "instructions"), "prompt"),
+        **dict.fromkeys(("title", "run_in_background", "background", "model"), ""),
+    }
+    reads_only: ClassVar[bool] = False
+
+    def intents(self, args: TaskArgs, context: ToolContext) -> Sequence[Intent]:
+        if not args.prompt.strip():
+            raise ToolError("task: the prompt is empty.")
+        offer = find(args.agent, context.agents)
+        return (CallIntent(f"task:{offer.name}", only_reads=offer.only_reads),)
+
+    async def run(self, args: TaskArgs, context: ToolContext) -> Result:
+        if recorded := context.recorded(context.call_id):
+            return recorded
+        if context.delegate is None:
+            raise ToolError("No other agent can be given a task here; do it yourself.")
+        return await context.delegate(find(args.agent, context.agents).name, args.prompt, context)
+
+
+def find(name: str, offers: Sequence[Offer]) -> Offer:
+    """By its name, however it is capitalised. Raises ToolError that names those there are."""
+    wanted = name.strip() or DEFAULT
+    for offer in offers:
+        if offer.name == wanted:
+            return offer
+    for offer in offers:
+        if offer.name.lower() == wanted.lower():
+            return offer
+    known = ", ".join(sorted(offer.name for offer in offers if not offer.is_hidden))
+    raise ToolError(f"task: there is no agent `{name}`. The agents are: {known}.")
