@@ -56,6 +56,42 @@ def test_tmux_keeps_all_of_a_long_answer(provider: ProviderServer, socket: Path)
         assert [line.rstrip() for line in tmux.text.split("\n") if line.startswith("This is line")] == LINES
 
 
+PIECE = 80
+"""Characters: what comes between two frames when 320 come in a second."""
+HELD_BACK = 10
+"""Characters that may still be the beginning of something else."""
+PARAGRAPH = "WHAT IS SAID IS KEPT ON THE DISK BEFORE ANYBODY SEES IT, SO NOTHING IS LOST WHEN A MACHINE GOES DOWN. "
+
+
+@pytest.mark.parametrize(
+    ("answer", "most"),
+    [
+        pytest.param("".join(f"LINE {number} OF AN ANSWER IN MANY WORDS.\n" for number in range(70)), 2.3, id="lines"),
+        pytest.param((PARAGRAPH * 3 + "\n\n") * 9, 3.0, id="paragraphs"),
+    ],
+)
+def test_a_slow_stream_costs_little_too(provider: ProviderServer, answer: str, most: float) -> None:
+    holds = [Hold() for _ in range(0, len(answer), PIECE)]
+    pieces = [delta(answer[at : at + PIECE]) for at in range(0, len(answer), PIECE)]
+    provider.script(sse(*(each for pair in zip(pieces, holds, strict=True) for each in pair), finish("stop", usage())))
+    with repl(provider, columns=80) as terminal:
+        before = len(terminal.raw)
+        terminal.enter("go on")
+        for number, hold in enumerate(holds, 1):
+            terminal.wait_until(lambda sent=number * PIECE: letters(terminal.text) >= letters(answer[: sent - HELD_BACK]))
+            hold.release()
+        wait_for_prompt(terminal)
+        frames = bytes(terminal.raw[before:]).split(b"\x1b[?2026h")
+        leave(terminal)
+    written = sum(len(b"\x1b[?2026h") + len(frame) for frame in frames if letters(SEQUENCE.sub(b"", frame).decode()))
+    assert written <= most * len(answer)
+
+
+def letters(shown: str) -> int:
+    """Those of the answer: nothing else on the screen has such capitals."""
+    return sum("A" <= letter <= "Z" for letter in shown.replace("Esc stops", "").replace("Enter sends, Alt-Enter", ""))
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -72,7 +108,7 @@ def test_a_long_line_is_wrapped_by_the_terminal_alone(provider: ProviderServer, 
         terminal.wait_for(" out · ")
         leave(terminal)
     printed = SEQUENCE.sub(b"", bytes(terminal.raw)).decode()
-    assert printed.count(f"\r\n{line}\r\n") >= 2
+    assert printed.count(f"{line}\r\n") >= 2
 
 
 def test_long_code_and_tables_are_printed_once(provider: ProviderServer) -> None:

@@ -37,6 +37,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from wolo.frontends.terminal.incoming import Incoming
+from wolo.frontends.terminal.inserting import rows_taken
 from wolo.frontends.terminal.outlet import Outlet
 from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
 from wolo.frontends.terminal.panels.line import LinePanel
@@ -93,6 +94,8 @@ class Foot:
         """Called when nothing can be read from the terminal any more."""
         self._facts = facts
         self._invitation = prompt
+        self._begun = ""
+        """What of a line that is not finished was painted last."""
         self._unprinted: list[str] = []
         self._due: asyncio.TimerHandle | None = None
         self._painted_at = float("-inf")
@@ -101,6 +104,8 @@ class Foot:
         self._asking = Condition(lambda: self.is_asking)
         self._running: asyncio.Task[None] | None = None
         self._is_aside = False
+        self._tail_window = _window(self._growing, TAIL_ROWS)
+        self._facts_window = _window(self._fact_line, 1)
         self._outlet = Outlet(sys.stdout.fileno())
         self._outlet.emptied = self.flush
         self._output = FrameOutput(self._outlet)
@@ -206,10 +211,19 @@ class Foot:
             self._output.flush()
             return
         with self._output.frame():
-            if text:
+            if not self._insert(text) and text:
                 self.app.renderer.erase(leave_alternate_screen=False)
                 self._output.write_raw(text)
             self.app._redraw()
+            if self.app.renderer.leaves_rows(self._facts_window):
+                self.app.renderer.erase(leave_alternate_screen=False)
+                self.app._redraw()
+
+    def _insert(self, text: str) -> bool:
+        """False: the terminal cannot print it above what stands there."""
+        before, self._begun = self._begun, f"{self.tail}{self.unfinished}"
+        keeps = bool(before) and self._begun.startswith(before)
+        return self.app.renderer.insert(text, self._tail_window, self._tail_rows(), keeps=keeps)
 
     # What is asked
 
@@ -262,7 +276,7 @@ class Foot:
         )
         unasked = HSplit(
             [
-                _shown(self._growing, lambda: bool(self.tail or self.unfinished), TAIL_ROWS),
+                ConditionalContainer(self._tail_window, Condition(lambda: bool(self.tail or self.unfinished))),
                 _shown(lambda: self._dim(self.activity), lambda: bool(self.activity(1)), ACTIVITY_ROWS),
                 _shown(lambda: self._dim(self.pinned), self._has_pinned, PINNED_ROWS),
                 _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
@@ -271,10 +285,9 @@ class Foot:
                 CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
             ]
         )
-        facts = Window(FormattedTextControl(self._fact_line), height=1, dont_extend_height=True)
         rows: list[AnyContainer] = [
             DynamicContainer(lambda: self._panels[-1].container if self._panels else unasked),
-            ConditionalContainer(facts, ~self._asking | Condition(lambda: self._output.get_size().rows >= FACTS_FROM_ROWS)),
+            ConditionalContainer(self._facts_window, Condition(self._has_facts)),
         ]
         return Layout(HSplit(rows), focused_element=writing)
 
@@ -288,6 +301,16 @@ class Foot:
         surplus = len(self.unfinished) - TAIL_ROWS * columns
         shown = self.unfinished[-(-surplus // columns) * columns :] if surplus > 0 else self.unfinished
         return [*to_formatted_text(ANSI(self.tail)), ("", shown)]
+
+    def _tail_rows(self) -> int:
+        """About as many as it will have: what is painted has the last word."""
+        if self._panels or not (self.tail or self.unfinished):
+            return 0
+        taken = rows_taken(f"{self.tail}{self.unfinished}\n", self._output.get_size().columns)
+        return min(taken or 1, TAIL_ROWS)
+
+    def _has_facts(self) -> bool:
+        return not self.is_asking or self._output.get_size().rows >= FACTS_FROM_ROWS
 
     def _has_pinned(self) -> bool:
         return self._output.get_size().rows >= PINNED_FROM_ROWS and bool(self.pinned(1))
@@ -308,5 +331,8 @@ class Foot:
 
 
 def _shown(text: Callable[[], AnyFormattedText], is_shown: Callable[[], bool], most_rows: int) -> ConditionalContainer:
-    window = Window(FormattedTextControl(text), wrap_lines=True, height=Dimension(max=most_rows), dont_extend_height=True)
-    return ConditionalContainer(window, Condition(is_shown))
+    return ConditionalContainer(_window(text, most_rows), Condition(is_shown))
+
+
+def _window(text: Callable[[], AnyFormattedText], most_rows: int) -> Window:
+    return Window(FormattedTextControl(text), wrap_lines=True, height=Dimension(max=most_rows), dont_extend_height=True)

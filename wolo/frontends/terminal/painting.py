@@ -12,13 +12,15 @@ from typing import Any
 
 from prompt_toolkit import Application
 from prompt_toolkit.data_structures import Point, Size
-from prompt_toolkit.layout import Layout
-from prompt_toolkit.layout.screen import Char
+from prompt_toolkit.layout import Layout, Window
+from prompt_toolkit.layout.screen import Char, Screen
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
+from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
 
 from wolo.frontends.terminal.graphemes import spelled_out
+from wolo.frontends.terminal.inserting import Shown, grow, move_down, print_above, rows_taken
 from wolo.frontends.terminal.outlet import Outlet
 
 BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
@@ -29,7 +31,10 @@ SETTLED_S = 0.3
 
 _NOTHING = re.compile(r"(?:\x1b\[0?m|\x1b\[\?(?:7|12|25)[hl])*")
 """What a frame without a change consists of."""
+_LAST_ROW = " class:last-line"
+"""What prompt_toolkit adds to the style of a window's last row: it is another one when the window grows."""
 _WITHOUT_REFLOW = ("linux", "screen", "vt", "cons", "xterm-mono")
+_WITHOUT_INSERT = ("vt52", "vt100", "vt101", "vt131")
 
 
 class FrameOutput(Vt100_Output):
@@ -41,6 +46,9 @@ class FrameOutput(Vt100_Output):
         )
         self._outlet = outlet
         self._depth = 0
+        self._is_plain = False
+        """Known to write without colours just now."""
+        self._cuts = False
         self._encoding = sys.stdout.encoding or "utf-8"
 
     def erase_down(self) -> None:
@@ -58,6 +66,9 @@ class FrameOutput(Vt100_Output):
             self._send()
 
     def write(self, data: str) -> None:
+        if not self._cuts and not data.isascii():
+            self._cuts = True
+            super().disable_autowrap()
         spelled = spelled_out(data)
         if spelled is data:
             super().write(data)
@@ -68,11 +79,38 @@ class FrameOutput(Vt100_Output):
         if not self._depth:
             self._send()
 
+    def set_attributes(self, attrs: Attrs, color_depth: ColorDepth) -> None:
+        if attrs == DEFAULT_ATTRS:
+            self.reset_attributes()
+        else:
+            self._is_plain = False
+            super().set_attributes(attrs, color_depth)
+
+    def reset_attributes(self) -> None:
+        if not self._is_plain:
+            self._is_plain = True
+            super().reset_attributes()
+
+    def disable_autowrap(self) -> None:
+        """Only before something for which a terminal might need more room than it is given (`write`)."""
+
+    def enable_autowrap(self) -> None:
+        if self._cuts:
+            self._cuts = False
+            super().enable_autowrap()
+
+    def show_cursor(self) -> None:
+        """Whether it blinks is the person's choice."""
+        if not self._cursor_visible:
+            self._cursor_visible = True
+            self.write_raw("\x1b[?25h")
+
     def _send(self) -> None:
         if self._depth or not self._buffer:
             return
         data = "".join(self._buffer)
         self._buffer.clear()
+        self._is_plain = False
         if not (data.endswith("\x1b[?25h") and _NOTHING.fullmatch(data)):
             self._outlet.write(f"{BEGIN_SYNC}{data}{END_SYNC}".encode(self._encoding, "replace"))
 
@@ -81,6 +119,51 @@ class FrameRenderer(Renderer):
     """Knows where its first row is, also when the window has become narrower and the terminal has wrapped its rows anew."""
 
     does_reflow = True
+    can_insert = True
+
+    def insert(self, text: str, tail: Window, rows: int, *, keeps: bool) -> bool:
+        """Prints whole lines above; then the `tail` has so many rows, and `keeps` those it had, or all are empty.
+
+        False: that cannot be done here, and nothing is written.
+        """
+        self._follow_reflow()
+        screen, size = self._last_screen, self.output.get_size()
+        taken = rows_taken(text, size.columns)
+        if screen is None or size != self._last_size or taken is None or not self.can_insert:
+            return False
+        at = screen.visible_windows_to_write_positions.get(tail)
+        foot = Shown(screen.height, self._cursor_pos.y, at.height if at else 0, self._plain_row(screen))
+        if screen.height + taken + max(rows - foot.tail, 0) > size.rows:
+            return False
+        if keeps and taken and not foot.continues_in(text):
+            self._insert(move_down(text, taken, foot), screen, foot, foot.tail, kept=foot.tail)
+            taken, foot = 0, foot._replace(row=0)
+        if taken:
+            self._insert(print_above(text, taken, foot, rows), screen, foot, rows)
+        elif rows != foot.tail:
+            self._insert(grow(foot, rows - foot.tail), screen, foot, rows, kept=foot.tail if rows > foot.tail else 0)
+        return True
+
+    def _insert(self, sequence: str, screen: Screen, foot: Shown, tail: int, kept: int = 0) -> None:
+        self.output.hide_cursor()
+        self.output.write_raw(sequence)
+        self._last_screen = _moved(screen, foot, tail, kept)
+        self._cursor_pos = Point(x=0, y=kept if kept < tail else 0)
+
+    def leaves_rows(self, last: Window) -> bool:
+        """There are empty rows below the `last` window: what is painted has become lower."""
+        if self._last_screen is None:
+            return False
+        at = self._last_screen.visible_windows_to_write_positions.get(last)
+        return at is not None and at.ypos + at.height < self._last_screen.height
+
+    def _plain_row(self, screen: Screen) -> str:
+        """The first row, where nothing in it has colours."""
+        cells = [cell for _, cell in sorted(screen.data_buffer[0].items())]
+        styles = self._attrs_for_style
+        if styles is None or any(styles[cell.style] != DEFAULT_ATTRS for cell in cells):
+            return ""
+        return "".join(cell.char for cell in cells).rstrip()
 
     def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
         self._follow_reflow()
@@ -112,8 +195,8 @@ class FrameApplication(Application[None]):
         """Called when the window has kept its size for a while."""
         self._outlet, self._frames = outlet, output
         self._settling: asyncio.TimerHandle | None = None
-        self.renderer = FrameRenderer(self._merged_style, output)
-        self.renderer.does_reflow = does_reflow(os.environ)
+        self.renderer: FrameRenderer = FrameRenderer(self._merged_style, output)
+        self.renderer.does_reflow, self.renderer.can_insert = does_reflow(os.environ), can_insert(os.environ)
 
     def _redraw(self, render_as_done: bool = False) -> None:
         if render_as_done or not self.must_wait:
@@ -136,6 +219,23 @@ class FrameApplication(Application[None]):
             with self._frames.frame():
                 super()._on_resize()
             self.resized()
+
+
+def _moved(screen: Screen, foot: Shown, tail: int, kept: int) -> Screen:
+    """The same rows behind a tail of so many, of which the first ones were kept and the rest is empty."""
+    moved, more = Screen(), tail - foot.tail
+    for row in range(foot.tail, foot.height):
+        moved.data_buffer[row + more] = screen.data_buffer[row]
+    for row in range(kept):
+        for column, cell in screen.data_buffer[row].items():
+            moved.data_buffer[row][column] = cell if more == 0 else Char(cell.char, cell.style.removesuffix(_LAST_ROW))
+    moved.height = foot.height + more
+    return moved
+
+
+def can_insert(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal makes room for rows between others: all but the very oldest do."""
+    return not environment.get("TERM", "").startswith(_WITHOUT_INSERT)
 
 
 def does_reflow(environment: Mapping[str, str]) -> bool:

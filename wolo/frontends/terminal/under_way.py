@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from wolo.messages.terminal_text import clean, clean_line
 
 Words = str | Callable[[], str]
-"""A function is asked again whenever they are shown."""
+"""A function is asked again once in a second, for the seconds beside them are painted then, too."""
 
 QUIET_S = 5.0
 """A stream that is silent for longer is said to be."""
@@ -34,6 +34,8 @@ class UnderWay:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._words: Words = ""
+        self._shown, self._shown_at = "", -1
+        """What the words were last, and in which second."""
         self._began: float | None = None
         self._heard_at: float | None = None
         """When the stream said something last; None while nothing streams."""
@@ -46,10 +48,12 @@ class UnderWay:
     def begin(self, words: Words) -> None:
         """Something new; its seconds count from now."""
         self._began, self._words, self._heard_at = self._clock(), words, None
+        self._shown_at = -1
 
     def say(self, words: Words) -> None:
         """Other words for the same thing."""
-        self._words = words
+        if words != self._words:
+            self._words, self._shown_at = words, -1
 
     def heard(self) -> None:
         """More of the stream has come."""
@@ -78,11 +82,16 @@ class UnderWay:
             return self._call_lines(columns, rows, end)
         if self._began is None:
             return []
-        words = clean_line(self._words if isinstance(self._words, str) else self._words())
         now = self._clock()
+        words = self._words_at(int(now - self._began))
         if self._heard_at is not None and now - self._heard_at > QUIET_S:
             words = f"{words} · silent for {now - self._heard_at:.0f} s"
         return [fitted(words, end.format(_seconds(now - self._began)), columns)]
+
+    def _words_at(self, second: int) -> str:
+        if second != self._shown_at:
+            self._shown, self._shown_at = clean_line(self._words if isinstance(self._words, str) else self._words()), second
+        return self._shown
 
     def _call_lines(self, columns: int, rows: int, end: str) -> list[str]:
         calls, now = list(self._calls.values()), self._clock()
