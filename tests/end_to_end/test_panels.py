@@ -258,7 +258,7 @@ def test_an_edit_shows_the_words_that_change(provider: ProviderServer) -> None:
     with asked(provider, call("read", {"path": "a.py"}), edit, text("I see."), mode="ask") as terminal:
         assert "  -     return one + two" in visible(terminal)
         assert "  +     return one - two" in visible(terminal)
-        assert b"\x1b[0;31;7m+" in terminal.raw
+        assert b"\x1b[0;91;7m+" in terminal.raw
         terminal.type("y")
         terminal.wait_for("I see.")
         leave(terminal)
@@ -276,12 +276,28 @@ def test_a_file_written_anew_shows_what_would_change_in_it(provider: ProviderSer
         assert "  + line 30 and less" in shown
         assert "… 27 lines stay as they are" in shown
         assert "line 05" not in shown
-        assert b"\x1b[0;31;7mmore" in terminal.raw
+        assert b"\x1b[0;91;7mmore" in terminal.raw
         terminal.type("y")
         terminal.wait_for("I see.")
         assert terminal.shows("● write a.txt +1 −1")
         leave(terminal)
     assert Path("a.txt").read_text() == "".join(lines)
+
+
+def test_on_a_light_background_no_pale_colour_is_used(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLORFGBG", "0;15")
+    Path("a.py").write_text("one = 1  # first\n")
+    edit = call("edit", {"path": "a.py", "old_string": "one = 1", "new_string": "one = 'x'"})
+    with asked(provider, call("read", {"path": "a.py"}), edit, text("`I` **see**."), mode="ask") as terminal:
+        terminal.type("y")
+        terminal.wait_for("I see.")
+        terminal.type("/")
+        terminal.wait_for("/btw")
+        pale = re.compile(rb"\x1b\[(?:[0-9]+;)*(?:3[2367]|9[0-7])(?:;[0-9]+)*m")
+        extended = re.compile(rb"[34]8;[25](?:;[0-9]+)+")
+        assert pale.findall(extended.sub(b"", bytes(terminal.raw))) == []
+        terminal.type("\x15")
+        leave(terminal)
 
 
 def test_a_whole_file_is_never_cut(provider: ProviderServer) -> None:

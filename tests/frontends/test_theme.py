@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from prompt_toolkit.styles import default_ui_style, merge_styles
+from rich.color import Color
 from rich.style import Style
+from rich.text import Text
 
-from wolo.frontends.terminal.theme import is_light, on_light
+from wolo.frontends.terminal.panels.rows import as_rows
+from wolo.frontends.terminal.shades import STYLE, Shades
+from wolo.frontends.terminal.theme import is_light, readable, shaded
 
 
 @pytest.mark.parametrize(
@@ -27,6 +32,92 @@ def test_what_the_background_is(theme: str, colorfgbg: str, expected: bool) -> N
 
 
 def test_what_would_not_be_seen_on_white_is_replaced_and_nothing_else() -> None:
-    assert on_light(Style.parse("bold yellow")) == Style.parse("bold color(130)")
-    assert on_light(Style.parse("red")) == Style.parse("red")
-    assert on_light(Style.parse("dim")) == Style.parse("dim")
+    assert shaded(Style.parse("bold yellow"), on_light=True) == Style.parse("bold color(130)")
+    assert shaded(Style.parse("red"), on_light=True) == Style.parse("red")
+    assert shaded(Style.parse("dim"), on_light=True) == Style.parse("dim")
+    assert shaded(Style.parse("dim cyan"), on_light=True) == Style.parse("not dim color(25)")
+
+
+FOOT = merge_styles([default_ui_style(), STYLE])
+NAMED = {
+    "black": "#000000",
+    "red": "#cd0000",
+    "green": "#00cd00",
+    "yellow": "#cdcd00",
+    "blue": "#0000ee",
+    "magenta": "#cd00cd",
+    "cyan": "#00cdcd",
+    "white": "#e5e5e5",
+    "bright_black": "#7f7f7f",
+    "bright_red": "#ff0000",
+    "bright_green": "#00ff00",
+    "bright_yellow": "#ffff00",
+    "bright_blue": "#5c5cff",
+    "bright_magenta": "#ff00ff",
+    "bright_cyan": "#00ffff",
+    "bright_white": "#ffffff",
+}
+"""As xterm shows them, unless a person has said otherwise."""
+ENOUGH = 4.4
+"""4.5 would be, and xterm's own bright blue misses that by a hair."""
+
+
+def light_of(colour: str) -> float:
+    parts = [each / 255 for each in Color.parse(NAMED.get(colour, colour)).get_truecolor()]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((light_of(one), light_of(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def is_readable(colour: str, on_light: bool) -> bool:
+    """`default` is what the person reads all day."""
+    return colour == "default" or contrast(colour, "#ffffff" if on_light else "#000000") > ENOUGH
+
+
+@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("name", NAMED)
+def test_every_colour_can_be_read_on_the_background_there_is(name: str, on_light: bool) -> None:
+    assert is_readable(readable(name, on_light=on_light), on_light)
+    shown = shaded(Style(color=name), on_light=on_light)
+    assert shown.color is not None
+    assert is_readable(shown.color.name, on_light)
+
+
+@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("name", NAMED)
+def test_so_it_can_in_the_foot_and_its_panels(name: str, on_light: bool) -> None:
+    row = as_rows([Text("x", name)], 10)[0]
+    painted = Shades(lambda: on_light).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0])).color or ""
+    assert is_readable(as_rich(painted), on_light)
+
+
+@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize(
+    "part", ["asking", "dim", "hint", "completion-menu.completion", "completion-menu.completion.current", "completion-menu.meta"]
+)
+def test_so_can_what_the_foot_says_and_its_menus(part: str, on_light: bool) -> None:
+    attrs = Shades(lambda: on_light).transform_attrs(FOOT.get_attrs_for_style_str(f"class:{part}"))
+    if attrs.bgcolor:
+        assert contrast(as_rich(attrs.color or ""), as_rich(attrs.bgcolor)) > ENOUGH
+    else:
+        assert is_readable(as_rich(attrs.color or ""), on_light)
+
+
+def as_rich(painted: str) -> str:
+    if not painted:
+        return "default"
+    theirs = {"ansigray": "white", "ansiwhite": "bright_white"}
+    return (
+        theirs.get(painted, painted.removeprefix("ansi").replace("bright", "bright_"))
+        if painted.startswith("ansi")
+        else f"#{painted}"
+    )
+
+
+def test_a_theme_changed_in_the_middle_is_painted_at_once() -> None:
+    shades = Shades(iter([False, True]).__next__)
+    assert shades.invalidation_hash() != shades.invalidation_hash()

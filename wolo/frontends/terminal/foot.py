@@ -33,7 +33,6 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import BeforeInput, Processor
-from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from wolo.frontends.terminal.incoming import Incoming
@@ -43,6 +42,7 @@ from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
 from wolo.frontends.terminal.panels.line import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
 from wolo.frontends.terminal.presence import Presence
+from wolo.frontends.terminal.shades import STYLE, Shades
 from wolo.frontends.terminal.stage import Asked
 
 T = TypeVar("T")
@@ -59,7 +59,6 @@ PAINT_S = 0.25
 """What is printed above is gathered for so long, because the foot is painted anew each time."""
 ESCAPE_S = 0.05
 """How long an escape may be the beginning of another key."""
-STYLE = Style.from_dict({"prompt": "bold", "asking": "bold ansiyellow", "dim": "ansibrightblack", "hint": "ansibrightblack"})
 
 
 class Foot:
@@ -75,6 +74,7 @@ class Foot:
         processors: list[Processor] | None = None,
         uses_vi: bool = False,
         prompt: str = "› ",
+        is_light: Callable[[], bool] = lambda: False,
     ) -> None:
         """`facts` are told how many cells there are, whenever the foot is painted."""
         self.writing = writing
@@ -118,6 +118,7 @@ class Foot:
             editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
             input=Incoming(self.presence),
             style=STYLE,
+            style_transformation=Shades(is_light),
             erase_when_done=True,
             include_default_pygments_style=False,
         )

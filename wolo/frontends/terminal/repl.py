@@ -66,7 +66,14 @@ class Repl:
         chips = Chips(composer.pastes)
         self._foot: Writing
         if self._screen.stdout.can_move:
-            self._foot = Foot(composer.buffer, keys, facts=self._facts.text, processors=[chips], uses_vi=ui.keys == "vi")
+            self._foot = Foot(
+                composer.buffer,
+                keys,
+                facts=self._facts.text,
+                processors=[chips],
+                uses_vi=ui.keys == "vi",
+                is_light=lambda: self._screen.is_light,
+            )
         else:
             self._foot = Turns(composer, terminal)
         composer.is_asking = lambda: self._foot.is_asking

@@ -46,7 +46,7 @@ from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.stage import Stage
 from wolo.frontends.terminal.status import Status, StatusLine, StatusLines
 from wolo.frontends.terminal.stdout import Stdout
-from wolo.frontends.terminal.theme import is_light, on_light
+from wolo.frontends.terminal.theme import is_light, shaded
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.terminal.under_way import newest_lines
 from wolo.frontends.words import compaction, hook_awaited, job_ended, replacement, sentence, summarising, verified
@@ -68,7 +68,7 @@ class Screen:
     def __init__(self, stdout: Stdout) -> None:
         self.stdout = stdout
         self.status: Status = self._new_status()
-        self._is_light = False
+        self.is_light = is_light("auto", os.environ)
         self.foot: Stage | None = None
         """What stays at the bottom, where something does: questions are asked there."""
         self._console = _console(stdout)
@@ -103,7 +103,7 @@ class Screen:
 
     def use_theme(self, theme: str) -> None:
         """From the next line on."""
-        self._is_light = is_light(theme, os.environ)
+        self.is_light = is_light(theme, os.environ)
 
     def make_plain(self, is_plain: bool) -> None:
         """Lines in turns, and nothing that moves; never taken back."""
@@ -333,8 +333,8 @@ class Screen:
         self._put(Segment(clean(each.text), each.style) for each in text.render(self._console))
 
     def _put(self, segments: Iterable[Segment]) -> None:
-        if self._is_light:
-            segments = (Segment(each.text, each.style and on_light(each.style), each.control) for each in segments)
+        on_light = self.is_light
+        segments = (Segment(each.text, each.style and shaded(each.style, on_light=on_light), each.control) for each in segments)
         self._console.print(Segments(segments), soft_wrap=True, end="")
 
     def _new_status(self) -> Status:

@@ -25,7 +25,7 @@ async def standing(screen: Screen, stop: Callable[[], None] = lambda: None) -> A
     keys = KeyBindings()
     for key in ("escape", "c-c"):
         keys.add(key)(lambda event: stop())
-    foot = Foot(Buffer(read_only=True), keys, facts=lambda columns: "", prompt="")
+    foot = Foot(Buffer(read_only=True), keys, facts=lambda columns: "", prompt="", is_light=lambda: screen.is_light)
     screen.stand_on(foot, Paper(foot), Activity(foot))
     foot.appear()
     try:

@@ -1,4 +1,4 @@
-"""Colours for dark and light backgrounds: wolo paints for a dark one, and what would not be seen on a light one is replaced."""
+"""Colours for dark and light backgrounds: what could not be read on the one there is gives way to what can."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ _ON_LIGHT = {
     "bright_magenta": "magenta",
     "white": "default",
     "bright_white": "default",
+    "bright_black": "color(241)",
+}
+_ON_DARK = {
+    "red": "bright_red",
+    "blue": "bright_blue",
+    "magenta": "bright_magenta",
+    "black": "color(245)",
+    "bright_black": "color(245)",
 }
 _DARK_BACKGROUNDS = frozenset({"0", "1", "2", "3", "4", "5", "6", "8", "default"})
 
@@ -31,7 +39,15 @@ def is_light(theme: str, environment: Mapping[str, str]) -> bool:
     return background.isdecimal() and background not in _DARK_BACKGROUNDS
 
 
+def readable(colour: str, *, on_light: bool) -> str:
+    """Another name for it, or the same."""
+    return (_ON_LIGHT if on_light else _ON_DARK).get(colour, colour)
+
+
 @cache
-def on_light(style: Style) -> Style:
-    name = style.color.name if style.color is not None else ""
-    return style + Style(color=_ON_LIGHT[name]) if name in _ON_LIGHT else style
+def shaded(style: Style, *, on_light: bool) -> Style:
+    if style.color is None:
+        return style
+    colour = readable(style.color.name, on_light=on_light)
+    is_pale = on_light and style.dim  # a dimmed colour
+    return style + Style(color=colour, dim=False if is_pale else None)
