@@ -108,6 +108,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "replay": (),
     "stats": (),
     "trust": ("status", "forget"),
+    "mcp": ("list", "add", "remove", "test", "allow"),
     "doctor": (),
     "undo": (),
     "redo": (),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wolo.cli import auth, completion, doctor, models, permissions, replay, sessions, settings, stats, trust, undo
+from wolo.cli import auth, completion, doctor, mcp, models, permissions, replay, sessions, settings, stats, trust, undo
 from wolo.cli.options import OPTIONS, Option
 from wolo.errors import UsageError
 
@@ -29,6 +29,7 @@ GROUPS = {
     "permissions": permissions.app,
     "config": settings.app,
     "auth": auth.app,
+    "mcp": mcp.app,
 }
 
 
@@ -65,6 +66,7 @@ def build_app() -> typer.Typer:
     app.add_typer(permissions.app, name="permissions", help="Rules: list, test and explain what they decide, remove.")
     app.add_typer(settings.app, name="config", help="Settings: show, set, edit, path.")
     app.add_typer(auth.app, name="auth", help="API keys that wolo keeps: login, logout, status.")
+    app.add_typer(mcp.app, name="mcp", help="MCP servers: list, add, remove, test, allow.")
     app.command(name="completion", help="The script that lets bash, zsh or fish complete options and values.")(
         completion.completion
     )

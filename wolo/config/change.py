@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import to_builtins
+from msgspec import NODEFAULT, Struct, to_builtins
+from msgspec.structs import FieldInfo, fields
 
 from wolo.config.files import locked, read_own, read_toml, replace_file
 from wolo.config.keyed import Place, dotted, leaf
@@ -38,6 +39,34 @@ def set_value(places: Places, key: str, value: str) -> None:
         text = document.as_string()
         check_user_file(text.encode(), path)
         replace_file(path, text)
+
+
+def set_table(places: Places, group: str, name: str, table: Struct) -> None:
+    """Writes `group.NAME` to the user's config.toml, all of it that is no default. Raises ConfigError where it makes no sense."""
+    path = places.config / "config.toml"
+    with locked(places.config):
+        document = open_document(path)
+        within: Any = document.setdefault(group, {})
+        said = {field.encode_name: getattr(table, field.name) for field in fields(table) if not _is_default(table, field)}
+        within[name] = _plain(to_builtins(said))
+        text = document.as_string()
+        check_user_file(text.encode(), path)
+        replace_file(path, text)
+
+
+def remove_table(places: Places, group: str, name: str) -> bool:
+    """Takes `group.NAME` out of the user's config.toml; False where it was not there."""
+    path = places.config / "config.toml"
+    with locked(places.config):
+        document = open_document(path)
+        within: Any = document.get(group, {})
+        if name not in within:
+            return False
+        del within[name]
+        if not within:
+            del document[group]
+        replace_file(path, document.as_string())
+    return True
 
 
 def replace_settings(places: Places, before: bytes, after: bytes) -> None:
@@ -79,6 +108,11 @@ def forget_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
         if found:
             replace_file(path, document.as_string())
     return found
+
+
+def _is_default(table: Struct, field: FieldInfo) -> bool:
+    value = getattr(table, field.name)
+    return value == field.default or (field.default_factory is not NODEFAULT and not value)
 
 
 def _named(workspace: Path | None) -> str:

@@ -6,15 +6,19 @@ import os
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from wolo.config import layers
+from wolo.config.given import Given, many
 from wolo.config.schema import Config
 from wolo.config.servers import consent_notice, keep_consent, wanted_servers
 from wolo.mcp.cached_tools import CachedTools
 from wolo.mcp.client import Surroundings
-from wolo.mcp.servers import Servers
-from wolo.places import Places
+from wolo.mcp.server import Wanted
+from wolo.mcp.servers import Servers, Standing
+from wolo.places import Places, find_places
 from wolo.workspace.processes import Processes
-from wolo.workspace.root import Workspace
+from wolo.workspace.root import Workspace, find_root
 
 
 class Found(Struct, frozen=True):
@@ -32,7 +36,7 @@ async def find_servers(
     notices: list[str] = []
     wanted = wanted_servers(config, places, workspace.root, _real(cwd), notices)
     around = surroundings(workspace, cwd, places)
-    if notice := consent_notice(wanted):
+    if notice := consent_notice(wanted, places, workspace.root):
         notices.append(notice)
     if before is not None and before.is_for(wanted, around):
         return Found(before, ())
@@ -51,6 +55,30 @@ def surroundings(workspace: Workspace, cwd: Path, places: Places) -> Surrounding
 
 def cached_tools(places: Places) -> CachedTools:
     return CachedTools(places.cache / "mcp")
+
+
+def settings_here(given: Given) -> Config:
+    """As a conversation that is opened here and now would find them. Raises ConfigError."""
+    return layers.load(find_places(), os.environ, given, many(given, "set"), Path.cwd())
+
+
+def servers_here(given: Given, notices: list[str]) -> tuple[Wanted, ...]:
+    """All that are written down for this directory. Raises ConfigError."""
+    return wanted_servers(settings_here(given), find_places(), find_root(), _real(Path.cwd()), notices)
+
+
+async def try_out(wanted: Wanted) -> Standing:
+    """Starts one, lists its tools, and ends it."""
+    places = find_places()
+    around = surroundings(Workspace(find_root(), (), Path.cwd()), Path.cwd(), places)
+    allowed = replace(wanted, is_allowed=True, server=replace(wanted.server, enabled=True))
+    servers = Servers([allowed], around, cached_tools(places), attended=False)
+    try:
+        await servers.restart(wanted.name)
+        await servers.until_settled(wanted.name)
+        return servers.standings()[0]
+    finally:
+        await servers.close()
 
 
 def allow_server(servers: Servers, name: str, places: Places, root: Path) -> None:

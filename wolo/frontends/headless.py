@@ -103,7 +103,7 @@ class Headless:
                     "mode": talk.mode,
                     "sandbox": talk.facts.sandbox,
                     "tools": list(talk.tool_names),
-                    "mcp_servers": [],
+                    "mcp_servers": [{"name": each.name, "status": STATUS[each.state]} for each in talk.servers.standings()],
                 }
             )
 
@@ -209,6 +209,15 @@ class Headless:
         )
 
 
+STATUS: Mapping[str, str] = {
+    "ready": "connected",
+    "known": "pending",
+    "starting": "pending",
+    "failed": "failed",
+    "needs consent": "needs-consent",
+    "off": "disabled",
+}
+"""Of an MCP server, in the words of others' streams; `pending`: it starts when it is needed, or is about to be ready."""
 APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode."
 
 

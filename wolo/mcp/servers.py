@@ -104,6 +104,10 @@ class Servers:
         self._told.discard(name)
         client.begin()
 
+    async def until_settled(self, name: str) -> None:
+        """Until a start that was begun has come to something."""
+        await self._clients[name].settled()
+
     def allow(self, name: str) -> Wanted:
         """A person has consented to this one: it starts now. Raises UsageError for one that waits for no consent."""
         wanted = self._find(name)

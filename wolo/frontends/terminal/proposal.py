@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
@@ -42,6 +43,8 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     lines += [line for intent in asked.intents for line in _spelled_out(intent)]
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
         lines += [Text("  ").append_text(line) for line in _changes(asked.part, before)]
+    if any(isinstance(intent, CallIntent) and intent.target.startswith("mcp:") for intent in asked.intents):
+        lines += _arguments(asked.part)
     if asked.walls:
         words, style = _WALLS[asked.walls]
         lines.append(Text(f"  {words}", style))
@@ -90,6 +93,14 @@ def _spelled_out(intent: Intent) -> list[Text]:
             return _marked(intent.url, "  ", "  ")
         case CallIntent():
             return _marked(intent.target, "  ", "  ")
+
+
+def _arguments(part: ToolPart) -> list[Text]:
+    """What a server would be told."""
+    told = [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in part.input.items()
+    ]
+    return [line for name, value in told for line in _marked(f"{name}: {value}", "  ", "    ")]
 
 
 def _marked(shown: str, first: str, following: str) -> list[Text]:

@@ -19,6 +19,7 @@ from wolo.conversation.settling import Opening
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.confirming import confirm
 from wolo.frontends.terminal.question import Dismissed
+from wolo.frontends.terminal.servers import ask_servers
 from wolo.frontends.terminal.terminal import Terminal, hold_terminal
 from wolo.frontends.terminal.trust import ask_trust
 from wolo.frontends.terminal.turn import run_turn, tell_jobs
@@ -44,6 +45,7 @@ async def start(opening: Opening, task: Task) -> int:
         terminal.stays = task.stay
         try:
             await ask_trust(opening.given, terminal)
+            await ask_servers(opening.given, terminal)
             picked = await _pick(opening, terminal)
             return await _run(picked, task, terminal) if picked else 0
         except Dismissed:
@@ -126,6 +128,7 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
             return conversation
         os.chdir(there)
         await ask_trust(opening.given, terminal)
+        await ask_servers(opening.given, terminal)
     except EOFError:
         return conversation
     except Dismissed:

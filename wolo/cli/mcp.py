@@ -1,0 +1,197 @@
+"""`wolo mcp`: which servers there are, adding one to your settings, trying one out, and consenting to one of a project."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.errors import UsageError
+from wolo.frontends.streams import say, tell
+
+if TYPE_CHECKING:
+    from wolo.config.given import Given
+    from wolo.mcp.server import Server, Wanted
+    from wolo.mcp.servers import Standing
+
+app = typer.Typer(rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+Trust = Annotated[bool, typer.Option("--trust", help="Read what this folder brings along, this once.")]
+
+
+@app.command("list")
+def show(trust: Trust = False, as_json: AsJson = False) -> None:
+    """All that are written down for this directory; none is started."""
+    notices: list[str] = []
+    found = _wanted(trust, notices)
+    rows = [_row(each) for each in sorted(found, key=lambda each: each.name)]
+    for notice in notices:
+        say(notice)
+    if as_json:
+        print_json(rows)
+        return
+    if not rows:
+        say("There are no MCP servers.", hint="wolo mcp add NAME -- COMMAND [ARGUMENT …]")
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        tools = "" if row["tools"] is None else f"{len(row['tools'])} tools, "
+        tell(f"{row['name']:<{width}}  {row['state']:<13}  {tools}{row['reached']}  ({row['source']})")
+
+
+@app.command("add")
+def add(
+    name: Name,
+    what: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND [ARGUMENT]...", show_default=False)],
+    env: Annotated[list[str] | None, typer.Option("--env", help="A variable it sees.", metavar="NAME=VALUE")] = None,
+    header: Annotated[list[str] | None, typer.Option("--header", help="Sent to a URL.", metavar="NAME: VALUE")] = None,
+    sse: Annotated[bool, typer.Option("--sse", help="An old server, which speaks SSE.")] = False,
+) -> None:
+    """Write a server into your settings. `${NAME}` in a value is a variable of your environment."""
+    from wolo.config import layers
+    from wolo.config.change import set_table
+    from wolo.mcp.server import check
+    from wolo.places import find_places
+
+    server = _server(what, env or [], header or [], sse=sse)
+    check(name, server, "wolo mcp add")
+    places = find_places()
+    if name in layers.load(places).settings.mcp_servers:
+        raise UsageError(f"There is an MCP server {name} already.", hint=f"wolo mcp remove {name}")
+    set_table(places, "mcp_servers", name, server)
+    tell(f"{name} is in {places.config / 'config.toml'}. `wolo mcp test {name}` tries it out.")
+
+
+@app.command("remove")
+def remove(name: Name) -> None:
+    """Take a server out of your settings."""
+    from wolo.config.change import remove_table
+    from wolo.places import find_places
+
+    if not remove_table(find_places(), "mcp_servers", name):
+        raise UsageError(f"Your settings have no MCP server {name}.", hint="`wolo mcp list` shows where each one stands.")
+    tell(f"{name} is gone from your settings.")
+
+
+@app.command("test")
+def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
+    """Start a server, list its tools, and end it."""
+    import asyncio
+
+    from wolo.conversation.servers import try_out
+    from wolo.messages.terminal_text import clean_line
+
+    wanted = _find(name, trust)
+    if not wanted.is_allowed:
+        raise UsageError(f"{name} is not started: it needs your consent.", hint=f"wolo mcp allow {name}")
+    standing = asyncio.run(try_out(wanted))
+    if as_json:
+        print_json(_tried(standing))
+    if standing.state != "ready":
+        say(f"The MCP server {name} cannot be used: {standing.why}.")
+        raise typer.Exit(1)
+    if not as_json:
+        for tool, about in standing.tools:
+            tell(f"{tool}  {clean_line(' '.join(about.split()))[:80]}")
+        tell(f"{name} works: {len(standing.tools)} tools.")
+
+
+@app.command("allow")
+def allow(name: Name, trust: Trust = False) -> None:
+    """Consent to a server that this project brings along: it is shown what would run."""
+    from wolo.config.servers import keep_consent
+    from wolo.mcp.server import described
+    from wolo.messages.terminal_text import clean_line
+    from wolo.places import find_places
+    from wolo.workspace.root import find_root
+
+    wanted = _find(name, trust)
+    if wanted.is_allowed:
+        tell(f"{name} needs no consent: it stands in {wanted.source}, or you gave it already.")
+        return
+    tell(f"{name}, from {wanted.source}:")
+    for called, value in described(wanted.server):
+        tell(f"  {called:<11} {clean_line(value)}")
+    if sys.stdin.isatty() and not _says_yes("Start it from now on, with all your rights?"):
+        tell("It is not started.")
+        return
+    keep_consent(find_places(), find_root(), wanted, allowed=True)
+    tell(f"{name} is started from now on, as long as nothing of this changes.")
+
+
+def _says_yes(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _server(what: list[str], env: list[str], header: list[str], *, sse: bool) -> Server:
+    from wolo.mcp.server import Server
+
+    if what[0].startswith(("http://", "https://")):
+        if len(what) > 1 or env:
+            raise UsageError(
+                "An address takes headers, not arguments or variables.", hint='--header "Authorization: Bearer ${TOKEN}"'
+            )
+        return Server(url=what[0], headers=dict(_pair(each, ":") for each in header), transport="sse" if sse else "")
+    if header or sse:
+        raise UsageError("A program takes variables, not headers.", hint="--env NAME=VALUE")
+    return Server(command=what[0], args=tuple(what[1:]), env=dict(_pair(each, "=") for each in env))
+
+
+def _pair(text: str, sign: str) -> tuple[str, str]:
+    name, found, value = text.partition(sign)
+    if not found or not name.strip():
+        raise UsageError(f"{text} is not NAME{sign}VALUE.")
+    return name.strip(), value.strip() if sign == ":" else value
+
+
+def _wanted(trust: bool, notices: list[str]) -> tuple[Wanted, ...]:
+    from wolo.conversation.servers import servers_here
+    from wolo.workspace.root import find_root
+
+    given: Given = {"trust": str(find_root())} if trust else {}
+    return servers_here(given, notices)
+
+
+def _find(name: str, trust: bool) -> Wanted:
+    notices: list[str] = []
+    found = {each.name: each for each in _wanted(trust, notices)}
+    if name in found:
+        return found[name]
+    for notice in notices:
+        say(notice)
+    raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` shows those there are.")
+
+
+def _row(wanted: Wanted) -> dict[str, Any]:
+    """Values of variables and headers may be secrets: only their names are shown."""
+    from wolo.conversation.servers import cached_tools
+    from wolo.mcp.server import described, fingerprint
+    from wolo.messages.terminal_text import clean_line
+    from wolo.places import find_places
+
+    server = wanted.server
+    remembered = cached_tools(find_places()).read(fingerprint(wanted.name, server))
+    state = "off" if not server.enabled else "needs consent" if not wanted.is_allowed else "not tried yet"
+    if state == "not tried yet" and remembered is not None:
+        state = "failed last" if remembered.failed else "ready"
+    _, reached = next(iter(described(server)))
+    names = [each.name for each in remembered.tools if server.offers(each.name)] if remembered else None
+    return {
+        "name": wanted.name,
+        "state": state,
+        "source": clean_line(wanted.source),
+        "reached": clean_line(reached),
+        "env": sorted(server.env),
+        "headers": sorted(server.headers),
+        "tools": names,
+    }
+
+
+def _tried(standing: Standing) -> dict[str, Any]:
+    tools = [{"name": tool, "description": about} for tool, about in standing.tools]
+    return {"name": standing.name, "state": standing.state, "error": standing.why or None, "tools": tools}

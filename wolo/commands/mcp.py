@@ -1,0 +1,79 @@
+"""/mcp: the MCP servers of this conversation, their tools, and how to start one anew or to consent to it."""
+
+from __future__ import annotations
+
+from wolo.commands.command import Desk, Outcome, Shown
+from wolo.conversation.servers import allow_server
+from wolo.errors import UsageError
+from wolo.mcp.server import described
+from wolo.mcp.servers import Servers, Standing
+from wolo.messages.terminal_text import clean_line
+from wolo.places import find_places
+
+_HINT = "/mcp, /mcp tools NAME, /mcp restart NAME, /mcp allow NAME"
+_NONE = "There are no MCP servers. `wolo mcp add NAME -- COMMAND` adds one, or an .mcp.json in the project."
+_MOST_CHARS = 66
+_STATES = {"known": "ready when it is called"}
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    servers = desk.conversation.servers
+    action, _, name = rest.partition(" ")
+    match action:
+        case "" | "list":
+            return Shown("\n".join(lines(servers.standings())))
+        case "tools":
+            return Shown(_tools(servers, name.strip()))
+        case "restart":
+            await servers.restart(name.strip())
+            return Shown(f"{name.strip()} is started anew.")
+        case "allow":
+            return Shown(_allow(desk, servers, name.strip()))
+        case _:
+            raise UsageError(f"/mcp does not know {clean_line(action)}.", hint=_HINT)
+
+
+def lines(standings: tuple[Standing, ...]) -> list[str]:
+    if not standings:
+        return [_NONE]
+    width = max(len(each.name) for each in standings)
+    return [f"{each.name:<{width}}  {_about(each)}" for each in standings]
+
+
+def _about(standing: Standing) -> str:
+    count = len(standing.tools)
+    tools = "" if not count else "1 tool" if count == 1 else f"{count} tools"
+    consent = f"/mcp allow {standing.name} starts it" if standing.state == "needs consent" else ""
+    why = clean_line(standing.why) if standing.state == "failed" else ""
+    said = (_STATES.get(standing.state, standing.state), tools, why, consent, f"from {clean_line(standing.source)}")
+    return " · ".join(filter(None, said))
+
+
+def _tools(servers: Servers, name: str) -> str:
+    standing = next((each for each in servers.standings() if each.name == name), None)
+    if standing is None:
+        raise UsageError(f"There is no MCP server {clean_line(name)}.", hint=_HINT)
+    if not standing.tools:
+        return f"{name} has no tools: {_about(standing)}"
+    width = max(len(tool) for tool, _ in standing.tools)
+    return "\n".join(f"{tool:<{width}}  {_short(about)}" for tool, about in standing.tools)
+
+
+def _short(text: str) -> str:
+    line = clean_line(" ".join(text.split()))
+    return line if len(line) <= _MOST_CHARS else f"{line[: _MOST_CHARS - 1].rstrip()}…"
+
+
+def _allow(desk: Desk, servers: Servers, name: str) -> str:
+    wanted = servers.waits_for_consent(name)
+    facts = "\n".join(f"  {called:<11} {clean_line(value)}" for called, value in described(wanted.server))
+    allow_server(servers, name, find_places(), desk.conversation.facts.root)
+    return f"{name} is started, now and from now on, as long as it stays what it is:\n{facts}"
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for each in desk.conversation.servers.standings():
+        actions = ("allow",) if each.state == "needs consent" else ("tools", "restart")
+        found += [(f"{action} {each.name}", each.state) for action in actions]
+    return found
