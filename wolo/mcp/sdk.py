@@ -114,10 +114,12 @@ class _Link:
         self.ended = asyncio.Event()
         self.changed = asyncio.Event()
         self._client: Client | None = None
+        self._entries: list[object] = []
+        """Of lists of tools, as they came."""
 
     async def open(self, stack: AsyncExitStack, transport: _Transport, mode: str) -> None:
         client = Client(
-            _tidied(transport, self.ended),
+            _tidied(transport, self.ended, self._entries),
             mode=mode,
             client_info=types.Implementation(name="wolo", version=__version__),
             message_handler=self._hear,
@@ -126,18 +128,16 @@ class _Link:
         self._client = await stack.enter_async_context(client)
 
     async def tools(self) -> tuple[Listed, ...]:
-        found: list[types.Tool] = []
+        self._entries.clear()
         cursor: str | None = None
         seen: set[str | None] = {None}
         with _translating():
             for _ in range(_MOST_PAGES):
-                page = await self._connected.list_tools(cursor=cursor)
-                found += page.tools
-                cursor = page.next_cursor
+                cursor = (await self._connected.list_tools(cursor=cursor)).next_cursor
                 if cursor in seen:
                     break
                 seen.add(cursor)
-        return read_listed(tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in found)
+        return read_listed(self._entries)
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> Answer:
         async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -193,17 +193,18 @@ async def _talk(child: Child, session: MemoryObjectReceiveStream[SessionMessage]
 
 
 @asynccontextmanager
-async def _tidied(transport: _Transport, ended: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
+async def _tidied(transport: _Transport, ended: asyncio.Event, entries: list[object]) -> AsyncIterator[tuple[Any, Any]]:
     async with transport as (incoming, outgoing):
-        yield _Tidied(incoming, ended), outgoing
+        yield _Tidied(incoming, ended, entries), outgoing
 
 
 class _Tidied:
     """What comes from a server, made fit for the SDK, which would throw away a whole list for one tool."""
 
-    def __init__(self, stream: Any, ended: asyncio.Event) -> None:
+    def __init__(self, stream: Any, ended: asyncio.Event, entries: list[object]) -> None:
         self._stream = stream
         self._ended = ended
+        self._entries = entries
 
     @property
     def last_context(self) -> Any:
@@ -214,6 +215,7 @@ class _Tidied:
         if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCResponse):
             tools = item.message.result.get("tools")
             if isinstance(tools, list):
+                self._entries += tools
                 item.message.result["tools"] = [fit for tool in tools if (fit := _fit(tool))]
         return item
 
@@ -239,12 +241,10 @@ class _Tidied:
 
 
 def _fit(tool: object) -> dict[str, Any] | None:
-    """Name, description and schema, each of the right type; the rest is nothing that is used."""
+    """All that the SDK needs to call it: it would refuse the whole list for one schema that is not as it should be."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return None
-    said = {key: tool[key] for key in ("name", "title", "description") if isinstance(tool.get(key), str)}
-    schema = tool.get("inputSchema")
-    return {**said, "inputSchema": {**(schema if isinstance(schema, dict) else {}), "type": "object"}}
+    return {"name": tool["name"], "inputSchema": {"type": "object"}}
 
 
 @contextmanager

@@ -1,0 +1,139 @@
+"""An MCP server that answers line by line without any library: it starts at once, and does what no library would.
+
+    python mcp_plain.py [--log FILE] MODE
+
+Every line that it reads goes to FILE, and so does the id of its process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+NASTY: list[dict[str, Any]] = [
+    {"name": "cycle", "inputSchema": {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": {"$ref": "#/$defs/N"}}}},
+    {
+        "name": "tree",
+        "inputSchema": {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {"node": {"$ref": "#/definitions/node"}},
+            "definitions": {"node": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/definitions/node"}}}}},
+        },
+    },
+    {"name": "no_schema"},
+    {"name": "null_schema", "inputSchema": None},
+    {"name": "a_list", "inputSchema": {"type": "array", "items": {"type": "string"}}},
+    {"name": "no_items", "inputSchema": {"type": "object", "properties": {"xs": {"type": "array"}}}},
+    {"name": "odd keys", "inputSchema": {"type": "object", "properties": {"$filter by": {"type": "string"}, "ok": {"type": "integer"}}, "required": ["$filter by"]}},
+    {"name": "empty_more", "inputSchema": {"type": "object", "properties": {}, "additionalProperties": {}}},
+    {"name": "text_schema", "inputSchema": "anything"},
+    {"name": "wrong_required", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}, "required": "a"}},
+    {"name": "two_types", "inputSchema": {"type": ["object", "null"], "properties": {"a": {"type": ["string", "null"]}}}},
+    {"name": "elsewhere", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema.json"}}}},
+    {"name": "x" * 90, "description": "A long name."},
+    {"name": "dots.and/slashes äöü", "description": "An odd\u001b[31m name\u200b."},
+    {"name": 7},
+    "no tool at all",
+    {"description": "no name"},
+]  # fmt: skip
+PLAIN = [{"name": "say", "description": "Say it.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}]
+WRITING = threading.Lock()
+
+
+def send(message: dict[str, Any]) -> None:
+    with WRITING:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+
+def answer(asked: dict[str, Any], result: dict[str, Any]) -> None:
+    send({"id": asked["id"], "result": result})
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": words}], **more}
+
+
+def call(asked: dict[str, Any], mode: str) -> None:
+    told = f"{asked['params']['name']}: {json.dumps(asked['params'].get('arguments'), sort_keys=True)}"
+    if mode == "crash":
+        print("fatal: out of cheese", file=sys.stderr, flush=True)
+        os._exit(7)
+    if mode == "crash-once" and not os.path.exists("crashed"):
+        open("crashed", "w").close()
+        os._exit(7)
+    if mode == "hang":
+        return
+    if mode == "big":
+        answer(asked, text("line\n" * 50_000))
+    elif mode == "nonsense":
+        answer(asked, {"content": [{"type": "text"}], "isError": "perhaps"})
+    elif mode == "structured":
+        answer(asked, {"content": [], "structuredContent": {"temperature": 21}})
+    elif mode == "refuse":
+        send({"id": asked["id"], "error": {"code": -32603, "message": "not today"}})
+    elif mode == "escape":
+        answer(asked, text("red \u001b[31m\u001b]0;title\u0007 text"))
+    elif mode == "grow":
+        answer(asked, text(told))
+        PLAIN.append({"name": "another", "description": "Came later.", "inputSchema": {"type": "object"}})
+        send({"method": "notifications/tools/list_changed"})
+    else:
+        answer(asked, text(told))
+
+
+def handle(asked: dict[str, Any], mode: str) -> None:
+    method: str = asked.get("method", "")
+    if method == "initialize":
+        capabilities = {"tools": {"listChanged": True}}
+        version = asked["params"]["protocolVersion"]
+        info = {"name": mode, "version": "1"}
+        answer(asked, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info})
+    elif method == "tools/list":
+        tools = NASTY if mode == "nasty" else PLAIN
+        if mode == "pages":
+            tools = [{"name": f"tool{asked['params']['cursor'] if asked.get('params', {}).get('cursor') else 0}"}]
+            at = int(asked.get("params", {}).get("cursor") or 0)
+            answer(asked, {"tools": tools, **({"nextCursor": str(at + 1)} if at < 2 else {})})
+            return
+        answer(asked, {"tools": tools})
+    elif method == "tools/call":
+        call(asked, mode)
+    elif "id" in asked and method:
+        send({"id": asked["id"], "error": {"code": -32601, "message": "no such method"}})
+
+
+BEFORE: dict[str, Callable[[], Any]] = {
+    "dies": lambda: (print("first\nno key found, giving up", file=sys.stderr, flush=True), sys.exit(1)),
+    "silent": lambda: [None for _ in sys.stdin],
+    "slow": lambda: time.sleep(float(os.environ.get("SLOW_S", "8"))),
+    "garbage": lambda: print("Welcome!\n{not json\n[]\n\u00ff\u0000\n" * 50, flush=True),
+    "stubborn": lambda: [signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)],
+    "family": lambda: subprocess.Popen(["sleep", "600"], start_new_session=True),
+}
+
+
+def main() -> None:
+    *options, mode = sys.argv[1:]
+    log = open(options[1], "a") if options else None
+    if log:
+        print(json.dumps({"pid": os.getpid(), "cwd": os.getcwd()}), file=log, flush=True)
+    BEFORE.get(mode, lambda: None)()
+    for line in sys.stdin:
+        if log:
+            print(line.rstrip("\n"), file=log, flush=True)
+        handle(json.loads(line), mode)
+    while mode == "stubborn":
+        time.sleep(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""Real servers, started and called: what comes back, what a person hears of those that fail, and that none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.mcp_server import PIXEL
+from wolo.errors import ToolError
+from wolo.mcp.cached_tools import CachedTools
+from wolo.mcp.client import Surroundings
+from wolo.mcp.remote_tool import RemoteTool
+from wolo.mcp.server import Server, Wanted
+from wolo.mcp.servers import Servers
+from wolo.tools.tool import Interrupted, Result, ShellState, ToolContext
+from wolo.workspace.files import FileLedger
+from wolo.workspace.processes import Processes
+from wolo.workspace.root import Workspace
+
+FAKES = Path(__file__).parents[1] / "fakes"
+
+
+def plain(mode: str, *options: str, **more: object) -> Server:
+    args = (str(FAKES / "mcp_plain.py"), *options, mode)
+    return Server(command=sys.executable, args=args, **more)  # type: ignore[arg-type]  # fields of a server
+
+
+def with_sdk(**more: object) -> Server:
+    return Server(command=sys.executable, args=(str(FAKES / "mcp_server.py"),), **more)  # type: ignore[arg-type]  # the same
+
+
+@asynccontextmanager
+async def serving(_attended: bool = False, **servers: Server) -> AsyncIterator[Servers]:
+    """What a conversation has of these; the cache lasts for the test."""
+    work = Path.cwd()
+    around = Surroundings(Workspace(work), work, os.environ, Processes(work.parent / "traces"))
+    wanted = [Wanted(name=name.replace("_", "-"), server=server, source="the test") for name, server in servers.items()]
+    found = Servers(wanted, around, CachedTools(work.parent / "cache"), attended=_attended)
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
+async def settled(servers: Servers) -> Servers:
+    """Waits for all of them, however slow this machine is."""
+    await servers.settle()
+    for each in servers.standings():
+        await servers.until_settled(each.name)
+    return servers
+
+
+def context(progress: Callable[[str], None] = lambda text: None) -> ToolContext:
+    work = Path.cwd()
+
+    def keep(name: str, data: bytes) -> Path:
+        Path(name).write_bytes(data)
+        return Path(name)
+
+    found = ToolContext(workspace=Workspace(work), ledger=FileLedger(work.parent / "locks"), keep=keep, shell=ShellState(work))
+    return found.for_call("call_1", progress)
+
+
+def tool(servers: Servers, name: str) -> RemoteTool:
+    return next(each for each in servers.tools if each.name == name)
+
+
+async def call(servers: Servers, name: str, /, **arguments: object) -> Result:
+    return await tool(servers, name).run(arguments, context())
+
+
+def read_log(path: Path) -> Iterator[dict[str, object]]:
+    return (json.loads(line) for line in path.read_text().splitlines())
+
+
+def is_alive(pid: object) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+async def test_a_server_made_with_the_sdk_is_listed_and_called() -> None:
+    told: list[str] = []
+    async with serving(good=with_sdk()) as servers:
+        await settled(servers)
+        assert [each.name for each in servers.tools] == [
+            f"mcp__good__{name}" for name in ("add", "count", "echo", "environment", "fail", "show")
+        ]
+        assert (await call(servers, "mcp__good__echo", text="hi")).text == "You said: hi"
+        assert (await call(servers, "mcp__good__add", a=1, b=2)).text == "3"
+        failed = await call(servers, "mcp__good__fail")
+        assert failed.is_error
+        assert "fail" in failed.text
+        shown = await call(servers, "mcp__good__show")
+        assert shown.text == "Look:\n[notes://1]\nwhat the file says"
+        assert [part.data for part in shown.media] == [PIXEL]
+        counted = await tool(servers, "mcp__good__count").run({"to": 3}, context(told.append))
+        assert counted.text == "counted"
+    assert "".join(told) == "1/3 at 1\n2/3 at 2\n3/3 at 3\n"
+
+
+async def test_a_server_sees_the_few_variables_of_commands_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "canary-1")
+    monkeypatch.setenv("HARMLESS", "canary-2")
+    monkeypatch.setenv("MINE", "canary-3")
+    env = {"TOKEN": "${MINE}", "OTHER": "x${MISSING:-default}y"}
+    async with serving(good=with_sdk(env=env)) as servers:
+        seen = (await call(await settled(servers), "mcp__good__environment")).text
+    assert "canary-1" not in seen
+    assert "canary-2" not in seen
+    assert "TOKEN=canary-3" in seen
+    assert "OTHER=xdefaulty" in seen
+
+
+async def test_those_that_fail_are_told_together_with_their_last_words() -> None:
+    servers = {
+        "dies": plain("dies"),
+        "silent": plain("silent", startup_timeout_s=0.5),
+        "nowhere": Server(command="no-such-program"),
+        "unset": plain("good", env={"TOKEN": "${NOT_SET}"}),
+        "closed": Server(url="http://127.0.0.1:9/mcp"),
+        "good": plain("good"),
+    }
+    async with serving(**servers) as found:
+        await settled(found)
+        news = found.news().splitlines()
+        assert found.news() == ""
+        assert [tool.name for tool in found.tools] == ["mcp__good__say"]
+    assert news[0] == "5 MCP servers cannot be used (`wolo mcp list` shows them all):"
+    assert [line.split(":")[0].strip() for line in news[1:]] == ["closed", "dies", "nowhere", "silent", "unset"]
+    assert news[2] == "  dies: it ended with exit code 1; it said: first ⏎ no key found, giving up"
+    assert news[3] == "  nowhere: there is no program no-such-program on the PATH"
+    assert news[4] == "  silent: it was not ready within 0.5 s"
+    assert news[5] == "  unset: env.TOKEN is to come from $NOT_SET, which is not set"
+
+
+async def test_garbage_before_the_first_message_is_harmless() -> None:
+    async with serving(noisy=plain("garbage")) as servers:
+        assert (await call(await settled(servers), "mcp__noisy__say", text="hi")).text == 'say: {"text": "hi"}'
+
+
+async def test_a_list_comes_in_pages() -> None:
+    async with serving(paged=plain("pages")) as servers:
+        assert [each.name for each in (await settled(servers)).tools] == [f"mcp__paged__tool{number}" for number in range(3)]
+
+
+async def test_what_was_listed_last_time_is_known_at_once_and_nothing_is_started_for_it() -> None:
+    log = Path("log")
+    async with serving(good=plain("good", "--log", str(log))) as servers:
+        await settled(servers)
+    first = log.read_text()
+    async with serving(good=plain("good", "--log", str(log))) as servers:
+        assert [each.name for each in servers.tools] == ["mcp__good__say"]
+        await servers.settle()
+        assert [each.state for each in servers.standings()] == ["known"]
+        assert log.read_text() == first
+        assert (await call(servers, "mcp__good__say", text="now")).text == 'say: {"text": "now"}'
+        assert [each.state for each in servers.standings()] == ["ready"]
+
+
+async def test_another_command_line_is_another_server_whose_tools_nobody_knows() -> None:
+    async with serving(good=plain("good")) as servers:
+        await settled(servers)
+    async with serving(good=plain("good", cwd="/")) as servers:
+        assert servers.tools == ()
+
+
+async def test_one_that_failed_last_time_is_not_waited_for_again() -> None:
+    async with serving(silent=plain("silent", startup_timeout_s=0.3)) as servers:
+        await settled(servers)
+    async with serving(silent=plain("silent", startup_timeout_s=600)) as servers:
+        await asyncio.wait_for(servers.settle(), 60)
+        assert [each.state for each in servers.standings()] == ["starting"]
+
+
+async def test_a_tool_that_comes_late_stands_behind_all_others() -> None:
+    async with serving(zebra=plain("grow"), ape=plain("good")) as servers:
+        await settled(servers)
+        before = [each.name for each in servers.tools]
+        await call(servers, "mcp__zebra__say", text="hi")
+        while len(servers.tools) == len(before):
+            await asyncio.sleep(0.01)
+        assert [each.name for each in servers.tools] == [*before, "mcp__zebra__another"]
+        assert sorted(before) == ["mcp__ape__say", "mcp__zebra__say"]
+
+
+async def test_a_server_that_ends_in_a_call_says_so_and_is_started_again_by_the_next() -> None:
+    async with serving(weak=plain("crash-once")) as servers:
+        await settled(servers)
+        with pytest.raises(ToolError, match="the call may have had effects: it ended with exit code 7"):
+            await call(servers, "mcp__weak__say", text="one")
+        assert (await call(servers, "mcp__weak__say", text="two")).text == 'say: {"text": "two"}'
+
+
+async def test_its_last_words_reach_the_model_when_it_ends_in_a_call() -> None:
+    async with serving(weak=plain("crash")) as servers:
+        await settled(servers)
+        with pytest.raises(ToolError, match="it ended with exit code 7; it said: fatal: out of cheese"):
+            await call(servers, "mcp__weak__say")
+
+
+async def test_an_answer_that_does_not_come_in_time_costs_the_call_only() -> None:
+    async with serving(slow=plain("hang", tool_timeout_s=0.3)) as servers:
+        await settled(servers)
+        with pytest.raises(ToolError, match="did not answer in time"):
+            await call(servers, "mcp__slow__say")
+        assert [each.state for each in servers.standings()] == ["ready"]
+
+
+async def test_whoever_stops_a_call_has_the_server_told() -> None:
+    log = Path("log")
+    async with serving(slow=plain("hang", "--log", str(log))) as servers:
+        await settled(servers)
+        calling = asyncio.create_task(call(servers, "mcp__slow__say"))
+        while "tools/call" not in log.read_text():
+            await asyncio.sleep(0.01)
+        calling.cancel()
+        with pytest.raises(Interrupted) as stopped:
+            await calling
+        assert "may have had effects" in stopped.value.result.text
+        while "notifications/cancelled" not in log.read_text():
+            await asyncio.sleep(0.01)
+        assert [each.state for each in servers.standings()] == ["ready"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [("nonsense", "its answer does not follow the protocol"), ("refuse", "refused: not today")],
+)
+async def test_an_answer_that_makes_no_sense_is_a_word_to_the_model(mode: str, said: str) -> None:
+    async with serving(odd=plain(mode)) as servers:
+        with pytest.raises(ToolError, match=said):
+            await call(await settled(servers), "mcp__odd__say")
+
+
+async def test_structured_content_is_told_where_there_is_no_text() -> None:
+    async with serving(odd=plain("structured")) as servers:
+        assert json.loads((await call(await settled(servers), "mcp__odd__say")).text) == {"temperature": 21}
+
+
+async def test_a_long_answer_is_cut_and_kept_and_control_sequences_are_gone() -> None:
+    async with serving(big=plain("big"), escape=plain("escape")) as servers:
+        long = await call(await settled(servers), "mcp__big__say")
+        assert len(long.text) < 40_000
+        assert "Whole output, 50,000 lines" in long.text
+        assert (await call(servers, "mcp__escape__say")).text == "red  text"
+
+
+async def test_none_is_left_when_the_conversation_ends(tmp_path: Path) -> None:
+    names = ("good", "stubborn", "family", "silent")
+    logs = {name: tmp_path / name for name in names}
+    async with serving(**{name: plain(name, "--log", str(log)) for name, log in logs.items()}) as servers:
+        while not all(log.exists() and log.read_text() for log in logs.values()):
+            await asyncio.sleep(0.01)
+        for name in ("good", "stubborn", "family"):
+            await servers.until_settled(name)
+    for log in logs.values():
+        pid = next(read_log(log))["pid"]
+        assert not is_alive(pid), log.name
+
+
+async def test_restarting_one_gives_it_another_process(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with serving(good=plain("good", "--log", str(log))) as servers:
+        await settled(servers)
+        await servers.restart("good")
+        await servers.until_settled("good")
+        assert (await call(servers, "mcp__good__say")).text == "say: {}"
+    assert len([entry for entry in read_log(log) if "pid" in entry]) == 2
+
+
+async def test_the_first_turn_waits_a_moment_only() -> None:
+    async with serving(True, silent=plain("silent"), good=plain("good")) as servers:
+        started = time.monotonic()
+        await servers.settle()
+        waited = time.monotonic() - started
+        assert [each.state for each in servers.standings() if each.name == "silent"] == ["starting"]
+        await servers.until_settled("good")
+        assert [each.name for each in servers.tools] == ["mcp__good__say"]
+    assert waited < 20  # it is one second, on any machine that is not busy
+
+
+async def test_only_some_of_its_tools_are_offered() -> None:
+    async with serving(one=plain("nasty", enabled_tools=("cycle", "tree"), disabled_tools=("tree",))) as servers:
+        assert [each.name for each in (await settled(servers)).tools] == ["mcp__one__cycle"]
