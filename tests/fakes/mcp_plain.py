@@ -15,36 +15,44 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-NASTY: list[dict[str, Any]] = [
-    {"name": "cycle", "inputSchema": {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": {"$ref": "#/$defs/N"}}}},
+TEXT = {"type": "string"}
+NODE = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/definitions/node"}}}}
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+def of_object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+NASTY: list[Any] = [
+    {"name": "cycle", "inputSchema": {**of_object(n={"$ref": "#/$defs/N"}), "$defs": {"N": {"$ref": "#/$defs/N"}}}},
     {
         "name": "tree",
-        "inputSchema": {
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "type": "object",
-            "properties": {"node": {"$ref": "#/definitions/node"}},
-            "definitions": {"node": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/definitions/node"}}}}},
-        },
+        "inputSchema": {"$schema": DRAFT_7, **of_object(node={"$ref": "#/definitions/node"}), "definitions": {"node": NODE}},
     },
     {"name": "no_schema"},
     {"name": "null_schema", "inputSchema": None},
-    {"name": "a_list", "inputSchema": {"type": "array", "items": {"type": "string"}}},
-    {"name": "no_items", "inputSchema": {"type": "object", "properties": {"xs": {"type": "array"}}}},
-    {"name": "odd keys", "inputSchema": {"type": "object", "properties": {"$filter by": {"type": "string"}, "ok": {"type": "integer"}}, "required": ["$filter by"]}},
-    {"name": "empty_more", "inputSchema": {"type": "object", "properties": {}, "additionalProperties": {}}},
+    {"name": "a_list", "inputSchema": {"type": "array", "items": TEXT}},
+    {"name": "no_items", "inputSchema": of_object(xs={"type": "array"})},
+    {
+        "name": "odd keys",
+        "inputSchema": {**of_object(**{"$filter by": TEXT, "ok": {"type": "integer"}}), "required": ["$filter by"]},
+    },
+    {"name": "empty_more", "inputSchema": {**of_object(), "additionalProperties": {}}},
     {"name": "text_schema", "inputSchema": "anything"},
-    {"name": "wrong_required", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}, "required": "a"}},
-    {"name": "two_types", "inputSchema": {"type": ["object", "null"], "properties": {"a": {"type": ["string", "null"]}}}},
-    {"name": "elsewhere", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "https://example.com/schema.json"}}}},
+    {"name": "wrong_required", "inputSchema": {**of_object(a=TEXT), "required": "a"}},
+    {"name": "two_types", "inputSchema": {**of_object(a={"type": ["string", "null"]}), "type": ["object", "null"]}},
+    {"name": "elsewhere", "inputSchema": of_object(a={"$ref": "https://example.com/schema.json"})},
     {"name": "x" * 90, "description": "A long name."},
     {"name": "dots.and/slashes äöü", "description": "An odd\u001b[31m name\u200b."},
     {"name": 7},
     "no tool at all",
     {"description": "no name"},
-]  # fmt: skip
-PLAIN = [{"name": "say", "description": "Say it.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}]
+]
+PLAIN: list[Any] = [{"name": "say", "description": "Say it.", "inputSchema": of_object(text=TEXT)}]
 WRITING = threading.Lock()
 
 
@@ -67,8 +75,8 @@ def call(asked: dict[str, Any], mode: str) -> None:
     if mode == "crash":
         print("fatal: out of cheese", file=sys.stderr, flush=True)
         os._exit(7)
-    if mode == "crash-once" and not os.path.exists("crashed"):
-        open("crashed", "w").close()
+    if mode == "crash-once" and not Path("crashed").exists():
+        Path("crashed").touch()
         os._exit(7)
     if mode == "hang":
         return
@@ -123,9 +131,9 @@ BEFORE: dict[str, Callable[[], Any]] = {
 
 def main() -> None:
     *options, mode = sys.argv[1:]
-    log = open(options[1], "a") if options else None
+    log = open(options[1], "a") if options else None  # noqa: SIM115  # until the end
     if log:
-        print(json.dumps({"pid": os.getpid(), "cwd": os.getcwd()}), file=log, flush=True)
+        print(json.dumps({"pid": os.getpid()}), file=log, flush=True)
     BEFORE.get(mode, lambda: None)()
     for line in sys.stdin:
         if log:
