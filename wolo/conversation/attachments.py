@@ -61,6 +61,18 @@ def compose(
     return Message(role="user", parts=parts, finished=True)
 
 
+def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> tuple[str, list[Path]]:
+    """The text without mentions of files that may not be attached, and these files."""
+    refused: list[Path] = []
+
+    def kept(mention: re.Match[str]) -> str:
+        named = [path for path, _ in _mentioned(mention[0], cwd) if not may_attach(path)]
+        refused.extend(named)
+        return "" if named else mention[0]
+
+    return _MENTION.sub(kept, text), refused
+
+
 def _with_piped(text: str, piped: str) -> str:
     if not piped:
         return text

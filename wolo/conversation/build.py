@@ -148,6 +148,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         enter_mode=partial(_enter_mode, confines, recorder, subagents),
         run_by_hand=partial(_run_by_hand, context),
         bench=Bench(judge, config, workspace),
+        library=library,
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,
         unread=site.kept.unread,

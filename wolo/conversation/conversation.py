@@ -23,6 +23,7 @@ from wolo.conversation.hooking import HookSet
 from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
+from wolo.conversation.library import Library
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.subagents import Subagents
 from wolo.errors import UsageError
@@ -268,6 +269,11 @@ class Conversation:
     def subagents(self) -> Subagents | None:
         """The agents that tasks are given to, and those at work."""
         return self._joints.subagents
+
+    @property
+    def library(self) -> Library:
+        """Skills and commands that were written for here."""
+        return self._joints.library
 
     def sessions(self) -> list[SessionInfo]:
         """Of this directory, newest first."""

@@ -14,6 +14,7 @@ from wolo.conversation.facts import EnteredMode
 from wolo.conversation.hooking import HookSet
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
+from wolo.conversation.library import Library
 from wolo.conversation.subagents import Subagents
 from wolo.guard.intents import Intent
 from wolo.guard.secrets import Secrets
@@ -43,6 +44,8 @@ class Joints:
     run_by_hand: Callable[[str, Brake, Emit], Coroutine[None, None, None]]
     bench: Bench
     """The rules and the judge that calls are held to."""
+    library: Library
+    """Skills and commands that were written for here."""
     sessions: Callable[[], list[SessionInfo]]
     """Of this directory, newest first."""
     tree: Callable[[], tuple[list[Node], int]]

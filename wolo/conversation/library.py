@@ -13,6 +13,7 @@ from wolo.config.schema import Config
 from wolo.errors import ToolError, WoloError
 from wolo.extensions.agents import NONE as NO_AGENTS
 from wolo.extensions.agents import Agents, find_agents
+from wolo.extensions.commands import Commands, find_commands
 from wolo.extensions.shelves import Shelf
 from wolo.extensions.skills import Skill, Skills, find_skills, told
 from wolo.guard.protected import is_secret
@@ -36,6 +37,7 @@ def shelves(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -
 class Library:
     def __init__(self, config: Config, places: Places, root: Path, cwd: Path) -> None:
         self._skills = shelves(project.SKILLS, config, places, root, cwd)
+        self._commands = shelves(project.COMMANDS, config, places, root, cwd)
         self._agents = shelves(project.AGENTS, config, places, root, cwd)
 
     def skills(self) -> Skills:
@@ -45,6 +47,10 @@ class Library:
     def agents(self, choice: Choice) -> Agents:
         """Those that may be given tasks by this model; none by one that can hardly do its own."""
         return NO_AGENTS if choice.provider.name == "local" else find_agents(self._agents)
+
+    def commands(self) -> Commands:
+        """As they are now."""
+        return find_commands(self._commands)
 
     def offered(self, name: str) -> OfferedSkill:
         """What a call of the tool `skill` is about. Raises ToolError."""

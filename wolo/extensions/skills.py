@@ -68,11 +68,11 @@ def find_skills(shelves: Sequence[Shelf]) -> Skills:
     """The first of a name counts. The same files give the same skills in the same order: by name."""
     found: dict[str, Skill] = {}
     notices: list[str] = []
-    seen: set[str] = set()
+    seen: set[tuple[Path | None, str]] = set()
     for shelf, path in _files(shelves, notices):
-        if (real := os.path.realpath(path)) in seen:
+        if (file := (shelf.project, os.path.realpath(path))) in seen:
             continue
-        seen.add(real)
+        seen.add(file)
         if len(seen) > MOST_SKILLS:
             notices.append(f"There are more than {MOST_SKILLS} skills; the rest is left out.")
             break

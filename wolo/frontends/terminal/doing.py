@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from wolo.commands.command import Command, named
+from wolo.commands.command import Command, named, taken_apart
 from wolo.frontends.terminal.terminal import Terminal
 
 SLOW_S = 1.0
@@ -14,7 +14,7 @@ SLOW_S = 1.0
 
 def doing(line: str, commands: Sequence[Command]) -> str:
     """In the words of the command, or else its name."""
-    name = line[1:].partition(" ")[0]
+    name, _ = taken_apart(line)
     command = named(name, commands)
     return (command and command.doing) or f"/{name}"
 

@@ -1,0 +1,261 @@
+"""Skills and written commands as their users have them: in a headless run, at the keyboard, trusted or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.test_repl import prompts, shown, wait_for_prompt
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from tests.fakes.screen import Terminal, pty_wolo
+from tests.fakes.written import command, skill
+
+
+@pytest.fixture
+def home(isolated: Path) -> Path:
+    return isolated / "home"
+
+
+def system_prompt(provider: ProviderServer) -> str:
+    content = provider.requests[-1].messages[0]["content"]
+    return content if isinstance(content, str) else json.dumps(content)
+
+
+def offered(provider: ProviderServer) -> list[str]:
+    return [tool["function"]["name"] for tool in provider.requests[-1].json["tools"]]
+
+
+@contextmanager
+def repl(provider: ProviderServer, *args: str) -> Iterator[Terminal]:
+    with pty_wolo(*provider.flags, "--trust", *args, rows=40, columns=120) as terminal:
+        wait_for_prompt(terminal)
+        yield terminal
+
+
+# Without a person
+
+
+def test_a_skill_is_named_in_the_prompt_and_loaded_by_the_model(provider: ProviderServer, home: Path) -> None:
+    path = skill(home / ".agents/skills", "pdf-tools", body="Run scripts/fill.py first.")
+    (path.parent / "scripts").mkdir()
+    (path.parent / "scripts/fill.py").write_text("print('filled')")
+    provider.script(
+        call("skill", {"name": "pdf-tools"}), call("read", {"path": str(path.parent / "scripts/fill.py")}), text("Done.")
+    )
+    done = run_wolo("-p", "--json", "fill it", *provider.flags)
+    assert done.json["permission_denials"] == []  # its own folder may be read unasked
+    assert f"- pdf-tools: Reads PDF files. ({path})" in system_prompt(provider)
+    assert "first." not in system_prompt(provider)
+    loaded, read = provider.requests[-1].results
+    assert "Run scripts/fill.py first." in loaded
+    assert f'folder="{path.parent}"' in loaded
+    assert "scripts/fill.py" in loaded.split("Files in this folder:")[1]
+    assert "filled" in read
+
+
+def test_what_lies_beside_a_skill_folder_is_not_read_unasked(provider: ProviderServer, home: Path) -> None:
+    path = skill(home / ".agents/skills", "pdf-tools")
+    (home / ".agents/notes.txt").write_text("CANARY")
+    provider.script(call("read", {"path": str(path.parent.parent.parent / "notes.txt")}), text("Done."))
+    done = run_wolo("-p", "--json", "--mode", "ask", "go", *provider.flags)
+    assert len(done.json["permission_denials"]) == 1
+    assert "CANARY" not in provider.requests[-1].results[0]
+
+
+def test_without_skills_there_is_neither_the_tool_nor_a_word_of_them(provider: ProviderServer) -> None:
+    provider.script(text("Hello."))
+    run_wolo("-p", "hi", *provider.flags)
+    assert "skill" not in offered(provider)
+    assert "# Skills" not in system_prompt(provider)
+
+
+def test_a_project_that_is_not_trusted_brings_no_skill(provider: ProviderServer) -> None:
+    skill(Path(".agents/skills"), "evil", "CANARY")
+    provider.script(text("Hello."), text("Hello."))
+    done = run_wolo("-p", "hi", *provider.flags)
+    assert "CANARY" not in json.dumps(provider.requests[-1].json)
+    assert "skill" not in offered(provider)
+    assert ".agents/skills" in done.stderr  # what is not used is named
+    assert "CANARY" not in done.stderr
+    provider.forget_prefix()
+    run_wolo("-p", "hi", "--trust", *provider.flags)
+    assert "CANARY" in system_prompt(provider)
+
+
+def test_the_projects_skill_comes_before_the_users_and_the_nearest_first(provider: ProviderServer, home: Path) -> None:
+    Path(".git").mkdir()
+    skill(home / ".claude/skills", "pdf", "The user's.")
+    skill(Path(".claude/skills"), "pdf", "The root's.")
+    skill(Path("deep/er/.wolo/skills"), "pdf", "The nearest.")
+    skill(Path("other/.wolo/skills"), "other", "Somebody else's.")
+    provider.script(text("Hello."))
+    run_wolo("-p", "hi", "--trust", *provider.flags, cwd=Path("deep/er"))
+    assert "The nearest." in system_prompt(provider)
+    assert not any(each in system_prompt(provider) for each in ("The user's.", "The root's.", "Somebody else's."))
+
+
+def test_a_bad_skill_is_a_notice_and_the_run_goes_on(provider: ProviderServer, home: Path) -> None:
+    skill(home / ".agents/skills", "bad", "x" * 2000)
+    provider.script(text("Hello."))
+    done = run_wolo("-p", "hi", *provider.flags)
+    assert done.exit_code == 0
+    assert "bad/SKILL.md:3: 'description' has 2,000 characters" in done.stderr
+
+
+def test_a_rule_keeps_the_model_from_a_skill_and_an_unknown_one_is_an_error(provider: ProviderServer, home: Path) -> None:
+    skill(home / ".agents/skills", "pdf", body="CANARY")
+    provider.script(call("skill", {"name": "pdf"}), call("skill", {"name": "nope"}), text("Done."))
+    run_wolo("-p", "go", "--deny", "read:~/.agents/**", *provider.flags)
+    denied, unknown = provider.requests[-1].results
+    assert denied.startswith("Denied")
+    assert "There is no skill `nope`. The skills are: pdf." in unknown
+
+
+def test_the_prompt_stays_the_same_while_skills_change(provider: ProviderServer, home: Path) -> None:
+    path = skill(home / ".agents/skills", "pdf")
+    provider.script(call("shell", {"command": f"mkdir {home}/.agents/skills/new; sed -i s/PDF/XYZ/ {path}"}), text("Done."))
+    run_wolo("-p", "go", "--yolo", *provider.flags)
+    first, second = (json.dumps(asked.messages[0]) for asked in provider.requests)
+    assert first == second
+    assert "XYZ" in path.read_text()
+
+
+# At the keyboard
+
+
+def test_a_person_sends_a_skill_by_its_name_and_sees_it_in_short(provider: ProviderServer, home: Path) -> None:
+    skill(home / ".agents/skills", "pdf-tools", body="Run fill.py.\n" * 50)
+    provider.script(text("Filled."))
+    with repl(provider) as terminal:
+        terminal.enter("/skill:pdf-tools fill in form.pdf")
+        terminal.wait_for("Filled.")
+        wait_for_prompt(terminal)
+        assert terminal.times("Run fill.py.") == 0
+        assert terminal.shows("Use the skill pdf-tools: fill in form.pdf")
+    (sent,) = prompts(provider)
+    assert sent.startswith("Use the skill pdf-tools: fill in form.pdf\n\n<skill")
+    assert sent.count("Run fill.py.") == 50
+
+
+def test_skills_lists_them_with_what_is_wrong(provider: ProviderServer, home: Path) -> None:
+    skill(home / ".agents/skills", "pdf-tools")
+    skill(Path(".wolo/skills"), "deploy", "Puts it online.")
+    skill(Path(".wolo/skills"), "Bad")
+    with repl(provider) as terminal:
+        terminal.enter("/skills")
+        terminal.wait_for("'name' must be small letters")
+        assert terminal.shows("of this project:")
+        assert terminal.shows("yours:")
+        assert terminal.shows("Puts it online.")
+
+
+def test_names_of_skills_and_commands_are_offered_and_listed(provider: ProviderServer, home: Path) -> None:
+    skill(home / ".agents/skills", "pdf-tools")
+    command(home / ".claude/commands", "git/squash", "---\ndescription: Squash the commits\n---\nSquash.")
+    with repl(provider) as terminal:
+        terminal.type("/git:")
+        terminal.wait_for("Squash the commits")
+        terminal.press("ctrl-c")
+        terminal.type("/skill:")
+        terminal.wait_for("Reads PDF files.")
+        terminal.press("ctrl-c")
+        terminal.enter("/help")
+        terminal.wait_for("/git:squash")
+        terminal.wait_for("/skill:pdf-tools, /pdf-tools")
+
+
+def test_a_written_command_is_sent_with_what_is_typed_behind_it(provider: ProviderServer, home: Path) -> None:
+    command(home / ".claude/commands", "fix", "Fix issue $1 in @$2, then stop.")
+    Path("code.py").write_text("print('the code')")
+    provider.script(text("Fixed."))
+    with repl(provider) as terminal:
+        terminal.enter("/fix 12 code.py")
+        terminal.wait_for("Fixed.")
+        wait_for_prompt(terminal)
+        assert terminal.shows("Fix issue 12 in @code.py, then stop.")
+    content = json.dumps(provider.requests[0].messages[-1])
+    assert "the code" in content
+
+
+def test_a_built_in_name_wins_and_a_skill_gives_way_to_a_command(provider: ProviderServer, home: Path) -> None:
+    command(home / ".claude/commands", "cost", "CANARY")
+    command(home / ".claude/commands", "pdf", "The command.")
+    skill(home / ".claude/skills", "pdf")
+    provider.script(text("Hello."))
+    with repl(provider) as terminal:
+        terminal.enter("/cost")
+        terminal.wait_for("Nothing was asked in this session yet.")
+        wait_for_prompt(terminal)
+        terminal.enter("/pdf")
+        terminal.wait_for("Hello.")
+        wait_for_prompt(terminal)
+    assert prompts(provider) == ["The command."]
+
+
+def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provider: ProviderServer, home: Path) -> None:
+    (home / "private.txt").write_text("CANARY-HOME")
+    Path(".env").write_text("PASSWORD=CANARY-ENV")
+    Path("open.txt").write_text("to be seen")
+    command(Path(".claude/commands"), "look", "Look at @~/private.txt, @.env and @open.txt.")
+    provider.script(text("Seen."))
+    with repl(provider) as terminal:
+        terminal.enter("/look")
+        terminal.wait_for("Seen.")
+        wait_for_prompt(terminal)
+        assert terminal.shows("Not attached, since reading it needs an approval")
+    content = json.dumps(provider.requests[0].messages[-1])
+    assert "to be seen" in content
+    assert "CANARY" not in content
+
+
+def test_a_command_that_a_text_wants_to_be_run_is_not_run(provider: ProviderServer, home: Path) -> None:
+    command(home / ".claude/commands", "state", "It is: !`touch ran-it`")
+    provider.script(text("Seen."))
+    with repl(provider) as terminal:
+        terminal.enter("/state")
+        terminal.wait_for("Seen.")
+        wait_for_prompt(terminal)
+        assert terminal.shows("Not run, sent as text: !`touch ran-it`")
+    assert not Path("ran-it").exists()
+    assert "were not run" in prompts(provider)[0]
+
+
+def test_a_broken_command_says_why(provider: ProviderServer, home: Path) -> None:
+    command(home / ".claude/commands", "broken", "---\ndescription: x\n")
+    with repl(provider) as terminal:
+        terminal.enter("/broken now")
+        terminal.wait_for("/broken cannot be used:")
+        wait_for_prompt(terminal)
+        assert terminal.shows("no second line of '---' ends the settings")
+    assert provider.requests == []
+
+
+def test_a_command_that_was_just_written_can_be_used(provider: ProviderServer, home: Path) -> None:
+    provider.script(text("Hello."))
+    with repl(provider) as terminal:
+        terminal.enter("/help")
+        terminal.wait_for("/help NAME says more")
+        wait_for_prompt(terminal)
+        assert not terminal.shows("/fresh")
+        command(home / ".claude/commands", "fresh", "Fresh.")
+        terminal.enter("/fresh")
+        terminal.wait_for("Hello.")
+    assert prompts(provider) == ["Fresh."]
+
+
+def test_at_the_keyboard_too_an_untrusted_project_has_no_commands(provider: ProviderServer) -> None:
+    command(Path(".claude/commands"), "evil", "CANARY")
+    with pty_wolo(*provider.flags, rows=40, columns=120) as terminal:
+        terminal.wait_for("commands  .claude/commands")
+        terminal.wait_for("›n Not now")
+        terminal.type("n")
+        wait_for_prompt(terminal)
+        terminal.enter("/evil")
+        terminal.wait_for("There is no command /evil")
+        assert not any("CANARY" in line for line in shown(terminal))

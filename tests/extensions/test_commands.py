@@ -1,0 +1,119 @@
+"""Commands that a person wrote: what they are called, and what becomes of the words typed behind them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.written import command
+from wolo.config.project import read_file
+from wolo.errors import ExtensionError
+from wolo.extensions.commands import Commands, fill, find_commands
+from wolo.extensions.shelves import Shelf
+
+
+def shelf(name: str = "commands") -> Shelf:
+    return Shelf(Path.cwd() / name, partial(read_file, root=Path.cwd()), Path.cwd())
+
+
+def found(*names: str) -> Commands:
+    return find_commands([shelf(name) for name in names or ("commands",)])
+
+
+def filled(body: str, typed: str = "") -> str:
+    command(Path("commands"), "x", body)
+    (only,) = found().found
+    return fill(only, typed).text
+
+
+def test_a_file_is_a_command_and_a_folder_a_word_of_its_name() -> None:
+    command(
+        Path("commands"), "fix", "---\ndescription: Fix it\nargument-hint: [issue]\nmodel: a/b\nallowed-tools: Read\n---\nFix $1."
+    )
+    command(Path("commands"), "git/work/commit", "# Commit the work\n\nNow.")
+    Path("commands/notes.txt").write_text("No command.")
+    Path("commands/.hidden.md").write_text("No command.")
+    fix, commit = found().found
+    assert (commit.name, commit.description) == ("git:work:commit", "Commit the work")
+    assert (fix.name, fix.description, fix.hint, fix.model, fix.tools) == ("fix", "Fix it", "[issue]", "a/b", ("Read",))
+
+
+def test_the_first_shelf_wins() -> None:
+    near = command(Path("near").absolute(), "fix", "near")
+    command(Path("far").absolute(), "fix", "far")
+    assert [each.path for each in found("gone", "near", "far").found] == [near]
+
+
+@pytest.mark.parametrize(
+    ("body", "typed", "sent"),
+    [
+        ("Fix $ARGUMENTS now.", "a 'b c'", "Fix a 'b c' now."),
+        ("Fix $@ now.", "a 'b c'", "Fix a 'b c' now."),
+        ("$2 before $1", "a 'b c'", "b c before a"),
+        ("[$1] [$3]", "a b", "[a] []"),
+        ("${@:2} | ${@:2:1}", "a b c", "b c | b"),
+        ("${@:0} ${@:9}.", "a b", "a b ."),
+        ("Review it.", "the tests", "Review it.\n\nthe tests"),
+        ("Review it.", "", "Review it."),
+        (r"Print \$1 and \$ARGUMENTS", "a", "Print $1 and $ARGUMENTS\n\na"),
+        ("It costs $100, $10, $0 and $ARGUMENTSX, $HOME.", "a", "It costs $100, $10, $0 and $ARGUMENTSX, $HOME.\n\na"),
+        ("$1", "'$2' $ARGUMENTS", "$2"),
+        ("<$1> <$2>", "it's fine", "<it's> <fine>"),
+        ("$1", "größe", "größe"),
+    ],
+)
+def test_what_is_typed_stands_where_the_text_has_a_place_for_it(body: str, typed: str, sent: str) -> None:
+    assert filled(body, typed) == sent
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(alphabet="$@{}:12ARGUMENTS\\' \"`!\n", max_size=60), st.text(max_size=30))
+def test_what_is_typed_is_never_read_as_a_place_itself(before: str, typed: str) -> None:
+    assert filled("$ARGUMENTS", typed) == typed
+    filled(f"x{before}", typed)  # whatever stands there
+
+
+def test_lines_that_would_run_a_command_are_text_and_are_told() -> None:
+    command(Path("commands"), "x", "Look:\n!`git status`\n! `no` and $1")
+    (only,) = found().found
+    assert fill(only, "!`rm -rf /`") == ("Look:\n!`git status`\n! `no` and !`rm", ("!`git status`",))
+
+
+def test_what_cannot_be_used_is_listed_with_the_reason() -> None:
+    command(Path("commands"), "broken", "---\nname: x\n")
+    command(Path("commands"), "empty", "---\ndescription: x\n---\n")
+    command(Path("commands"), "fine", "ok")
+    command(Path("commands"), "two words", "ok")
+    broken, empty, _fine = found().found
+    assert not broken.is_usable
+    assert "no second line of '---'" in broken.description
+    with pytest.raises(ExtensionError, match="has no text"):
+        fill(empty, "")
+    (notice,) = found().notices
+    assert "two words.md is no command" in notice
+
+
+def test_what_leads_out_of_the_project_is_not_read(isolated: Path) -> None:
+    command(isolated / "outside", "secret", "SECRET")
+    Path("commands").mkdir()
+    Path("commands/secret.md").symlink_to(isolated / "outside" / "secret.md")
+    Path("commands/deeper").symlink_to(isolated / "outside")
+    commands = found()
+    assert [each.name for each in commands.found] == ["secret"]
+    assert "SECRET" not in str(commands)
+    assert not commands.found[0].is_usable
+    assert "leads out of" in commands.notices[0]
+
+
+def test_folders_that_lead_into_themselves_end() -> None:
+    command(Path("commands"), "x", "ok")
+    Path("commands/again").symlink_to(".")
+    assert len(found().found) == 4
+
+
+def test_what_nobody_sees_is_spelled_out() -> None:
+    assert filled("a\u202eb") == "a\\u{202e}b"

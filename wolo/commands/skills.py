@@ -1,0 +1,38 @@
+"""/skills: the skills that lie ready here, where each comes from, and what is wrong with those that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import Iterator
+
+from wolo.commands.command import Desk, Outcome, Shown
+from wolo.extensions.shelves import shown
+from wolo.extensions.skills import Skill
+
+COLUMNS = 80
+NONE = (
+    "There are no skills here. A folder NAME with a SKILL.md is one, in .agents/skills or .wolo/skills of a project that you"
+    " trust, or in ~/.agents/skills for all of them."
+)
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    skills = await asyncio.to_thread(desk.conversation.library.skills)
+    lines = [line for skill in skills.found for line in _told(skill)] or textwrap.wrap(NONE, COLUMNS)
+    if skills.found:
+        lines += ["", *textwrap.wrap("The model loads one when the work calls for it; /skill:NAME sends one at once.", COLUMNS)]
+    return Shown("\n".join([*lines, *(f"! {notice}" for notice in skills.notices)]))
+
+
+def _told(skill: Skill) -> Iterator[str]:
+    whose = "yours" if skill.shelf.project is None else "of this project"
+    yield f"{skill.name}  ({whose}: {shown(skill.path)})"
+    yield from textwrap.wrap(skill.description, COLUMNS, initial_indent="  ", subsequent_indent="  ")
+    limits = [
+        "" if skill.for_model else "The model is not told of it.",
+        "" if skill.for_person else "It is no command.",
+        f"It names the tools {', '.join(skill.tools)}; that allows nothing." if skill.tools else "",
+    ]
+    if any(limits):
+        yield f"  {' '.join(filter(None, limits))}"

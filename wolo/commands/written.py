@@ -1,0 +1,119 @@
+"""Slash commands that are files: those a person wrote as Markdown, and skills by their names. Built-in names win."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from wolo.commands.command import Command, Desk, Group, Outcome, Prompted
+from wolo.conversation.attachments import without_files
+from wolo.conversation.conversation import Conversation
+from wolo.errors import ExtensionError
+from wolo.extensions.commands import WrittenCommand, fill
+from wolo.extensions.shelves import shown
+from wolo.extensions.skills import Skill, told
+from wolo.workspace.led_to import led_to
+
+GROUP: Group = "Written"
+FRESH_S = 2.0
+"""While a person types, what was found is not looked up with every key."""
+MOST_SHOWN_LINES = 8
+LONGEST_HELP = 60
+_UNRUN = "(Commands between !` and ` in this text were not run.)"
+
+
+class Written:
+    """Beside the commands of a front end, `own`."""
+
+    def __init__(self, own: Sequence[Command]) -> None:
+        self._own = tuple(own)
+        self._found: tuple[Command, ...] = ()
+        self._of: Conversation | None = None
+        self._seen_at = float("-inf")
+
+    def all(self, conversation: Conversation, *, anew: bool = False) -> tuple[Command, ...]:
+        """May be called from another thread."""
+        if anew or conversation is not self._of or time.monotonic() - self._seen_at > FRESH_S:
+            self._found = written(conversation, self._own)
+            self._of, self._seen_at = conversation, time.monotonic()
+        return (*self._own, *self._found)
+
+
+def written(conversation: Conversation, own: Sequence[Command]) -> tuple[Command, ...]:
+    """A name counts once: the built-in commands' first, then written ones, then skills."""
+    taken = {name for command in own for name in (command.name, *command.aliases)}
+    library = conversation.library
+    commands = [_command(each) for each in library.commands().found if each.name not in taken]
+    taken.update(each.name for each in commands)
+    skills = [_skill(each, taken) for each in library.skills().found if each.for_person and f"skill:{each.name}" not in taken]
+    return (*commands, *skills)
+
+
+def _command(found: WrittenCommand) -> Command:
+    facts = [f"It is {shown(found.path)}."]
+    if found.model:
+        is_own = found.shelf.project is None
+        facts.append(
+            f"{found.model} answers it." if is_own else f"It names the model {found.model}; only your own may choose one."
+        )
+    if found.tools:
+        facts.append(f"It names the tools {', '.join(found.tools)}; that allows nothing.")
+    return Command(
+        found.name,
+        _short(found.description) or "a command you wrote",
+        partial(_send, found),
+        usage=found.hint,
+        more=" ".join(facts),
+        group=GROUP,
+    )
+
+
+def _skill(skill: Skill, taken: set[str]) -> Command:
+    return Command(
+        f"skill:{skill.name}",
+        _short(skill.description),
+        partial(_use, skill),
+        aliases=() if skill.name in taken else (skill.name,),
+        usage=skill.hint or "[WORDS]",
+        more=f"{skill.description} It is {shown(skill.path)}.",
+        group=GROUP,
+    )
+
+
+async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
+    if not command.is_usable:
+        raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
+    filled = await asyncio.to_thread(fill, command, rest)
+    notices, typed, model = [], None, command.model
+    if filled.unrun:
+        notices.append(f"Not run, sent as text: {', '.join(filled.unrun)}")
+    if command.shelf.project is not None:
+        typed, unread = without_files(filled.text, partial(_may_attach, desk.conversation), desk.conversation.cwd)
+        typed, model = f"{rest}\n{typed}", ""
+        notices += [f"Not attached, since reading it needs an approval: {shown(path)}" for path in unread]
+    text = f"{filled.text}\n\n{_UNRUN}" if filled.unrun else filled.text
+    return Prompted(text, shown=_beginning(filled.text), typed=typed, model=model, notices=tuple(notices))
+
+
+async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
+    text = await asyncio.to_thread(told, skill)
+    asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for what we are at.'}"
+    return Prompted(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
+
+
+def _may_attach(conversation: Conversation, path: Path) -> bool:
+    """What a project's command names is attached where the model itself might read it unasked."""
+    return conversation.bench.judge.readable(Path(led_to(path)))
+
+
+def _beginning(text: str) -> str:
+    lines = text.split("\n")
+    more = len(lines) - MOST_SHOWN_LINES
+    return "\n".join([*lines[:MOST_SHOWN_LINES], f"… {more} more lines"]) if more > 1 else text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_HELP else f"{text[: LONGEST_HELP - 1].rstrip()}…"

@@ -1,0 +1,57 @@
+"""What a prompt is made of when it is sent, and the prompts that commands write: shown, and asked of the model they want."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from rich.text import Text
+
+from wolo.commands.command import Opened, Prompted
+from wolo.conversation.attachments import compose
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.facts import Change
+from wolo.errors import WoloError
+from wolo.frontends.terminal.pastes import Pastes
+from wolo.frontends.terminal.screen import Screen
+from wolo.messages.message import Message
+from wolo.messages.terminal_text import clean
+
+
+def message_of(said: str | Prompted, conversation: Conversation, pastes: Pastes, ran: Sequence[str]) -> Message:
+    """Raises UsageError for a file that cannot be attached."""
+    if isinstance(said, Prompted):
+        text, typed = said.text, said.text if said.typed is None else said.typed
+    else:
+        text = typed = said[1:] if said.startswith("//") else said
+    return compose(
+        pastes.unfold(text), typed=pastes.typed(typed), ran=tuple(ran), cwd=conversation.cwd, attaching=conversation.attaching
+    )
+
+
+def show_prompt(prompted: Prompted, screen: Screen) -> None:
+    screen.print(Text.assemble(("› ", "bold"), clean(prompted.shown or prompted.text)))
+    for notice in prompted.notices:
+        screen.say(notice, "yellow")
+
+
+@asynccontextmanager
+async def answered_by(
+    model: str, conversation: Conversation, change_to: Callable[[Opened], None], screen: Screen
+) -> AsyncIterator[None]:
+    """Meanwhile this model answers; the one at hand where none is named, or it cannot be had."""
+    if model in ("", conversation.model):
+        yield
+        return
+    before = f"{conversation.model}:{conversation.thinking}" if conversation.thinking else conversation.model
+    try:
+        other = await conversation.reopen(Change(model=model))
+    except WoloError as error:
+        screen.say(f"{error.message} {conversation.model} answers instead.", "yellow")
+        yield
+        return
+    change_to(Opened(other, text=f"{other.model} answers this prompt."))
+    try:
+        yield
+    finally:
+        change_to(Opened(await other.reopen(Change(model=before)), text=f"{conversation.model} goes on."))
