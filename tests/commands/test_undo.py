@@ -7,6 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
@@ -16,7 +18,10 @@ from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.settling import Opening
 from wolo.errors import UsageError
+from wolo.frontends.terminal.completion import Suggestions
 from wolo.messages.message import user
+
+ASKED = CompleteEvent(text_inserted=True)
 
 
 async def converse(provider: ProviderServer, *, kept: bool = True) -> Conversation:
@@ -34,6 +39,25 @@ async def do(conversation: Conversation, provider: ProviderServer, command: str)
 
 async def run(line: str, conversation: Conversation) -> Outcome:
     return await dispatch(line, Desk(conversation, COMMANDS))
+
+
+async def test_a_name_with_blanks_is_offered_as_it_is_read(provider: ProviderServer) -> None:
+    conversation = await converse(provider)
+    await do(conversation, provider, "echo 1 > 'two words.txt'; echo 2 > plain")
+    offered = [
+        each.text
+        for each in Suggestions(lambda: Desk(conversation, COMMANDS)).get_completions(Document("/diff plain two"), ASKED)
+    ]
+    assert offered == ['"two words.txt"']
+    shown = await run('/diff "two words.txt"', conversation)
+    assert isinstance(shown, Shown)
+    assert "two words.txt" in shown.text
+    assert "plain" not in shown.text
+    undone = await run('/undo 1 @"two words.txt"', conversation)
+    assert isinstance(undone, Opened)
+    assert not Path("two words.txt").exists()
+    assert Path("plain").read_text() == "2\n"
+    await undone.conversation.close()
 
 
 @pytest.mark.parametrize("kept", [True, False])

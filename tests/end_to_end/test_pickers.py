@@ -11,8 +11,9 @@ import pytest
 from tests.end_to_end.test_repl import leave, prompts, repl, wait_for_prompt
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, text
+from tests.fakes.replies import Hold, call, delta, finish, sse, text
 from tests.fakes.screen import Terminal, pty_wolo
+from wolo.places import find_places
 
 CHOOSE_FILE = "\x18\x06"
 
@@ -161,6 +162,29 @@ def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, m
         assert "$" in foot(terminal)
         terminal.press("escape")
         wait_until_chosen(terminal)
+        leave(terminal)
+
+
+def test_while_the_model_works_another_one_is_chosen_for_afterwards(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Working.\n"), hold, delta("Done."), finish("stop")))
+    find_places().config.mkdir(parents=True)
+    (find_places().config / "config.toml").write_text(
+        f'[providers.acme]\nbase_url = "{provider.base_url}"\napi_key = "k-0123456789abcdef"\nmodels = [{{id = "small"}}]\n'
+    )
+    with repl(provider) as terminal:
+        terminal.enter("work")
+        terminal.wait_for("Working.")
+        terminal.enter("/model")
+        terminal.wait_for("Which model?")
+        terminal.type("acme")
+        terminal.wait_for("acme/small")
+        terminal.press("enter")
+        terminal.wait_until(lambda: "⧗ /model acme/small" in "\n".join(terminal.lines), complaint="it is not told what waits")
+        hold.release()
+        terminal.wait_for("Done.")
+        wait_for_prompt(terminal)
+        terminal.wait_until(lambda: "acme/small" in terminal.lines[terminal.cursor[0] + 1])
         leave(terminal)
 
 

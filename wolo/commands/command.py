@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,8 +11,8 @@ from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
 
-Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "Written"]
-GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "Written")
+Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around"]
+GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around")
 """In the order in which /help shows them."""
 
 
@@ -57,13 +56,6 @@ class Prompted:
     """A prompt, to be shown and then sent as if the person had written it."""
 
     text: str
-    shown: str = ""
-    """Instead of the text, where that is long; empty: the text."""
-    typed: str | None = None
-    """What of it can name files; None: all of it."""
-    model: str = ""
-    """Answers this prompt only; empty: the one of the conversation."""
-    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +83,21 @@ class Command:
     group: Group = "Around"
     arguments: Callable[[Desk], Sequence[tuple[str, str]]] | None = None
     """What can follow the name, each with one line of help: for completion. It is called while a person types."""
+    repeats: bool = False
+    """Several of the `arguments` may follow each other; what holds a blank stands in quotes."""
     while_working: bool = False
     """It may run while the model works: it neither opens another conversation nor begins a turn."""
 
 
 def is_command(line: str) -> bool:
     """`//text` is text that begins with a slash, and so is a path."""
-    return line.startswith("/") and "/" not in taken_apart(line)[0]
-
-
-def taken_apart(line: str) -> tuple[str, str]:
-    """The name behind the slash, and what follows the first blank or line end behind it."""
-    name = re.match(r"\S*", line[1:])
-    end = 1 + (name.end() if name else 0)
-    return line[1:end], line[end:].strip()
+    return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
 
 
 async def dispatch(line: str, desk: Desk) -> Outcome:
     """Runs the command that a line beginning with `/` names. Raises UsageError for one that is not there."""
-    name, rest = taken_apart(line)
-    return await find(name, desk.commands).run(desk, rest)
+    name, _, rest = line.removeprefix("/").partition(" ")
+    return await find(name, desk.commands).run(desk, rest.strip())
 
 
 def find(name: str, commands: Sequence[Command]) -> Command:

@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.changes import Changed, changed_by, patch
+from wolo.commands.words import words
+from wolo.conversation.changes import Changed, changed_by, patch, paths_changed
 from wolo.errors import UsageError
 
 MOST_LINES = 400
@@ -16,12 +17,22 @@ async def run(desk: Desk, rest: str) -> Outcome:
     conversation = desk.conversation
     if conversation.watch is None:
         raise UsageError("Nothing is known here of what was changed.")
-    wanted = [conversation.cwd / Path(name) for name in rest.split()]
+    wanted = [conversation.cwd / Path(name) for name in words(rest)]
     changed = await asyncio.to_thread(changed_by, conversation.watch, wanted)
     if not changed:
         return Shown("This session has changed no file." if not rest else "This session has changed nothing there.")
     shown = await asyncio.to_thread(_shown, changed, conversation.cwd)
     return Shown(shown, is_answer=True)
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    """The files that this session has changed."""
+    cwd, watch = desk.conversation.cwd, desk.conversation.watch
+    return [(_near(path, cwd), "") for path in (paths_changed(watch) if watch is not None else ())]
+
+
+def _near(path: str, cwd: Path) -> str:
+    return str(Path(path).relative_to(cwd)) if Path(path).is_relative_to(cwd) else path
 
 
 def _shown(changed: list[Changed], where: Path) -> str:

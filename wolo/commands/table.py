@@ -111,6 +111,7 @@ COMMANDS: tuple[Command, ...] = (
         "somebody else has changed since.",
         group="Going back",
         arguments=undo.arguments,
+        repeats=True,
     ),
     Command(
         "redo",
@@ -119,7 +120,7 @@ COMMANDS: tuple[Command, ...] = (
         doing="bringing back",
         usage="[--preview] [--anyway]",
         group="Going back",
-        arguments=undo.arguments,
+        arguments=undo.ways,
     ),
     Command(
         "rewind",
@@ -156,6 +157,8 @@ COMMANDS: tuple[Command, ...] = (
         usage="[PATH …]",
         more="By tools and by commands, from before the first change to after the last one; git is not needed.",
         group="Going back",
+        arguments=diff.arguments,
+        repeats=True,
         while_working=True,
     ),
     Command(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from wolo.commands import diff
 from wolo.commands.command import Desk, Opened, Outcome, Shown
+from wolo.commands.words import words
 from wolo.conversation.undoing import Undo, Undoing, lines
 from wolo.errors import UsageError
 
@@ -14,11 +16,11 @@ PREVIEW, ANYWAY = "--preview", "--anyway"
 
 async def run(desk: Desk, rest: str) -> Outcome:
     """`/undo [N] [PATH …]`. With conflicts it shows first what would happen."""
-    words = rest.split()
-    options = {word for word in words if word.startswith("--")}
+    given = words(rest)
+    options = {word for word in given if word.startswith("--")}
     if unknown := options - {PREVIEW, ANYWAY}:
         raise UsageError(f"/undo has no option {min(unknown)}.", hint=f"/undo [N] [PATH …] [{PREVIEW}] [{ANYWAY}]")
-    named = [word for word in words if word not in options]
+    named = [word for word in given if word not in options]
     count = int(named.pop(0)) if named and named[0].isdecimal() else 1
     undoing = Undoing.of(desk.conversation)
     undo = await asyncio.to_thread(undoing.undo, count, [desk.conversation.cwd / Path(name) for name in named])
@@ -38,4 +40,8 @@ async def carry_out(desk: Desk, undoing: Undoing, undo: Undo) -> Outcome:
 
 
 def arguments(desk: Desk) -> list[tuple[str, str]]:
+    return [*ways(desk), *diff.arguments(desk)]
+
+
+def ways(desk: Desk) -> list[tuple[str, str]]:
     return [(PREVIEW, "only show what would happen"), (ANYWAY, "also where something cannot go back")]

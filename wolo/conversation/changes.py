@@ -29,6 +29,12 @@ class Changed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+def paths_changed(watch: Watch) -> list[str]:
+    """Absolute, the newest first; nothing is read of them."""
+    noted = watch.store.of_session(watch.session) if watch.store is not None else ()
+    return list(dict.fromkeys(each.change.path for each in reversed(list(noted))))
+
+
 def changed_by(watch: Watch, only: Sequence[Path] = ()) -> list[Changed]:
     """`only`: nothing but these paths and what lies below them."""
     store = watch.store

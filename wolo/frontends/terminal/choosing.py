@@ -16,6 +16,7 @@ from wolo.commands.command import Command, Desk, Outcome, Shown
 from wolo.frontends.terminal.completion import mention
 from wolo.frontends.terminal.menus import files_menu, models_menu, rewind_menu, sessions_menu, turns_back
 from wolo.frontends.terminal.pick import pick
+from wolo.frontends.terminal.picker import Menu
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.terminal import Terminal
 
@@ -30,6 +31,20 @@ def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command
         replace(command, run=partial(_run, terminal, command, ways[command.name])) if command.name in ways else command
         for command in commands
     )
+
+
+def is_chosen_ahead(line: str) -> bool:
+    """What it would do is done when the turn has ended, and can be chosen at once."""
+    return line in _AHEAD
+
+
+async def choose_ahead(line: str, desk: Desk, terminal: Terminal) -> str:
+    """The same command with what was chosen; empty when nothing was."""
+    menu = _AHEAD[line](desk)
+    with suppress(Dismissed):
+        if menu.listed(True) and (picked := await pick(menu, terminal)):
+            return f"{line} {picked.value}"
+    return ""
 
 
 async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
@@ -65,6 +80,12 @@ async def _model(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
     if picked is None or picked.value == desk.conversation.model:
         return NOTHING
     return await command.run(desk, picked.value)
+
+
+_AHEAD: dict[str, Callable[[Desk], Menu[str]]] = {
+    "/model": models_menu,
+    "/resume": lambda desk: sessions_menu(desk.conversation.cwd, desk.conversation.session_id),
+}
 
 
 async def _place(terminal: Terminal, command: Command, desk: Desk) -> Outcome:

@@ -13,7 +13,8 @@ from pathlib import Path
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from wolo.commands.command import Desk, named
+from wolo.commands.command import Command, Desk, named
+from wolo.commands.words import last_word, quoted
 from wolo.errors import WoloError
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.root import find_root
@@ -54,10 +55,13 @@ class Suggestions(Completer):
                     if spelling.startswith(name):
                         yield Completion(spelling, -len(name), display=f"/{spelling}", display_meta=command.help)
             return
-        arguments = _arguments(desk, name)
-        for argument, help in arguments:
-            if argument.lower().startswith(rest.lower()):
-                yield Completion(argument, -len(rest), display=clean_line(argument), display_meta=clean_line(help))
+        known = named(name, desk.commands)
+        repeats = known is not None and known.repeats
+        typed, length = last_word(rest) if repeats else (rest, len(rest))
+        for argument, help in _arguments(desk, known):
+            if argument.lower().startswith(typed.lower()):
+                written = quoted(argument) if repeats else argument
+                yield Completion(written, -length, display=clean_line(argument), display_meta=clean_line(help))
 
     def _mentions(self, typed: str, length: int) -> Iterator[Completion]:
         cwd = self._desk().conversation.cwd
@@ -127,8 +131,7 @@ def beside(cwd: Path, typed: str) -> list[str]:
     return sorted(found)
 
 
-def _arguments(desk: Desk, name: str) -> Sequence[tuple[str, str]]:
-    command = named(name, desk.commands)
+def _arguments(desk: Desk, command: Command | None) -> Sequence[tuple[str, str]]:
     if command is None or command.arguments is None:
         return ()
     try:

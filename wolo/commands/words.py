@@ -1,0 +1,43 @@
+"""The words behind a slash command: what holds a blank stands in quotes, as behind an `@`."""
+
+from __future__ import annotations
+
+import re
+
+from wolo.errors import UsageError
+
+_WORD = re.compile(r'@?"((?:[^"\\]|\\.)*)"(?!\S)|(\S+)', re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\])')
+_LAST = re.compile(r'(?:(?<=\s)|^)(?:@?"((?:[^"\\]|\\.)*)|(\S*))$', re.DOTALL)
+_NEEDS_QUOTES = re.compile(r'[\s"]|^@')
+
+
+def words(rest: str) -> list[str]:
+    """`a "b c" @"d e" @f` are four. Raises UsageError for a quote that is not closed."""
+    found: list[str] = []
+    for word in _WORD.finditer(rest):
+        plain = word[2]
+        if plain is None:
+            found.append(_ESCAPED.sub(r"\1", word[1]))
+        elif plain.startswith(('"', '@"')):
+            raise UsageError("A quote is open there.", hint='A name with blanks: "two words.txt"; a quote in it: \\".')
+        else:
+            found.append(plain.removeprefix("@") or plain)
+    return found
+
+
+def quoted(name: str) -> str:
+    """As `words` reads it."""
+    if not _NEEDS_QUOTES.search(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def last_word(rest: str) -> tuple[str, int]:
+    """The word that is being written, and how many characters of the line it takes with what stands around it."""
+    found = _LAST.search(rest)
+    if found is None:
+        return "", 0
+    typed = found[2] if found[1] is None else _ESCAPED.sub(r"\1", found[1])
+    return typed.removeprefix("@"), len(found[0])
