@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,8 +12,8 @@ from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
 
-Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around"]
-GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around")
+Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "Written"]
+GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "Written")
 """In the order in which /help shows them."""
 
 
@@ -56,6 +57,13 @@ class Prompted:
     """A prompt, to be shown and then sent as if the person had written it."""
 
     text: str
+    shown: str = ""
+    """Instead of the text, where that is long; empty: the text."""
+    typed: str | None = None
+    """What of it can name files; None: all of it."""
+    model: str = ""
+    """Answers this prompt only; empty: the one of the conversation."""
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +99,20 @@ class Command:
 
 def is_command(line: str) -> bool:
     """`//text` is text that begins with a slash, and so is a path."""
-    return line.startswith("/") and "/" not in line[1:].partition(" ")[0]
+    return line.startswith("/") and "/" not in taken_apart(line)[0]
+
+
+def taken_apart(line: str) -> tuple[str, str]:
+    """The name behind the slash, and what follows the first blank or line end behind it."""
+    name = re.match(r"\S*", line[1:])
+    end = 1 + (name.end() if name else 0)
+    return line[1:end], line[end:].strip()
 
 
 async def dispatch(line: str, desk: Desk) -> Outcome:
     """Runs the command that a line beginning with `/` names. Raises UsageError for one that is not there."""
-    name, _, rest = line.removeprefix("/").partition(" ")
-    return await find(name, desk.commands).run(desk, rest.strip())
+    name, rest = taken_apart(line)
+    return await find(name, desk.commands).run(desk, rest)
 
 
 def find(name: str, commands: Sequence[Command]) -> Command:

@@ -10,9 +10,9 @@ from functools import partial
 from rich.text import Text
 
 from wolo.agent.events import Event, PromptRefused
-from wolo.commands.command import Desk, Left, Opened, Prompted, Shown, Worked, dispatch, is_command, named
+from wolo.commands.command import Command, Desk, Left, Opened, Prompted, Shown, Worked, dispatch, is_command, named, taken_apart
 from wolo.commands.table import COMMANDS
-from wolo.conversation.attachments import compose
+from wolo.commands.written import Written
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
 from wolo.frontends.terminal.beside import Beside
@@ -31,6 +31,7 @@ from wolo.frontends.terminal.own_commands import own_commands
 from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.recalled import recall
+from wolo.frontends.terminal.sending import answered_by, message_of, show_prompt
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.telling import complain, introduce, unfold
 from wolo.frontends.terminal.terminal import Terminal
@@ -97,7 +98,7 @@ class Repl:
         self._ran: list[str] = []
         """What the person's own commands have printed: the next prompt tells it."""
         own = own_commands(self, self._foot.print if isinstance(self._foot, Foot) else None)
-        self._commands = with_lists((*COMMANDS, *own), terminal)
+        self._written = Written(with_lists((*COMMANDS, *own), terminal))
 
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
@@ -159,7 +160,7 @@ class Repl:
             self._hear(Said(chosen, later=True))
 
     def _only_looks(self, line: str) -> bool:
-        command = named(line[1:].partition(" ")[0], self._commands)
+        command = named(taken_apart(line)[0], self._commands)
         return command is not None and command.while_working
 
     def _stop_command(self, line: str) -> None:
@@ -247,23 +248,24 @@ class Repl:
                 if told := await run_command(line, self.conversation, self._terminal):
                     self._ran.append(told)
             elif not is_note(line) or await keep_note(line, self.conversation, self._terminal):
-                await self._prompt(line)
+                await self._prompt(line, line)
         except WoloError as error:
             complain(error, self._screen)
 
-    async def _prompt(self, line: str) -> None:
-        message = self._compose(line)
+    async def _prompt(self, said: str | Prompted, line: str) -> None:
+        message = self._compose(said)
         await run_turn(self.conversation, message, self._terminal)
         if all(each.id != message.id for each in reversed(self.conversation.history)):  # a hook kept it back
             self._composer.give_back(line)
 
-    def _compose(self, line: str) -> Message:
-        talk, pastes = self.conversation, self._composer.pastes
-        line = line[1:] if line.startswith("//") else line
-        typed, ran = pastes.typed(line), tuple(self._ran)
-        message = compose(pastes.unfold(line), typed=typed, ran=ran, cwd=talk.cwd, attaching=talk.attaching)
+    def _compose(self, said: str | Prompted) -> Message:
+        message = message_of(said, self.conversation, self._composer.pastes, self._ran)
         self._ran.clear()
         return message
+
+    @property
+    def _commands(self) -> tuple[Command, ...]:
+        return self._written.all(self.conversation)
 
     def _desk(self) -> Desk:
         return Desk(self.conversation, self._commands)
@@ -271,8 +273,9 @@ class Repl:
     async def _command(self, line: str) -> None:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
-        with told_as_line(doing(line, self._commands), self._terminal):
-            outcome = await dispatch(line, self._desk())
+        commands = self._written.all(self.conversation, anew=True)
+        with told_as_line(doing(line, commands), self._terminal):
+            outcome = await dispatch(line, Desk(self.conversation, commands))
         match outcome:
             case Shown(text=""):
                 pass
@@ -287,8 +290,9 @@ class Repl:
             case Worked():
                 await run_work(self.conversation, outcome.events, self._terminal)
             case Prompted():
-                self._screen.print(Text.assemble(("› ", "bold"), clean(outcome.text)))
-                await self._prompt(outcome.text)
+                show_prompt(outcome, self._screen)
+                async with answered_by(outcome.model, self.conversation, self._change_to, self._screen):
+                    await self._prompt(outcome, line)
             case Left():
                 self._composer.leave()
 
