@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.command import run_wolo
+from tests.end_to_end.test_compaction import SUMMARY, fill
+from tests.end_to_end.test_repl import PROMPT, leave, prompts, repl, shown, wait_for_prompt
+from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, calls, text
+from tests.fakes.replies import call, calls, text, usage
+from tests.fakes.screen import Terminal, pty_wolo
+from wolo.config import trust
+from wolo.conversation import hooking
 from wolo.places import find_places
 
 WRITE = {"path": "a.txt", "content": "one"}
@@ -94,3 +100,545 @@ def test_every_event_of_a_run_is_told_in_its_order(provider: ProviderServer) -> 
     assert after["tool_response"]["files_changed"] == [str(Path("a.txt").absolute())]
     assert failed["tool_response"]["is_error"]
     assert (stop["stop_hook_active"], stop["last_assistant_message"]) == (False, "Done.")
+
+
+# What a hook says of a call
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        (specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="Not on Friday."), "Not on Friday."),
+        (saying(decision="block", reason="Not on Friday."), "Not on Friday."),
+        ('print(json.dumps({"continue": False, "stopReason": "Not on Friday."}))', "Not on Friday."),
+        ("sys.exit(2)", "It gave no reason."),
+    ],
+)
+def test_each_form_of_a_no_is_one(provider: ProviderServer, output: str, reason: str) -> None:
+    write_settings(*hook("PreToolUse", script("no", output)))
+    provider.script(call("write", WRITE), text("I see."))
+    ran = run_wolo("--json", *provider.flags, "--mode", "edit", "write it")
+    assert (ran.exit_code, ran.json["permission_denials"][0]["reason"]) == (4, reason)
+    assert not Path("a.txt").exists()
+
+
+def test_deny_beats_ask_and_ask_beats_allow(provider: ProviderServer) -> None:
+    def deciding(word: str) -> list[str]:
+        return hook("PreToolUse", script(word, specific("PreToolUse", permissionDecision=word, permissionDecisionReason=word)))
+
+    for words, reason in (
+        (("allow", "deny", "ask"), "deny"),
+        (("allow", "ask"), "ask Writing a.txt needs an approval in mode ask. Nobody is there"),
+        (("allow",), ""),
+    ):
+        Path("a.txt").unlink(missing_ok=True)
+        write_settings(*(line for word in words for line in deciding(word)))
+        provider.forget_prefix()
+        provider.script(call("write", WRITE), text("I see."))
+        ran = run_wolo("--json", *provider.flags, "--mode", "ask", "write it")
+        assert ran.json["result"] == "I see.", ran.stderr
+        denials = ran.json["permission_denials"]
+        assert (denials[0]["reason"] if denials else "").startswith(reason)
+        assert Path("a.txt").exists() == (not reason)
+
+
+def allowing() -> list[str]:
+    return hook("PreToolUse", script("yes", specific("PreToolUse", permissionDecision="allow")))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "options"),
+    [
+        ("write", WRITE, ("--mode", "plan")),
+        ("write", WRITE, ("--mode", "edit", "--deny", "write:a.txt")),
+        ("write", WRITE, ("--mode", "edit", "--set", 'permissions.ask=["write:a.txt"]')),
+        ("write", {"path": ".git/config", "content": "[core]"}, ("--mode", "edit")),
+        ("write", {"path": ".env", "content": "A=1"}, ("--mode", "ask")),
+        ("read", {"path": "id_rsa"}, ("--mode", "edit")),
+        ("shell", {"command": "touch M; rm -rf work"}, ("--mode", "edit")),
+        ("shell", {"command": "touch .git/hooks/pre-commit"}, ("--mode", "edit")),
+    ],
+)
+def test_an_allow_loosens_nothing_but_an_ordinary_question(
+    provider: ProviderServer, tool: str, arguments: Mapping[str, Any], options: tuple[str, ...]
+) -> None:
+    Path("work").mkdir()
+    Path("work/kept.txt").write_text("mine")
+    Path("id_rsa").write_text("CANARY")
+    write_settings(*allowing())
+    provider.script(call(tool, arguments), text("I see."))
+    ran = run_wolo("--json", *provider.flags, *options, "do it")
+    assert (ran.exit_code, len(ran.json["permission_denials"])) == (4, 1), ran.stderr
+    assert Path("work/kept.txt").read_text() == "mine"
+    assert not Path("a.txt").exists()
+    assert not Path("M").exists()
+    assert "CANARY" not in provider.requests[-1].results[0]
+
+
+def test_an_allow_spares_an_ordinary_question(provider: ProviderServer) -> None:
+    provider.script(call("shell", {"command": "touch made"}), text("I see."))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "do it").exit_code == 4
+    assert not Path("made").exists()
+    write_settings(*allowing())
+    provider.forget_prefix()
+    provider.script(call("shell", {"command": "touch made"}), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "do it").exit_code == 0
+    assert Path("made").exists()
+
+
+def test_a_permission_request_is_answered_where_nobody_else_can(provider: ProviderServer) -> None:
+    for behavior, exit_code in (("allow", 0), ("deny", 4)):
+        decision = {"behavior": behavior, "message": "I said so."}
+        write_settings(*hook("PermissionRequest", script("answer", specific("PermissionRequest", decision=decision)), "Bash"))
+        provider.forget_prefix()
+        provider.script(call("shell", {"command": f"touch {behavior}"}), text("Done."))
+        ran = run_wolo("--json", *provider.flags, "--mode", "edit", "do it")
+        assert ran.exit_code == exit_code, ran.stderr
+        assert Path(behavior).exists() == (behavior == "allow")
+        assert [each["reason"] for each in ran.json["permission_denials"]] == (["I said so."] if exit_code else [])
+
+
+def changing(arguments: str) -> list[str]:
+    body = f"changed = told['tool_input']\n{arguments}\nprint(json.dumps({{'hookSpecificOutput': {{'updatedInput': changed}}}}))"
+    return hook("PreToolUse", script("change", body))
+
+
+def test_changed_arguments_are_what_runs_and_what_is_judged(provider: ProviderServer) -> None:
+    write_settings(*changing("changed['path'] = 'b.txt'"))
+    provider.script(call("write", WRITE), text("Done."))
+    ran = run_wolo("--json", *provider.flags, "--mode", "edit", "write it")
+    assert (ran.exit_code, ran.json["files_changed"]) == (0, ["b.txt"]), ran.stderr
+    assert "it ran with" in provider.requests[-1].results[0]
+    assert '"b.txt"' in provider.requests[-1].results[0]
+    write_settings(*changing("changed['path'] = '.git/config'"))
+    provider.forget_prefix()
+    provider.script(call("write", WRITE), text("I see."))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 4
+    assert not Path(".git").exists()
+
+
+def test_a_change_under_another_agents_name_counts(provider: ProviderServer) -> None:
+    write_settings(*changing("changed['file_path'] = 'b.txt'"))
+    provider.script(call("write", WRITE), text("Done."))
+    assert run_wolo("--json", *provider.flags, "--mode", "edit", "write it").json["files_changed"] == ["b.txt"]
+
+
+def test_a_change_that_makes_no_sense_runs_nothing(provider: ProviderServer) -> None:
+    write_settings(*changing("changed = {'pth': 1}"))
+    provider.script(call("write", WRITE), text("I see."))
+    ran = run_wolo("--json", *provider.flags, "--mode", "edit", "write it")
+    assert ran.json["files_changed"] == []
+    assert "they make no sense" in provider.requests[-1].results[0]
+
+
+def test_a_patch_is_matched_by_who_guards_writes(provider: ProviderServer) -> None:
+    write_settings(*hook("PreToolUse", script("no", "sys.exit(2)"), "Write"))
+    patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch"
+    provider.script(call("apply_patch", {"patch": patch}), text("I see."))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 4
+    assert not Path("a.txt").exists()
+
+
+def test_what_hooks_add_to_a_result_stands_below_it(provider: ProviderServer) -> None:
+    write_settings(
+        *hook("PostToolUse", script("context", specific("PostToolUse", additionalContext="Format it."))),
+        *hook("PostToolUse", script("block", saying(decision="block", reason="The linter complains."))),
+    )
+    provider.script(call("write", WRITE), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 0
+    result = provider.requests[-1].results[0]
+    assert result.endswith("[A hook of the user's says: The linter complains.\n\nFormat it.]")
+    assert Path("a.txt").read_text() == "one"
+
+
+# Prompts, and the end of a turn
+
+
+def test_a_prompt_that_is_kept_back_is_never_sent(provider: ProviderServer) -> None:
+    write_settings(
+        *hook("UserPromptSubmit", script("no", "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)"))
+    )
+    ran = run_wolo("--json", *provider.flags, "write to Anna")
+    assert (ran.exit_code, ran.json["subtype"], ran.json["num_turns"]) == (1, "error_blocked", 0)
+    assert "No names." in ran.json["error"]["message"]
+    assert provider.requests == []
+    assert json.loads(run_wolo("sessions", "list", "--json").stdout) == []
+    provider.script(text("Dear colleague"))
+    assert run_wolo("-p", *provider.flags, "write to a colleague").exit_code == 0
+
+
+def test_what_is_added_to_a_prompt_joins_it_and_requests_go_on_as_they_began(provider: ProviderServer) -> None:
+    count = "n = open(os.path.expanduser('~/n'), 'a+'); n.write('x'); n.seek(0); print('prompt', len(n.read()))"
+    write_settings(
+        *hook("SessionStart", script("start", "print('The branch is frozen.')")),
+        *hook("UserPromptSubmit", script("count", count)),
+    )
+    provider.script(call("read", {"path": "none"}), text("One."), text("Two."))
+    run_wolo("-p", *provider.flags, "-s", "talk", "first")
+    run_wolo("-p", *provider.flags, "-c", "second")
+    first, second = (asked.messages for asked in (provider.requests[0], provider.requests[2]))
+    assert first[-1]["content"] == "first\n\n<hook_context>\nThe branch is frozen.\n\nprompt 1\n</hook_context>"
+    assert second[1] == first[1]
+    assert second[-1]["content"] == "second\n\n<hook_context>\nThe branch is frozen.\n\nprompt 2\n</hook_context>"
+
+
+def test_a_stop_hook_sends_the_model_back_three_times_at_most(provider: ProviderServer) -> None:
+    write_settings(
+        *hook("Stop", script("again", saying(decision="block", reason="Run the tests."))),
+        *noting("Stop"),
+    )
+    provider.script(*(text(f"Done {number}.") for number in range(4)))
+    ran = run_wolo("--json", *provider.flags, "go")
+    assert (ran.exit_code, ran.json["result"], ran.json["num_turns"]) == (0, "Done 3.", 4)
+    assert "Run the tests." in provider.requests[1].messages[-1]["content"]
+    assert [each["stop_hook_active"] for each in told()] == [False, True, True]
+
+
+# A hook that fails
+
+
+FAILURES = {
+    "another status": ("sys.exit('oops')", "ended with status 1: oops"),
+    "JSON that is none": ("print('{\"decision\": ')", "printed JSON that cannot be understood"),
+    "a word nobody knows": (saying(decision="perhaps"), "printed JSON that cannot be understood"),
+    "a signal": ("os.kill(os.getpid(), 9)", "signal 9"),
+    "its time": ("import time; time.sleep(60)", "took longer than 1 s and was ended"),
+}
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_hook_that_fails_is_a_warning_and_if_it_is_strict_a_no(provider: ProviderServer, how: str) -> None:
+    body, said = FAILURES[how]
+    for is_strict in (False, True):
+        Path("a.txt").unlink(missing_ok=True)
+        write_settings(*hook("PreToolUse", script("fail", body), timeout_s=1, strict=is_strict))
+        provider.forget_prefix()
+        provider.script(call("write", WRITE), text("Done."))
+        ran = run_wolo("-p", *provider.flags, "--mode", "edit", "write it")
+        assert ran.exit_code == (4 if is_strict else 0), ran.stderr
+        assert said in ran.stderr
+        assert Path("a.txt").exists() != is_strict
+
+
+def test_a_program_that_is_not_there_is_a_failure(provider: ProviderServer) -> None:
+    write_settings(*hook("PreToolUse", "/nowhere/check", strict=True))
+    provider.script(call("write", WRITE), text("I see."))
+    ran = run_wolo("-p", *provider.flags, "--mode", "edit", "write it")
+    assert ran.exit_code == 4
+    assert "status 127" in ran.stderr
+
+
+def test_when_its_time_is_up_all_that_a_hook_started_is_ended(provider: ProviderServer) -> None:
+    body = "import subprocess; p = subprocess.Popen(['sleep', '600']); open('pid', 'w').write(str(p.pid)); p.wait()"
+    write_settings(*hook("PreToolUse", script("slow", body), timeout_s=1))
+    provider.script(call("write", WRITE), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 0
+    assert not Path("/proc", Path("pid").read_text()).exists()
+
+
+def test_a_hook_need_not_read_and_may_flood(provider: ProviderServer) -> None:
+    write_settings(*hook("PreToolUse", "yes | head -c 50000000; yes >&2 | head -c 100 >/dev/null; exit 0", timeout_s=20))
+    provider.script(call("write", {"path": "a.txt", "content": "x" * 400_000}), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it", timeout=60).exit_code == 0
+
+
+# Secrets, and what reaches a terminal
+
+
+def test_a_hook_gets_what_the_tool_gets_and_the_model_reads_no_secret(provider: ProviderServer) -> None:
+    Path(".env").write_text("DB_PASSWORD=hunter2-hunter2\n")
+    body = "sys.stderr.write('seen ' + told['tool_input']['command'] + ' \\x1b]0;evil\\x07'); sys.exit(2)"
+    write_settings(*hook("PreToolUse", script("seen", body), "Bash"))
+    provider.script(call("shell", {"command": "echo hunter2-hunter2"}), text("I see."))
+    ran = run_wolo("-p", *provider.flags, "--yolo", "do it")
+    assert "hunter2-hunter2" not in provider.requests[-1].results[0]
+    assert "SECRET_DB_PASSWORD_" in provider.requests[-1].results[0]
+    assert "hunter2" not in ran.stderr
+    assert "\x1b" not in ran.stderr
+
+
+def test_a_hook_runs_as_the_person_does(provider: ProviderServer) -> None:
+    body = "json.dump([dict(os.environ), os.getcwd(), sys.stdin.read()], open(os.path.expanduser('~/seen'), 'w'))"
+    write_settings(*hook("PreToolUse", script("seen", body)))
+    provider.script(call("write", WRITE), text("Done."))
+    run_wolo("-p", *provider.flags, "--mode", "edit", "do it", env={"MY_TOKEN": "abc"})
+    environ, cwd, rest = json.loads((Path.home() / "seen").read_text())
+    assert (environ["MY_TOKEN"], environ["CLAUDE_PROJECT_DIR"], cwd, rest) == ("abc", str(Path.cwd()), str(Path.cwd()), "")
+
+
+# What is written wrongly
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["[[hooks.PreToolUsed]]", 'command = "x"'], "Did you mean hooks.PreToolUse?"),
+        (["[[hooks.Stop]]", 'comand = "x"'], "Did you mean command?"),
+        (["[[hooks.Stop]]", 'command = "x"', "timeut_s = 1"], "Did you mean timeout_s?"),
+        (["[[hooks.Stop]]", 'command = ""'], "hooks.Stop"),
+        (["[[hooks.PreToolUse]]", 'command = "x"', 'matcher = "("'], "is no regular expression"),
+        (["[hooks]", 'Stop = "x"'], "a list"),
+    ],
+)
+def test_a_mistake_in_the_settings_ends_wolo_before_anything_is_sent(
+    provider: ProviderServer, lines: list[str], said: str
+) -> None:
+    write_settings(*lines)
+    ran = run_wolo("-p", *provider.flags, "hi")
+    assert ran.exit_code == 2
+    assert said in ran.stderr
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "holds no table"),
+        ('{"hooks": {"PreToolUses": []}}', "Did you mean PreToolUse?"),
+        ('{"hooks": {"PreToolUse": [{"matcher": "(", "hooks": []}]}}', "is no regular expression"),
+        ('{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}', "of type prompt"),
+        ('{"hooks": {"PreToolUse": {"hooks": []}}}', "PreToolUse is not used"),
+    ],
+)
+def test_a_mistake_in_ones_own_json_does_too(provider: ProviderServer, content: str, said: str) -> None:
+    write_settings()
+    (find_places().config / "hooks.json").write_text(content)
+    ran = run_wolo("-p", *provider.flags, "hi")
+    assert ran.exit_code == 2, ran.stderr
+    assert said in ran.stderr
+
+
+# Hooks that come with a project
+
+
+def project_hooks(body: str, event: str = "PreToolUse", place: str = ".claude/settings.json") -> Path:
+    """A script of the project's and the file that wants it to run; what is returned is the script."""
+    path = Path(place)
+    path.parent.mkdir(exist_ok=True)
+    checking = path.parent / "check.py"
+    checking.write_text("import json, os, sys\nopen('ran', 'a').write('x')\ntold = json.load(sys.stdin)\n" + body)
+    command = f'{shlex.quote(sys.executable)} "$CLAUDE_PROJECT_DIR"/{checking}'
+    rows = [{"matcher": "Write", "hooks": [{"type": "command", "command": command}]}]
+    path.write_text(json.dumps({"model": "opus", "hooks": {event: rows}}))
+    return checking
+
+
+def agree() -> None:
+    """What a yes at the keyboard keeps."""
+    places, root = find_places(), Path.cwd()
+    trust.keep(places, root, "trusted")
+    for found in hooking.of_project(places, root, root, {}):
+        hooking.keep_answer(places, root, found, "yes")
+
+
+def write_once(provider: ProviderServer, *options: str) -> Completed:
+    Path("a.txt").unlink(missing_ok=True)
+    provider.forget_prefix()
+    provider.script(call("write", WRITE), text("Done."))
+    return run_wolo("--json", *provider.flags, "--mode", "edit", *options, "write it")
+
+
+PLACES = (".wolo/hooks.json", ".claude/hooks.json", ".claude/settings.json", ".claude/settings.local.json")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_they_run_only_once_a_person_has_agreed_to_them(provider: ProviderServer, place: str) -> None:
+    project_hooks("sys.exit(2)", place=place)
+    assert write_once(provider).exit_code == 0
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    ran = write_once(provider)
+    assert ran.exit_code == 0
+    assert ran.stderr.count(f"Hooks that came with the project are not run: {place}.") == 1
+    assert not Path("ran").exists()
+    agree()
+    ran = write_once(provider)
+    assert (ran.exit_code, Path("ran").read_text()) == (4, "x"), ran.stderr
+
+
+def test_trust_for_one_run_lets_them_run_once(provider: ProviderServer) -> None:
+    project_hooks("sys.exit(2)")
+    assert write_once(provider, "--trust").exit_code == 4
+    assert write_once(provider).exit_code == 0
+
+
+def test_of_a_folder_that_is_not_trusted_nothing_is_read(provider: ProviderServer) -> None:
+    Path(".claude").mkdir()
+    Path(".claude/settings.json").write_text("{ broken")
+    assert "is no JSON" not in write_once(provider).stderr
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    ran = write_once(provider)
+    assert (ran.exit_code, "is no JSON" in ran.stderr) == (0, True)
+
+
+@pytest.mark.parametrize("changed", ["the script", "the command"])
+def test_what_changes_is_not_run_until_it_is_agreed_to_again(provider: ProviderServer, changed: str) -> None:
+    checking = project_hooks("sys.exit(2)")
+    agree()
+    assert write_once(provider).exit_code == 4
+    if changed == "the script":
+        checking.write_text(checking.read_text() + "# more\n")
+    else:
+        settings = Path(".claude/settings.json")
+        settings.write_text(settings.read_text().replace("check.py", "check.py --more"))
+    Path("ran").unlink()
+    ran = write_once(provider)
+    assert (ran.exit_code, Path("ran").exists()) == (0, False)
+    assert "as they are now" in ran.stderr
+    agree()
+    assert write_once(provider).exit_code == 4
+
+
+def test_a_script_that_is_changed_while_wolo_runs_is_not_run(provider: ProviderServer) -> None:
+    checking = project_hooks("")
+    agree()
+    change = {"command": f"echo '# more' >> {checking}"}
+    provider.script(calls(("shell", change), ("write", WRITE)), text("Done."))
+    ran = run_wolo("--json", *provider.flags, "--yolo", "go")
+    assert ran.exit_code == 0, ran.stderr
+    assert not Path("ran").exists()
+    assert "has changed since you agreed to it" in ran.stderr
+
+
+def test_they_can_only_make_wolo_stricter(provider: ProviderServer) -> None:
+    loosening = {
+        "permissionDecision": "allow",
+        "updatedInput": {"path": "b.txt", "content": "two"},
+        "additionalContext": "Mind it.",
+    }
+    project_hooks(specific("PreToolUse", **loosening))
+    agree()
+    assert write_once(provider, "--mode", "ask").exit_code == 4
+    ran = write_once(provider)
+    assert (ran.exit_code, ran.json["files_changed"]) == (0, ["a.txt"])
+    assert "Mind it." in provider.requests[-1].results[0]
+    assert Path("ran").exists()
+    project_hooks(specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="Sure?"))
+    agree()
+    assert write_once(provider).json["permission_denials"][0]["reason"].startswith("Sure?")
+
+
+def test_an_event_nobody_knows_costs_no_other_hook(provider: ProviderServer) -> None:
+    project_hooks("sys.exit(2)")
+    path = Path(".claude/settings.json")
+    content = json.loads(path.read_text())
+    content["hooks"] |= {"WorktreeCreate": [], "PreTool": [{"hooks": []}]}
+    path.write_text(json.dumps(content))
+    agree()
+    ran = write_once(provider)
+    assert ran.exit_code == 4
+    assert "wolo has no event WorktreeCreate" in ran.stderr
+    assert "Did you mean PreToolUse?" in ran.stderr
+
+
+# At the keyboard
+
+
+@contextmanager
+def at_the_keyboard(provider: ProviderServer) -> Iterator[Terminal]:
+    with repl(provider, "--mode", "edit") as terminal:
+        yield terminal
+        assert leave(terminal) == 0
+
+
+def test_a_prompt_that_is_kept_back_is_given_back_with_the_reason(provider: ProviderServer) -> None:
+    write_settings(
+        *hook("UserPromptSubmit", script("no", "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)"))
+    )
+    provider.script(text("Dear colleague."))
+    with at_the_keyboard(provider) as terminal:
+        terminal.enter("write to Anna")
+        terminal.wait_for("A hook keeps this prompt back: No names.")
+        terminal.wait_until(lambda: shown(terminal)[-2].rstrip() == f"{PROMPT} write to Anna", complaint="the text was lost")
+        terminal.press(*["backspace"] * 4)
+        terminal.enter("all")
+        terminal.wait_for("Dear colleague.")
+        wait_for_prompt(terminal)
+    assert prompts(provider) == ["write to all"]
+
+
+def test_a_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:
+    body = "import time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    write_settings(*hook("UserPromptSubmit", script("slow", body), timeout_s=600))
+    with at_the_keyboard(provider) as terminal:
+        terminal.enter("hello")
+        terminal.wait_for("waiting for the UserPromptSubmit hook")
+        terminal.press("escape")
+        terminal.wait_for("Interrupted.")
+        terminal.wait_until(lambda: shown(terminal)[-2].rstrip() == f"{PROMPT} hello", complaint="the text was lost")
+        assert not Path("/proc", Path("pid").read_text()).exists()
+        terminal.press("ctrl-c")
+        wait_for_prompt(terminal)
+    assert provider.requests == []
+
+
+def test_one_agrees_to_the_hooks_of_a_project_once_and_hooks_lists_them(provider: ProviderServer) -> None:
+    project_hooks("sys.exit(2)")
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    write_settings(*noting("Stop"))
+    provider.script(call("write", WRITE), text("I see."))
+    with pty_wolo("go", *provider.flags, "--mode", "edit") as terminal:
+        terminal.wait_for("Let them run? [y]es  [N]ot now  [never]")
+        assert "check.py" in terminal.text.replace("\n", "")
+        terminal.enter("y")
+        terminal.wait_for("I see.")
+        assert terminal.wait_for_exit() == 4
+    with at_the_keyboard(provider) as terminal:
+        assert "Let them run?" not in terminal.text
+        terminal.enter("/hooks")
+        terminal.wait_for("of the project; you have agreed")
+        terminal.wait_for("Stop")
+        wait_for_prompt(terminal)
+
+
+def test_whoever_never_wants_them_is_not_asked_again(provider: ProviderServer) -> None:
+    project_hooks("sys.exit(2)")
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    for is_asked in (True, False):
+        provider.forget_prefix()
+        provider.script(call("write", WRITE), text("Done."))
+        with pty_wolo("go", *provider.flags, "--mode", "edit") as terminal:
+            if is_asked:
+                terminal.wait_for("Let them run?")
+                terminal.wait_for("[never]")
+                terminal.enter("never")
+            terminal.wait_for("Done.")
+            assert terminal.wait_for_exit() == 0
+        assert ("Let them run?" in terminal.text) == is_asked
+    assert not Path("ran").exists()
+
+
+def test_compacting_is_told_and_what_hooks_add_reaches_the_summary(provider: ProviderServer) -> None:
+    write_settings(
+        *noting("PreCompact", "manual"),
+        *noting("PreCompact", "auto"),
+        *noting("PostCompact"),
+        *hook("PreCompact", script("mind", specific("PreCompact", additionalContext="The deadline is Friday."))),
+    )
+    fill(provider)
+    provider.summary = text(SUMMARY, usage=usage(20_000, 50))
+    with repl(provider, "-s", "long", rows=50, columns=140) as terminal:
+        terminal.enter("/compact")
+        terminal.wait_for("Compacted: ")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+    (asked,) = [asked for asked in provider.requests if asked.is_summary]
+    assert "The deadline is Friday." in asked.messages[-1]["content"]
+    assert [(each["hook_event_name"], each["trigger"]) for each in told()] == [
+        ("PreCompact", "manual"),
+        ("PostCompact", "manual"),
+    ]
+
+
+def test_somebody_is_called_when_an_approval_waits(provider: ProviderServer) -> None:
+    write_settings(*noting("Notification"))
+    provider.script(call("shell", {"command": "touch made"}), text("I see."))
+    with at_the_keyboard(provider) as terminal:
+        terminal.enter("go")
+        terminal.wait_for("touch made")
+        terminal.wait_until(lambda: bool(told()), complaint="nobody was called")
+        terminal.wait_until(lambda: "[n]" in terminal.text or "No" in terminal.text)
+        terminal.press("escape")
+        wait_for_prompt(terminal)
+        terminal.press("ctrl-c")
+    assert told()[0]["notification_type"] == "permission_prompt"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, Walls
-from wolo.agent.hooking import NOTHING, Heard, Hooks, with_words
+from wolo.agent.hooking import NOTHING, Heard, Hooks, asked_by_hook, with_words
 from wolo.agent.outside import Outside, why_it_never_ran
 from wolo.agent.progress import Progress
 from wolo.agent.refusals import (
@@ -131,8 +131,8 @@ class Calls:
         verdict = self._judge.judge(tool.name, intents, call.part.input)
         if heard.decision == "allow" and verdict.decision == "ask":
             verdict = self._judge.as_if_allowed(intents, verdict, "hook")
-        elif heard.decision == "ask" and verdict.decision == "allow":
-            verdict = replace(verdict, decision="ask", reason=heard.reason or "A hook wants it asked.", rule="", source="hook")
+        elif heard.decision == "ask" and verdict.decision != "deny":
+            verdict = asked_by_hook(verdict, heard.reason)
         verdict = ask_first(verdict, intents, call.given, asks_nobody=self._judge.mode.trusts_commands)
         return intents, replace(verdict, reason=self._context.secrets.hide(verdict.reason))
 

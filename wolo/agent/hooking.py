@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from wolo.agent.brake import Brake
 from wolo.agent.events import Event, HookAwaited, Noticed
 from wolo.agent.refusals import FROM_HOOK
+from wolo.guard.rules import Verdict
 from wolo.guard.secrets import Secrets
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
@@ -160,6 +161,14 @@ def with_words(part: ToolPart, heard: Heard) -> ToolPart:
     reason = heard.reason if heard.decision == "deny" else ""
     said = "\n\n".join(filter(None, (reason, heard.context)))
     return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=said)}") if said else part
+
+
+def asked_by_hook(verdict: Verdict, reason: str) -> Verdict:
+    """What a hook wants a person to be asked is asked, with its reason first."""
+    reason = reason or "A hook wants this to be asked."
+    if verdict.decision == "ask":
+        return replace(verdict, reason=f"{reason} {verdict.reason}")
+    return replace(verdict, decision="ask", reason=reason, rule="", source="hook")
 
 
 def _call(part: ToolPart, arguments: Mapping[str, Any]) -> dict[str, Any]:

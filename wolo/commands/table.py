@@ -14,6 +14,7 @@ from wolo.commands import (
     diff,
     doctor,
     export,
+    hooks,
     init,
     jobs,
     label,
@@ -292,6 +293,7 @@ COMMANDS: tuple[Command, ...] = (
         group="What it may do",
         while_working=True,
     ),
+    Command("hooks", "your commands that run at events", hooks.run, group="What it may do", while_working=True),
     Command("tools", "what the model can do here", tools.run, group="What it may do", while_working=True),
     Command(
         "agents",

@@ -1,36 +1,40 @@
-"""What of a trusted folder a person lets run: a yes to exactly that, by its digest; whatever has changed is asked about anew."""
+"""What of a trusted folder a person lets run: an answer to exactly that, by its digest; whatever changes is asked about anew."""
 
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from wolo.config.files import locked, read_own, replace_file
 from wolo.errors import ConfigError
 from wolo.places import Places
 from wolo.workspace.identity import identity_of
 
+Answer = Literal["yes", "never"]
+"""What is kept. A plain no is good for one run: whoever starts anew may have changed their mind."""
 MOST_KEPT = 200
 """Of one folder; the oldest are forgotten, and asked about again."""
 
 
-def is_given(places: Places, root: Path, what: str, digest: str, notices: list[str]) -> bool:
-    """Whether a person said yes to it in this very folder; `root` must be real. Raises ConfigError."""
+def answer_for(places: Places, root: Path, what: str, notices: list[str]) -> Answer | None:
+    """What a person said to it in this very folder; `what` holds the digest, `root` must be real. Raises ConfigError."""
     kept = _read(_store(places), notices).get(str(root), {})
-    return kept.get("identity") == (_identity(root) or None) and f"{what} {digest}" in kept.get("consents", {})
+    if kept.get("identity") != (_identity(root) or None):
+        return None
+    said = kept.get("answers", {}).get(what)
+    return next((answer for answer in get_args(Answer) if answer == said), None)
 
 
-def give(places: Places, root: Path, what: str, digest: str) -> None:
+def keep(places: Places, root: Path, what: str, answer: Answer) -> None:
     """Raises ConfigError when it cannot be kept."""
     path, identity = _store(places), _identity(root)
     with locked(places.state):
         kept = _read(path, [])
         here = kept.get(str(root), {})
-        consents = here.get("consents", {}) if here.get("identity") == identity else {}
-        consents = {**consents, f"{what} {digest}": time.strftime("%Y-%m-%d", time.gmtime())}
-        kept[str(root)] = {"identity": identity, "consents": dict(list(consents.items())[-MOST_KEPT:])}
+        answers = here.get("answers", {}) if here.get("identity") == identity else {}
+        answers = {**{each: said for each, said in answers.items() if each != what}, what: answer}
+        kept[str(root)] = {"identity": identity, "answers": dict(list(answers.items())[-MOST_KEPT:])}
         replace_file(path, json.dumps(kept, indent=1) + "\n")
 
 

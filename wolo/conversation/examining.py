@@ -12,7 +12,7 @@ from typing import Any
 
 from wolo import __version__
 from wolo.config import keys, layers
-from wolo.conversation import model_facts
+from wolo.conversation import hooking, model_facts
 from wolo.conversation.choosing import choose_now
 from wolo.conversation.watching import checkpoints_folder
 from wolo.errors import SessionError, WoloError
@@ -40,6 +40,7 @@ def examine() -> dict[str, Any]:
         "checkpoints": _checkpoints(),
         "sandbox": _sandbox(),
         "servers": _model_servers(),
+        "hooks": _hooks(problems),
         "problems": problems,
     }
 
@@ -65,6 +66,8 @@ def lines(report: Report) -> Iterator[str]:
         yield f"          covered: {', '.join(sandbox['covers'])}"
     for why in sandbox["tried"]:
         yield f"          {why}"
+    for each in report["hooks"]:
+        yield f"hooks     {each['hooks']} in {each['source']}: {each['standing']}"
     for server in report["servers"]:
         yield f"found     {server}"
     for problem in report["problems"]:
@@ -150,6 +153,18 @@ def _model(problems: list[str]) -> str | None:
     except WoloError as error:
         problems.append(f"{error.message} {error.hint}".strip())
         return None
+
+
+def _hooks(problems: list[str]) -> list[dict[str, Any]]:
+    """Each place where some stand, and whether they run."""
+    places, root, cwd = find_places(), find_root(Path.cwd()), Path.cwd()
+    try:
+        sets = hooking.find_hooks(layers.load(places), places, root, cwd, {}, [])
+    except WoloError as error:
+        problems.append(error.message)
+        return []
+    problems.extend(hooking.broken(sets, cwd))
+    return [{"source": each.source, "hooks": len(each.hooks), "standing": each.standing} for each in sets]
 
 
 def _model_servers() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,13 +26,12 @@ from wolo.workspace.programs import find_program
 if TYPE_CHECKING:
     from wolo.extensions.hooks import Hooks, Placed
 
-WHAT = "hooks"
-"""What a person says yes to, among their other consents."""
 FILES = ("hooks.json", "settings.json", "settings.local.json")
 END_WITHIN_S = 1.5
 """Nobody waits longer for hooks when wolo ends."""
 
-Standing = Literal["yours", "agreed", "not agreed"]
+Standing = Literal["yours", "agreed", "not agreed", "refused"]
+"""`refused`: the person does not want to be asked again."""
 
 
 class HookSet(Struct, frozen=True, kw_only=True):
@@ -46,6 +46,10 @@ class HookSet(Struct, frozen=True, kw_only=True):
     digest: str = ""
     """Of a project's: what exactly would run."""
     problems: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        return self.standing in ("yours", "agreed")
 
 
 def find_hooks(config: Config, places: Places, root: Path, cwd: Path, given: Given, notices: list[str]) -> tuple[HookSet, ...]:
@@ -84,7 +88,7 @@ def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
 def of_project(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
     """Of a trusted folder. What is wrong with a file is a problem of its set."""
     sets = []
-    for folder in project.folders(root, cwd):
+    for folder in project.folders(root, Path(os.path.realpath(cwd))):
         for place in project.HOOKS.places:
             path = folder / place
             if path.name in FILES and os.path.lexists(path):
@@ -99,10 +103,10 @@ def _of_file(path: Path, folder: Path, places: Places, root: Path, given: Given)
     try:
         found = read_hooks(project.read_file(path, root), path)
         digest = digest_of(found.hooks, folder) if found.hooks else ""
-        is_agreed = given.get("trust") == str(root) or consents.is_given(places, root, WHAT, f"{source} {digest}", [])
+        said = "yes" if given.get("trust") == str(root) else consents.answer_for(places, root, _asked(source, digest), [])
     except WoloError as error:
         return HookSet(source=source, standing="not agreed", folder=folder, problems=(error.message,))
-    standing: Standing = "agreed" if is_agreed else "not agreed"
+    standing = _STANDINGS[said]
     return HookSet(source=source, hooks=found.hooks, standing=standing, folder=folder, digest=digest, problems=found.problems)
 
 
@@ -112,9 +116,17 @@ def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
     return digest(hooks, folder)
 
 
-def agree(places: Places, root: Path, found: HookSet) -> None:
-    """The person lets these run, as they are now. Raises ConfigError when that cannot be kept."""
-    consents.give(places, root, WHAT, f"{found.source} {found.digest}")
+_STANDINGS: Mapping[consents.Answer | None, Standing] = {"yes": "agreed", "never": "refused", None: "not agreed"}
+
+
+def _asked(source: str, digest: str) -> str:
+    """What a person answers to, among all they were asked about."""
+    return f"hooks {source} {digest}"
+
+
+def keep_answer(places: Places, root: Path, found: HookSet, answer: consents.Answer) -> None:
+    """It holds for these hooks as they are now. Raises ConfigError when it cannot be kept."""
+    consents.keep(places, root, _asked(found.source, found.digest), answer)
 
 
 def to_agree(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
@@ -122,6 +134,20 @@ def to_agree(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSe
     if trust.answer_for(places, root, []) != "trusted":
         return []
     return [each for each in of_project(places, root, cwd, given) if each.standing == "not agreed" and each.hooks]
+
+
+def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:
+    """What of them could not run, as far as that can be told without running it."""
+    said = [problem for each in sets for problem in each.problems]
+    for each in sets:
+        for event, hook in each.hooks:
+            first = hook.command.split()[0] if hook.command.split() else ""
+            if re.fullmatch(r"[~\w./+-]*/[\w./+-]+", first):
+                path = (each.folder or cwd) / Path(first).expanduser()
+                if not os.access(path, os.X_OK):
+                    why = "cannot be run" if path.exists() else "is not there"
+                    said.append(f"{each.source}: {path}, which a {event} hook runs, {why}.")
+    return said
 
 
 def notices_about(sets: Sequence[HookSet]) -> list[str]:
@@ -150,7 +176,7 @@ class Hooking:
 
     def tie(self, context: ToolContext, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool) -> RunHook | None:
         """`facts` are told with every event."""
-        if not any(each.hooks and each.standing != "not agreed" for each in self.sets):
+        if not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.extensions.hooks import Ground, Hooks  # noqa: PLC0415  # only where there are hooks
 
@@ -189,7 +215,7 @@ class Hooking:
                 is_still_agreed=partial(_is_unchanged, each),
             )
             for each in self.sets
-            if each.standing != "not agreed"
+            if each.runs
             for event, hook in each.hooks
         ]
 

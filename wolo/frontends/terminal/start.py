@@ -18,6 +18,7 @@ from wolo.conversation.facts import Change
 from wolo.conversation.settling import Opening
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.confirming import confirm
+from wolo.frontends.terminal.hook_consent import ask_hooks
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.servers import ask_servers
 from wolo.frontends.terminal.terminal import Terminal, hold_terminal
@@ -46,6 +47,7 @@ async def start(opening: Opening, task: Task) -> int:
         try:
             await ask_trust(opening.given, terminal)
             await ask_servers(opening.given, terminal)
+            await ask_hooks(opening.given, terminal)
             picked = await _pick(opening, terminal)
             return await _run(picked, task, terminal) if picked else 0
         except Dismissed:
@@ -129,6 +131,7 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
         os.chdir(there)
         await ask_trust(opening.given, terminal)
         await ask_servers(opening.given, terminal)
+        await ask_hooks(opening.given, terminal)
     except EOFError:
         return conversation
     except Dismissed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -29,7 +30,7 @@ async def ask_trust(given: Given, terminal: Terminal) -> None:
     brought = project.find(root, Path.cwd())
     if not brought or given.get("trust") == str(root) or trust.answer_for(find_places(), root, []):
         return
-    match await _answer(_found(root, brought), terminal):
+    match await ask_once(_found(root, brought), TRUST, terminal):
         case "y" | "yes":
             _keep(root, "trusted", terminal)
         case "never":
@@ -50,28 +51,44 @@ def _found(root: Path, brought: Sequence[Brought]) -> list[Text]:
     ]
 
 
-async def _answer(lines: Sequence[Text], terminal: Terminal) -> str:
-    """What was typed; empty when nothing was, or nobody is there."""
+class Wording(NamedTuple):
+    """Of a question that is answered by yes, not now, or never."""
+
+    question: str
+    yes: str
+    about: str
+    """What the answer is about, in the line that tells it."""
+    granted: str
+    refused: str
+    """In that line, after `never` and `not`."""
+
+
+TRUST = Wording("Trust it?", "Yes, trust it", "what this folder brings along", "trusted", "trusted")
+
+
+async def ask_once(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
+    """`yes`, `never`, or something else, which is a no for now; so it is when nobody is there."""
     try:
         async with asyncio.timeout(ANSWER_WITHIN_S):
             if terminal.has_panels:
-                return await _choose(lines, terminal)
+                return await _choose(lines, wording, terminal)
             for line in lines:
                 terminal.screen.print(line)
-            typed = await ask_line("  Trust it? [y]es  [N]ot now  [never] › ", terminal.screen, terminal.keyboard)
+            typed = await ask_line(f"  {wording.question} [y]es  [N]ot now  [never] › ", terminal.screen, terminal.keyboard)
     except (EOFError, TimeoutError):
         return ""
     return typed.strip().lower()
 
 
-async def _choose(lines: Sequence[Text], terminal: Terminal) -> str:
+async def _choose(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> str:
     from wolo.frontends.terminal.panels.choice import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
     from wolo.frontends.terminal.standing import choose  # noqa: PLC0415  # the same
 
-    choices = (Choice("n", "Not now"), Choice("y", "Yes, trust it"), Choice("d", "No, and don't ask again"))
-    chosen = await choose([*lines, Text("  Trust it?", "bold")], choices, terminal.screen)
-    answer, words = {"y": ("yes", "trusted"), "d": ("never", "never trusted")}.get(chosen, ("", "not trusted now"))
-    terminal.screen.print(Text.assemble(("? ", "yellow"), ("what this folder brings along", "dim"), " → ", (words, "bold")))
+    choices = (Choice("n", "Not now"), Choice("y", wording.yes), Choice("d", "No, and don't ask again"))
+    chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal.screen)
+    said = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
+    answer, words = said.get(chosen, ("", f"not {wording.refused} now"))
+    terminal.screen.print(Text.assemble(("? ", "yellow"), (wording.about, "dim"), " → ", (words, "bold")))
     return answer
 
 

@@ -1,0 +1,43 @@
+"""/hooks: the commands that run at events, where each is written, and whether it runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from wolo.commands.command import Desk, Outcome, Shown
+from wolo.conversation.hooking import HookSet, broken
+from wolo.extensions.hook_settings import TIMEOUT_S, Hook
+from wolo.messages.terminal_text import clean_line
+
+NONE = "There are no hooks. [[hooks.PreToolUse]] in your config.toml is a place for one; docs/guide/hooks.md tells more."
+_STANDINGS = {
+    "yours": "yours",
+    "agreed": "of the project; you have agreed",
+    "not agreed": "of the project; not run: you have not agreed to them as they are now",
+    "refused": "of the project; not run: you do not want to be asked",
+}
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    sets = desk.conversation.hooks
+    if not sets:
+        return Shown(NONE)
+    lines = [line for each in sets for line in _lines(each)]
+    problems = await asyncio.to_thread(broken, sets, desk.conversation.cwd)
+    return Shown("\n".join([*lines, *(["", *problems] if problems else [])]))
+
+
+def _lines(found: HookSet) -> list[str]:
+    return [
+        f"{clean_line(found.source)}  ({_STANDINGS[found.standing]})",
+        *(f"  {event:<18}  {_matcher(hook)}{clean_line(hook.command)}{_more(hook)}" for event, hook in found.hooks),
+    ]
+
+
+def _matcher(hook: Hook) -> str:
+    return f"{clean_line(hook.matcher)}  → " if hook.matcher else ""
+
+
+def _more(hook: Hook) -> str:
+    said = [*(["strict"] if hook.strict else []), *([f"{hook.timeout_s:g} s"] if hook.timeout_s != TIMEOUT_S else [])]
+    return f"  ({', '.join(said)})" if said else ""
