@@ -11,11 +11,9 @@ from pathlib import Path
 from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
-from wolo.mcp.server import Wanted, check, fingerprint
+from wolo.mcp.server import Server, Wanted, check, fingerprint
 from wolo.mcp.shared_form import read_servers
 from wolo.places import Places
-
-_ALLOWED, _REFUSED = "mcp server", "no mcp server"
 
 
 def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[Wanted, ...]:
@@ -54,12 +52,17 @@ def open_ones(wanted: tuple[Wanted, ...], places: Places, root: Path) -> list[Wa
 
 def is_refused(places: Places, root: Path, wanted: Wanted) -> bool:
     """A person does not want to be asked about it again."""
-    return consents.is_given(places, root, _REFUSED, fingerprint(wanted.name, wanted.server), [])
+    return consents.answer_for(places, root, _asked(wanted.name, wanted.server), []) == "never"
 
 
 def keep_consent(places: Places, root: Path, wanted: Wanted, *, allowed: bool) -> None:
     """Raises ConfigError when it cannot be kept."""
-    consents.give(places, root, _ALLOWED if allowed else _REFUSED, fingerprint(wanted.name, wanted.server))
+    consents.keep(places, root, _asked(wanted.name, wanted.server), "yes" if allowed else "never")
+
+
+def _asked(name: str, server: Server) -> str:
+    """What a person answers to, among all they were asked about."""
+    return f"mcp server {fingerprint(name, server)}"
 
 
 def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> Iterator[Wanted]:
@@ -72,7 +75,7 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> It
             where = project.on_one_line(path.relative_to(root))
             try:
                 for name, server in read_servers(project.read_file(path, root), where, notices):
-                    is_allowed = consents.is_given(places, root, _ALLOWED, fingerprint(name, server), notices)
+                    is_allowed = consents.answer_for(places, root, _asked(name, server), notices) == "yes"
                     yield Wanted(name=name, server=server, source=where, is_allowed=is_allowed)
             except ConfigError as error:
                 notices.append(error.message)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -14,13 +12,14 @@ from wolo.config.servers import keep_consent, open_ones
 from wolo.config.trust import answer_for
 from wolo.conversation.servers import servers_here
 from wolo.errors import ConfigError
-from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.terminal import Terminal
-from wolo.frontends.terminal.trust import ANSWER_WITHIN_S
+from wolo.frontends.terminal.trust import Wording, ask_once
 from wolo.mcp.server import Wanted, described
 from wolo.messages.terminal_text import spelled_out
 from wolo.places import find_places
 from wolo.workspace.root import find_root
+
+START = Wording("Start it?", "Yes, start it", "this MCP server", "started", "started")
 
 
 async def ask_servers(given: Given, terminal: Terminal) -> None:
@@ -39,7 +38,7 @@ def _open_ones(given: Given, root: Path) -> list[Wanted]:
 
 
 async def _ask(wanted: Wanted, root: Path, terminal: Terminal) -> None:
-    match await _answer(_shown(wanted), terminal):
+    match await ask_once(_shown(wanted), START, terminal):
         case "y" | "yes":
             _keep(wanted, root, terminal, allowed=True)
         case "never":
@@ -55,31 +54,6 @@ def _shown(wanted: Wanted) -> list[Text]:
         Text.assemble(("  from        ", "dim"), _spelled_out(wanted.source)),
         Text("  It runs with all your rights, outside any sandbox. If anything of this changes, you are asked again.", "dim"),
     ]
-
-
-async def _answer(lines: Sequence[Text], terminal: Terminal) -> str:
-    """What was typed; empty when nothing was, or nobody is there."""
-    try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
-            if terminal.has_panels:
-                return await _choose(lines, terminal)
-            for line in lines:
-                terminal.screen.print(line)
-            typed = await ask_line("  Start it? [y]es  [N]ot now  [never] › ", terminal.screen, terminal.keyboard)
-    except (EOFError, TimeoutError):
-        return ""
-    return typed.strip().lower()
-
-
-async def _choose(lines: Sequence[Text], terminal: Terminal) -> str:
-    from wolo.frontends.terminal.panels.choice import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
-    from wolo.frontends.terminal.standing import choose  # noqa: PLC0415  # the same
-
-    choices = (Choice("n", "Not now"), Choice("y", "Yes, start it"), Choice("d", "No, and don't ask again"))
-    chosen = await choose([*lines, Text("  Start it?", "bold")], choices, terminal.screen)
-    answer, words = {"y": ("yes", "started"), "d": ("never", "never started")}.get(chosen, ("", "not started now"))
-    terminal.screen.print(Text.assemble(("? ", "yellow"), ("this MCP server", "dim"), " → ", (words, "bold")))
-    return answer
 
 
 def _keep(wanted: Wanted, root: Path, terminal: Terminal, *, allowed: bool) -> None:
