@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tests.agent.conftest import Stage
 from tests.fakes.replies import call, calls, text
-from wolo.agent.calls import SIDE_BY_SIDE
 from wolo.agent.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -17,6 +16,7 @@ from wolo.agent.events import (
     CallStarted,
     TurnEnded,
 )
+from wolo.agent.round import SIDE_BY_SIDE
 from wolo.guard.intents import WriteIntent
 from wolo.guard.rules import parse_rule
 from wolo.messages.parts import ToolPart

@@ -27,6 +27,7 @@ from wolo.agent.inbox import Inbox
 from wolo.agent.making_room import MakingRoom
 from wolo.agent.refusals import refuse_all
 from wolo.agent.relay import Relay
+from wolo.agent.round import Round
 from wolo.agent.verification import Verifier, Verify
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
@@ -251,7 +252,7 @@ class Play:
             await calls.tell_refused(answer.id, refused)
             return None
         await self._verifier.before(planned)
-        round_of_calls = calls.round(answer.id, planned, self._brake)
+        round_of_calls = Round(calls, answer.id, planned, self._brake)
         try:
             await round_of_calls.run(step.note, until=lambda: self._agent.inbox.is_waiting)
         finally:
