@@ -101,6 +101,7 @@ def _tie(site: Site, found: Found) -> Conversation:
     async def close() -> None:
         if not stays_in_session:
             await hooking.end("other")
+        await subagents.close()
         await asker.close()
         if not serves_on:
             await found.servers.close()

@@ -78,8 +78,9 @@ class Errand:
         await self._tell(started)
 
     async def hear(self, event: Event) -> None:
-        """First to disk, then to whoever watches."""
-        await self._recorder.record(event)
+        """First to disk, then to whoever watches. When the turn ends all of it is there: its session is tidied later."""
+        if not isinstance(event, TurnEnded):
+            await self._recorder.record(event)
         match event:
             case RequestStarted():
                 self._does("waiting for the model")

@@ -37,6 +37,7 @@ from wolo.extensions.agents import Agents, Profile
 from wolo.guard.judge import Judge
 from wolo.messages.message import OPENED, Message, user
 from wolo.messages.parts import TASK
+from wolo.models.ask import Asker
 from wolo.models.provider import EDIT_TOOLS, Choice
 from wolo.sessions.listing import task_of
 from wolo.sessions.store import Store
@@ -73,6 +74,8 @@ class Subagents:
         self._parent = parent
         self._contexts: list[ToolContext] = []
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._leaving: set[asyncio.Task[None]] = set()
+        """Nobody waits for those that have ended to put their things away."""
         self._said: set[str] = set()
 
     def attach(
@@ -95,6 +98,10 @@ class Subagents:
         """Ends every process that an agent has started, at once."""
         for context in self._contexts:
             context.shell.processes.close_all()
+
+    async def close(self) -> None:
+        if self._leaving:
+            await asyncio.wait(self._leaving)
 
     async def delegate(self, name: str, prompt: str, call: ToolContext) -> Result:
         """Has that agent work on it. Raises ToolError when it cannot begin."""
@@ -145,9 +152,9 @@ class Subagents:
             alarm.stop()
             self.running.remove(errand)
             self._contexts.remove(context)
-            context.shell.close()
-            await asker.close()
-            await asyncio.to_thread(_put_away, recorder, kept)
+            leaving = asyncio.ensure_future(_leave(context, asker, recorder, kept))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
 
     def _choice(self, profile: Profile) -> tuple[Choice, str]:
         """Its model, and a word to the person where that is not the one it names. Raises WoloError."""
@@ -223,6 +230,14 @@ def _prose() -> str:
     return (Path(__file__).parent.parent / "agent" / "prompts" / "task.md").read_text(encoding="utf-8").strip()
 
 
-def _put_away(recorder: Recorder, kept: Kept) -> None:
+async def _leave(context: ToolContext, asker: Asker, recorder: Recorder, kept: Kept) -> None:
+    await asyncio.to_thread(context.shell.processes.close_all)
+    context.shell.close()
+    await asker.close()
     recorder.close()
+    await asyncio.to_thread(_put_away, kept)
+
+
+def _put_away(kept: Kept) -> None:
+    kept.tidy()
     kept.close()
