@@ -214,16 +214,43 @@ def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provide
     assert "CANARY" not in content
 
 
-def test_a_command_that_a_text_wants_to_be_run_is_not_run(provider: ProviderServer, home: Path) -> None:
-    command(home / ".claude/commands", "state", "It is: !`touch ran-it`")
+def test_what_ones_own_command_wants_to_be_run_is_run_first_and_seen(provider: ProviderServer, home: Path) -> None:
+    command(home / ".claude/commands", "count", "Before !`wc -c $1` after.")
+    Path("a file").write_text("1234567")
     provider.script(text("Seen."))
     with repl(provider) as terminal:
+        terminal.enter("/count 'a file'")
+        terminal.wait_for("Seen.")
+        wait_for_prompt(terminal)
+        assert terminal.shows("wc -c 'a file'")
+    assert prompts(provider) == ["Before 7 a file after."]
+
+
+def test_what_a_projects_command_wants_to_be_run_is_run_where_nobody_would_be_asked(provider: ProviderServer) -> None:
+    command(Path(".claude/commands"), "state", "!`touch ran-it` and !`wc -c x` and !`head -c 9 .env`")
+    Path("x").write_text("1234567")
+    Path(".env").write_text("PASSWORD=CANARY")
+    provider.script(text("Seen."))
+    with repl(provider, "--mode", "ask") as terminal:
         terminal.enter("/state")
         terminal.wait_for("Seen.")
         wait_for_prompt(terminal)
-        assert terminal.shows("Not run, sent as text: !`touch ran-it`")
+        assert terminal.shows("Not run, sent as text: !`touch ran-it`, !`head -c 9 .env`")
     assert not Path("ran-it").exists()
-    assert "were not run" in prompts(provider)[0]
+    (sent,) = prompts(provider)
+    assert sent.startswith("!`touch ran-it` and 7 x and !`head -c 9 .env`\n")
+    assert "were not run" in sent
+
+
+def test_a_command_that_is_stopped_sends_nothing(provider: ProviderServer, home: Path) -> None:
+    command(home / ".claude/commands", "slow", "Before !`echo begun; sleep 60` after.")
+    with repl(provider) as terminal:
+        terminal.enter("/slow")
+        terminal.wait_for("begun\n")
+        terminal.press("escape")
+        terminal.wait_for("nothing was sent")
+        wait_for_prompt(terminal)
+    assert provider.requests == []
 
 
 def test_a_broken_command_says_why(provider: ProviderServer, home: Path) -> None:

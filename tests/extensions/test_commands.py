@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fakes.written import command
 from wolo.config.project import read_file
 from wolo.errors import ExtensionError
-from wolo.extensions.commands import Commands, fill, find_commands
+from wolo.extensions.commands import Commands, Run, fill, find_commands
 from wolo.extensions.shelves import Shelf
 
 
@@ -27,7 +28,7 @@ def found(*names: str) -> Commands:
 def filled(body: str, typed: str = "") -> str:
     command(Path("commands"), "x", body)
     (only,) = found().found
-    return fill(only, typed).text
+    return "".join(piece if isinstance(piece, str) else piece.written for piece in fill(only, typed))
 
 
 def test_a_file_is_a_command_and_a_folder_a_word_of_its_name() -> None:
@@ -77,10 +78,50 @@ def test_what_is_typed_is_never_read_as_a_place_itself(before: str, typed: str) 
     filled(f"x{before}", typed)  # whatever stands there
 
 
-def test_lines_that_would_run_a_command_are_text_and_are_told() -> None:
-    command(Path("commands"), "x", "Look:\n!`git status`\n! `no` and $1")
+@pytest.mark.parametrize(
+    ("line", "typed", "run"),
+    [
+        ("git status", "", "git status"),
+        ("git log $1 | head", "'a b'", "git log 'a b' | head"),
+        ("git log $1", "'$(touch x)'", "git log '$(touch x)'"),
+        ("git log $1", "'; touch x'", "git log '; touch x'"),
+        ("ls $ARGUMENTS", "a 'b c' $(d)", "ls a 'b c' '$(d)'"),
+        ("ls ${@:2}", "a 'b c' d", "ls 'b c' d"),
+        ("ls $2 -a", "x", "ls  -a"),
+        (r"awk '{print \$1}' x", "typed", "awk '{print $1}' x"),
+        ("git log '$1'", "a", ""),
+        ('git log "$1"', "$(touch x)", ""),
+        ("echo $(cat $1)", "a", ""),
+        ("echo x=$1", "a", ""),
+        ("cat <<< $1", "a", ""),
+        ("ls # $1", "a", ""),
+        (r"awk '{print \$1}' $1", "a", ""),
+    ],
+)
+def test_a_line_to_be_run_takes_what_is_typed_as_quoted_words_or_not_at_all(line: str, typed: str, run: str) -> None:
+    command(Path("commands"), "x", f"Look: !`{line}` and go on. $1")
     (only,) = found().found
-    assert fill(only, "!`rm -rf /`") == ("Look:\n!`git status`\n! `no` and !`rm", ("!`git status`",))
+    before, wanted, _behind = fill(only, typed)
+    assert (before, wanted) == ("Look: ", Run(f"!`{line}`", run))
+
+
+def test_what_is_typed_is_no_line_to_be_run() -> None:
+    command(Path("commands"), "x", "Look:\n!`git status`\n! `no` and $ARGUMENTS")
+    (only,) = found().found
+    assert fill(only, "!`rm -rf /`") == ("Look:\n", Run("!`git status`", "git status"), "\n! `no` and !`rm -rf /`")
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12), min_size=1, max_size=3)
+)
+def test_no_typed_word_becomes_a_command(words: list[str]) -> None:
+    """A shell that prints its arguments gets exactly these."""
+    command(Path("commands"), "x", "!`printf %s\\\\0 $ARGUMENTS`".replace("\\\\", ""))
+    (only,) = found().found
+    run = fill(only, shlex.join(words))[1]
+    assert isinstance(run, Run)
+    assert shlex.split(run.line) == ["printf", "%s0", *words]
 
 
 def test_what_cannot_be_used_is_listed_with_the_reason() -> None:

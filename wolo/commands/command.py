@@ -63,6 +63,8 @@ class Prompted:
     """What of it can name files; None: all of it."""
     model: str = ""
     """Answers this prompt only; empty: the one of the conversation."""
+    runs: tuple[tuple[int, str], ...] = ()
+    """Commands of the person's own to be run first, each behind the place in the text where its output belongs."""
     notices: tuple[str, ...] = ()
 
 

@@ -15,6 +15,7 @@ from wolo.errors import ExtensionError
 from wolo.extensions.commands import WrittenCommand, fill
 from wolo.extensions.shelves import shown
 from wolo.extensions.skills import Skill, told
+from wolo.guard.intents import RunIntent
 from wolo.workspace.led_to import led_to
 
 GROUP: Group = "Written"
@@ -86,16 +87,26 @@ def _skill(skill: Skill, taken: set[str]) -> Command:
 async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
     if not command.is_usable:
         raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
-    filled = await asyncio.to_thread(fill, command, rest)
-    notices, typed, model = [], None, command.model
-    if filled.unrun:
-        notices.append(f"Not run, sent as text: {', '.join(filled.unrun)}")
-    if command.shelf.project is not None:
-        typed, unread = without_files(filled.text, partial(_may_attach, desk.conversation), desk.conversation.cwd)
+    pieces = await asyncio.to_thread(fill, command, rest)
+    is_own, talk = command.shelf.project is None, desk.conversation
+    text, runs, unrun = "", [], []
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+        elif piece.line and (is_own or _may_run(talk, piece.line)):
+            runs.append((len(text), piece.line))
+        else:
+            text += piece.written
+            unrun.append(piece.written)
+    notices = [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
+    typed, model = None, command.model
+    if not is_own:
+        typed, unread = without_files(text, partial(_may_attach, talk), talk.cwd)
         typed, model = f"{rest}\n{typed}", ""
         notices += [f"Not attached, since reading it needs an approval: {shown(path)}" for path in unread]
-    text = f"{filled.text}\n\n{_UNRUN}" if filled.unrun else filled.text
-    return Prompted(text, shown=_beginning(filled.text), typed=typed, model=model, notices=tuple(notices))
+    seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
+    text = f"{text}\n\n{_UNRUN}" if unrun else text
+    return Prompted(text, shown=seen, typed=typed, model=model, runs=tuple(runs), notices=tuple(notices))
 
 
 async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
@@ -107,6 +118,12 @@ async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
 def _may_attach(conversation: Conversation, path: Path) -> bool:
     """What a project's command names is attached where the model itself might read it unasked."""
     return conversation.bench.judge.readable(Path(led_to(path)))
+
+
+def _may_run(conversation: Conversation, line: str) -> bool:
+    """What a project's command wants to be run is run where the model itself might run it unasked, outside of any sandbox."""
+    verdict = conversation.bench.judge.judge("shell", [RunIntent(line, conversation.cwd)])
+    return verdict.decision == "allow" and not verdict.confined
 
 
 def _beginning(text: str) -> str:

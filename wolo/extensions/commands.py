@@ -21,7 +21,9 @@ DEEPEST = 4
 LONGEST_DESCRIPTION = 200
 _WORD = re.compile(r"\w[\w.-]*")
 _PLACE = re.compile(r"\\?\$(?:ARGUMENTS\b|@|([1-9])(?!\d)|\{@:(\d{1,2})(?::(\d{1,2}))?\})")
-_RUN = re.compile(r"!`[^`\n]+`")
+_RUN = re.compile(r"!`([^`\n]+)`")
+_NOT_PLAIN = re.compile(r"[\\'\"`$#]|<<")
+"""What a shell reads in such a command may not be what quotes were put around for."""
 
 
 class WrittenCommand(NamedTuple):
@@ -39,10 +41,13 @@ class WrittenCommand(NamedTuple):
     is_usable: bool = True
 
 
-class Filled(NamedTuple):
-    text: str
-    unrun: tuple[str, ...]
-    """Commands in it that its author wanted to be run beforehand; they stand there as text."""
+class Run(NamedTuple):
+    """A command whose output belongs in the prompt."""
+
+    written: str
+    """As it stands in the file."""
+    line: str
+    """What is to be run; empty where the typed words have no safe place in it."""
 
 
 class Commands(NamedTuple):
@@ -64,15 +69,21 @@ def find_commands(shelves: Sequence[Shelf]) -> Commands:
     return Commands(tuple(found[name] for name in sorted(found)), tuple(notices))
 
 
-def fill(command: WrittenCommand, typed: str) -> Filled:
+def fill(command: WrittenCommand, typed: str) -> tuple[str | Run, ...]:
     """Its prompt as the file has it now, with what was typed behind the name. Raises WoloError."""
     body = _document(command.shelf, command.path).body
     if not body.strip():
         raise ExtensionError(f"{shown(command.path)} has no text, so there is nothing to send.")
     words = split(typed)
-    text, places = _PLACE.subn(lambda found: _filling(found, typed, words), body)
-    is_placed = places > sum(found[0].startswith("\\") for found in _PLACE.finditer(body))
-    return Filled(text if is_placed or not typed else f"{text}\n\n{typed}", tuple(found[0] for found in _RUN.finditer(body)))
+    filled: list[str | Run] = []
+    for number, piece in enumerate(_RUN.split(body)):
+        if number % 2:
+            filled.append(Run(f"!`{piece}`", _line(piece, words)))
+        else:
+            filled.append(_PLACE.sub(lambda found: _filling(found, typed, words), piece))
+    if typed and all(map(_is_escaped, _PLACE.finditer(body))):
+        filled.append(f"\n\n{typed}")
+    return tuple(filled)
 
 
 def split(typed: str) -> list[str]:
@@ -84,15 +95,36 @@ def split(typed: str) -> list[str]:
 
 
 def _filling(found: re.Match[str], typed: str, words: list[str]) -> str:
-    whole, number, first, count = found[0], found[1], found[2], found[3]
-    if whole.startswith("\\"):
-        return whole[1:]
+    if _is_escaped(found):
+        return found[0][1:]
+    return " ".join(_meant(found, words)) if found[1] or found[2] else typed
+
+
+def _is_escaped(found: re.Match[str]) -> bool:
+    return found[0].startswith("\\")
+
+
+def _meant(found: re.Match[str], words: list[str]) -> list[str]:
+    """Which of the words a place stands for."""
+    number, first, count = found[1], found[2], found[3]
     if number:
-        return words[int(number) - 1] if int(number) <= len(words) else ""
-    if first:
-        begin = max(int(first) - 1, 0)
-        return " ".join(words[begin : begin + int(count) if count else None])
-    return typed
+        return words[int(number) - 1 : int(number)]
+    begin = max(int(first) - 1, 0) if first else 0
+    return words[begin : begin + int(count) if count else None]
+
+
+def _line(command: str, words: list[str]) -> str:
+    """With each word in quotes, where places stand alone and nothing else is quoted; no word can become a command then."""
+    places = list(_PLACE.finditer(command))
+    if all(map(_is_escaped, places)):
+        return _PLACE.sub(lambda found: found[0][1:], command)
+    stands_alone = all(
+        command[found.start() - 1 : found.start()].strip() == "" == command[found.end() : found.end() + 1].strip()
+        for found in places
+    )
+    if any(map(_is_escaped, places)) or not stands_alone or _NOT_PLAIN.search(_PLACE.sub("", command)):
+        return ""
+    return _PLACE.sub(lambda found: shlex.join(_meant(found, words)), command)
 
 
 def _files(shelves: Sequence[Shelf], notices: list[str]) -> Iterator[tuple[Shelf, Path, str]]:

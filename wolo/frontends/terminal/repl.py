@@ -31,7 +31,7 @@ from wolo.frontends.terminal.own_commands import own_commands
 from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.recalled import recall
-from wolo.frontends.terminal.sending import answered_by, message_of, show_prompt
+from wolo.frontends.terminal.sending import answered_by, message_of, run_first, show_prompt
 from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.telling import complain, introduce, unfold
 from wolo.frontends.terminal.terminal import Terminal
@@ -291,6 +291,7 @@ class Repl:
                 await run_work(self.conversation, outcome.events, self._terminal)
             case Prompted():
                 show_prompt(outcome, self._screen)
+                outcome = await run_first(outcome, self.conversation, self._terminal)
                 async with answered_by(outcome.model, self.conversation, self._change_to, self._screen):
                     await self._prompt(outcome, line)
             case Left():

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from rich.text import Text
 
+from wolo.agent.events import CallEnded
 from wolo.commands.command import Opened, Prompted
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
-from wolo.errors import WoloError
+from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.pastes import Pastes
 from wolo.frontends.terminal.screen import Screen
+from wolo.frontends.terminal.terminal import Terminal
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean
+from wolo.tools.tool import Output
 
 
 def message_of(said: str | Prompted, conversation: Conversation, pastes: Pastes, ran: Sequence[str]) -> Message:
@@ -33,6 +37,28 @@ def show_prompt(prompted: Prompted, screen: Screen) -> None:
     screen.print(Text.assemble(("› ", "bold"), clean(prompted.shown or prompted.text)))
     for notice in prompted.notices:
         screen.say(notice, "yellow")
+
+
+async def run_first(prompted: Prompted, conversation: Conversation, terminal: Terminal) -> Prompted:
+    """With what its commands have printed. Raises UsageError when the person stops one of them."""
+    text, typed = prompted.text, prompted.text if prompted.typed is None else prompted.typed
+    printed = [await _printed(line, conversation, terminal) for _, line in prompted.runs]
+    for (at, _), output in reversed(list(zip(prompted.runs, printed, strict=True))):
+        text = f"{text[:at]}{output}{text[at:]}"
+    return replace(prompted, text=text, typed=typed, runs=())
+
+
+async def _printed(line: str, conversation: Conversation, terminal: Terminal) -> str:
+    ended = None
+    with terminal.signals.during(conversation.interrupt):
+        async for event in conversation.run_by_hand(line):
+            terminal.screen.show(event)
+            ended = event if isinstance(event, CallEnded) else ended
+    if ended is None or ended.part.outcome in ("interrupted", "never_started"):
+        raise UsageError("It was stopped, so nothing was sent.")
+    if isinstance(ended.view, Output) and ended.view.exit_code == 0:
+        return ended.view.text.rstrip("\n")
+    return ended.part.output.rstrip("\n")
 
 
 @asynccontextmanager
