@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from tests.fakes import replies_anthropic
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
+from tests.fakes.screen import pty_wolo
 
 HEAVY = {
     "rich",
@@ -26,6 +28,9 @@ HEAVY = {
     "tomlkit",
     "yaml",
 }
+DRAWN_LATER = {"pygments", "markdown_it", "httpx2", "tree_sitter"}
+"""What answers, requests and calls need, and no prompt."""
+LATER = {"rich.table", "wolo.models.stream", "wolo.models.http", "wolo.formats.openai_chat", "wolo.frontends.terminal.first_run"}
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 
 PROBE = """
@@ -70,6 +75,15 @@ def test_a_headless_turn_loads_no_heavy_library(provider: ProviderServer, tmp_pa
     modules = imported_by("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
     assert "httpx2" in modules
     assert not modules & HEAVY
+
+
+def test_the_first_prompt_waits_for_nothing_that_only_an_answer_needs(provider: ProviderServer) -> None:
+    with pty_wolo(*provider.flags, env={"PYTHONPROFILEIMPORTTIME": "1"}) as terminal:
+        terminal.wait_until(lambda: "›".encode() in terminal.raw)
+    modules = set(re.findall(r"import time: .*\| +([\w.]+)", terminal.raw.decode(errors="replace")))
+    assert "prompt_toolkit.application" in modules
+    assert not {name.partition(".")[0] for name in modules} & (HEAVY - {"rich", "prompt_toolkit"} | DRAWN_LATER)
+    assert not modules & LATER
 
 
 def test_only_the_wire_format_in_use_is_loaded(provider: ProviderServer) -> None:

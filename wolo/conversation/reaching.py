@@ -12,6 +12,7 @@ from wolo.agent.hiding import HidingAsker
 from wolo.config.schema import Settings
 from wolo.guard.secrets import Secrets
 from wolo.models.ask import Asker
+from wolo.models.later import Later
 from wolo.models.provider import Choice
 from wolo.places import Places
 
@@ -48,16 +49,22 @@ def _bare(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
 
 
 def _to(reach: Reach, choice: Choice) -> Asker:
-    from wolo.models.http import HttpTransport
-    from wolo.models.stream import ModelStream, Surroundings
-    from wolo.models.wire import format_of
-
     if choice.provider.name == "local":
         from wolo.models.embedded import EmbeddedModel
 
         embedded = EmbeddedModel(choice, reach.places, progress=reach.progress)
         embedded.start()  # it loads while the project is read
         return embedded
+    if choice.provider.name in reach.settings.providers:
+        return _over_network(reach, choice)  # what a person has described may hold mistakes, and they are told at once
+    return Later(choice, partial(_over_network, reach))
+
+
+def _over_network(reach: Reach, choice: Choice) -> Asker:
+    from wolo.models.http import HttpTransport
+    from wolo.models.stream import ModelStream, Surroundings
+    from wolo.models.wire import format_of
+
     settings = reach.settings
     around = Surroundings(
         headers=settings.headers,

@@ -6,17 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from wolo.frontends.terminal.render.inline import parser, spans
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
+    from rich.table import Table
 
 BETWEEN = 3
 """Cells between two columns."""
@@ -44,6 +43,9 @@ class Grid:
         if not shares:
             yield Segment(self.source)
             return
+        from rich import box  # noqa: PLC0415  # few answers have a table, and it takes a while to load
+        from rich.table import Table  # noqa: PLC0415  # the same
+
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=self.has_header, header_style="bold")
         for header, justify, width in zip(self.rows[0], self.aligned, shares, strict=True):
             table.add_column(header, justify=justify, overflow="fold", width=width)
