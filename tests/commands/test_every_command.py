@@ -97,6 +97,22 @@ async def test_the_page_of_help_fits_eighty_columns_and_names_everything(convers
 
 async def test_help_finds_a_command_by_any_of_its_names(conversation: Conversation) -> None:
     assert await shown("/help /quit", conversation) == await shown("/help exit", conversation)
+    assert "this list" in await shown("/help around", conversation)
+    assert "/compact" not in await shown("/help around", conversation)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(24, 80), (24, 30), (24, 12), (5, 20), (12, 80)])
+async def test_help_fits_the_window(provider: ProviderServer, rows: int, columns: int) -> None:
+    conversation = await begin(provider)
+    outcome = await dispatch("/help", Desk(conversation, COMMANDS, rows=rows, columns=columns))
+    assert isinstance(outcome, Shown)
+    lines = outcome.text.split("\n")
+    assert all(f"/{command.name}" in outcome.text for command in COMMANDS)
+    if columns >= 20:
+        assert max(map(len, lines)) < columns + 1
+    if rows < 16 and columns == 80:
+        assert len(lines) < rows
+    await conversation.close()
 
 
 @pytest.mark.parametrize(

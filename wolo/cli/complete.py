@@ -74,6 +74,8 @@ class _Line(NamedTuple):
     may_expect: Option | None = None
     facts: Mapping[str, Any] = {}
     """Of the subcommand."""
+    before: str = ""
+    """The word before the one at the cursor."""
 
 
 def _read(words: tuple[str, ...]) -> _Line:
@@ -98,7 +100,7 @@ def _read(words: tuple[str, ...]) -> _Line:
         else:
             behind += 1
     maybe = last if last is not None and last.kind == "maybe" else None
-    return _Line(names, behind, options, None if maybe else last, maybe, facts)
+    return _Line(names, behind, options, None if maybe else last, maybe, facts, words[-1] if words else "")
 
 
 def _named(names: tuple[str, ...], facts: Mapping[str, Any]) -> tuple[tuple[str, ...], Mapping[str, Any]]:
@@ -144,10 +146,18 @@ def _words(line: _Line, current: str) -> Offer:
     words = [Word(each, _table().get(f"{name} {each}", {}).get("about", "")) for each in next_names]
     if words:
         return Offer(tuple(word for word in words if word.text.startswith(current)))
+    if line.names == ("config", "set") and line.behind == 1:
+        return _setting(line.before, current)
     metavars = line.facts.get("arguments", [])
     if not metavars:
         return Offer()
     return _values(Option("", (), "value", "", metavars[min(line.behind, len(metavars) - 1)]), current, "")
+
+
+def _setting(key: str, current: str) -> Offer:
+    from wolo.cli.live_values import values_of
+
+    return Offer(tuple(Word(value, about) for value, about in values_of(key, current)))
 
 
 def _at_sign(current: str) -> Offer:

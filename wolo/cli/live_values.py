@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import UnionType
+from typing import TYPE_CHECKING, Final, Literal, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from wolo.models.provider_files import Overrides
@@ -113,8 +114,43 @@ def settings(begun: str) -> Iterator[Value]:
 
 
 def assignments(begun: str) -> Iterator[Value]:
-    if "=" not in begun:
+    key, equals, value = begun.partition("=")
+    if equals:
+        yield from ((f"{key}={each}", about) for each, about in values_of(key, value))
+    else:
         yield from ((f"{key}=", about) for key, about in settings(begun))
+
+
+def values_of(key: str, begun: str) -> Iterator[Value]:
+    """Of a setting that takes one of a few; of any other nothing."""
+    if live := {"model": models, "fallback_model": models, "mode": modes, "thinking": levels}.get(key):
+        yield from live(begun)
+    else:
+        yield from ((each, "") for each in _choices(key) if each.startswith(begun))
+
+
+def _choices(key: str) -> list[str]:
+    import msgspec
+
+    from wolo.config.schema import Settings
+
+    kind: object = Settings
+    for name in key.split("."):
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            return []
+        kind = {each.encode_name: each.type for each in msgspec.structs.fields(kind)}.get(name)
+    return list(_alternatives(kind))
+
+
+def _alternatives(kind: object) -> Iterator[str]:
+    """What can be written for a type of a few values."""
+    if kind is bool:
+        yield from ("true", "false")
+    elif get_origin(kind) is Literal:
+        yield from (each for each in get_args(kind) if isinstance(each, str) and each)
+    else:
+        for each in get_args(kind) if get_origin(kind) in (Union, UnionType) else ():
+            yield from _alternatives(each)
 
 
 def files_under(begun: str) -> list[str]:

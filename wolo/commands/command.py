@@ -23,6 +23,9 @@ class Desk:
 
     conversation: Conversation
     commands: tuple[Command, ...]
+    rows: int = 24
+    columns: int = 80
+    """Of the window in which is read what it shows."""
 
 
 @dataclass(frozen=True, slots=True)

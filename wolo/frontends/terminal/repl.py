@@ -268,14 +268,18 @@ class Repl:
         return self._written.all(self.conversation)
 
     def _desk(self) -> Desk:
-        return Desk(self.conversation, self._commands)
+        return self._desk_with(self._commands)
+
+    def _desk_with(self, commands: tuple[Command, ...]) -> Desk:
+        stdout = self._screen.stdout
+        return Desk(self.conversation, commands, rows=stdout.rows, columns=stdout.columns)
 
     async def _command(self, line: str) -> None:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
         commands = self._written.all(self.conversation, anew=True)
         with told_as_line(doing(line, commands), self._terminal):
-            outcome = await dispatch(line, Desk(self.conversation, commands))
+            outcome = await dispatch(line, self._desk_with(commands))
         match outcome:
             case Shown(text=""):
                 pass

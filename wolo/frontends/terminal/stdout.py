@@ -37,6 +37,13 @@ class Stdout:
         except (OSError, ValueError):
             return 80
 
+    @property
+    def rows(self) -> int:
+        try:
+            return os.get_terminal_size(self.fileno()).lines or 24
+        except (OSError, ValueError):
+            return 24
+
     def isatty(self) -> bool:
         return self._stream.isatty()
 
