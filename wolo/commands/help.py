@@ -80,7 +80,10 @@ def _in_short(groups: Groups, columns: int) -> list[str]:
     for group, members in groups.items():
         names = " ".join(f"/{each.name}" for each in members)
         lines += textwrap.wrap(f"{group}: {names}", max(columns, 1), subsequent_indent="  ", break_on_hyphens=False)
-    return [*lines, *textwrap.wrap("/help NAME says more about a command or a group, /keys about keys.", max(columns, 1))]
+    return [
+        *lines,
+        *textwrap.wrap("/help NAME says more about a command or a group, /keys about keys.", max(columns, 1)),
+    ]
 
 
 def _row(names: str, words: str, columns: int) -> list[str]:
