@@ -65,7 +65,6 @@ def test_an_approval_calls_whoever_looks_elsewhere_once(provider: ProviderServer
     with repl(provider) as terminal:
         terminal.type(OUT)
         terminal.enter("go on")
-        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: READY in visible(terminal))
         for_a_while(terminal, 0.2)
@@ -170,7 +169,6 @@ def test_a_program_of_the_person_is_called_instead_and_no_shell_reads_the_text(p
     with repl(provider, f"notify_command = ['{sys.executable}', 'note.py']") as terminal:
         terminal.type(OUT)
         terminal.enter("go on")
-        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: Path("noted").exists() and bool(Path("noted").read_text()))
         terminal.wait_until(lambda: READY in visible(terminal))
@@ -186,7 +184,6 @@ def test_a_program_that_is_missing_disturbs_nobody(provider: ProviderServer) -> 
     with repl(provider, "notify_command = ['/nowhere/at-all']") as terminal:
         terminal.type(OUT)
         terminal.enter("go on")
-        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: READY in visible(terminal))
         terminal.type("n")
@@ -202,7 +199,6 @@ def test_a_project_cannot_name_a_program(provider: ProviderServer) -> None:
         wait_for_prompt(terminal)
         terminal.type(OUT)
         terminal.enter("go on")
-        provider.wait_for_requests(1)  # what follows Enter at once would make a paste of it
         terminal.type(OUT)
         terminal.wait_until(lambda: READY in visible(terminal))
         terminal.wait_until(lambda: APPROVAL in terminal.raw)

@@ -25,7 +25,7 @@ def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderSe
     )
     with pty_wolo("--sandbox", "off", *provider.flags, "create a calculator") as terminal:
         assert terminal.wait_for_exit() == 0
-    lines = [line for line in terminal.lines if line]
+    lines = [line for line in terminal.text.split("\n") if line]
     session = next(line for line in lines if line.startswith("wolo --resume session_"))
     assert lines[1:] == [
         "I write it.",
@@ -92,7 +92,7 @@ def test_thinking_is_told_in_the_status_and_leaves_nothing_behind(provider: Prov
     provider.script(sse(thought, hold, delta("Answer."), finish("stop", usage())))
     with pty_wolo(*provider.flags, "go on") as terminal:
         terminal.wait_for("thinking ·")
-        assert terminal.shows("I wonder about the parser")
+        assert terminal.is_narrow or terminal.shows("I wonder about the parser")
         hold.release()
         assert terminal.wait_for_exit() == 0
     assert not terminal.shows("I wonder")

@@ -67,10 +67,10 @@ def test_thinking_passes_by_and_leaves_one_line(provider: ProviderServer) -> Non
     thinking = [delta(reasoning_content=THOUGHT), hold, delta("All "), delta("done."), finish("stop", usage())]
     provider.script(sse(*thinking))
     with pty_wolo(*provider.flags, "go") as terminal:
-        terminal.wait_for("Then I decide what is best.")
+        terminal.wait_for("thinking" if terminal.is_narrow else "Then I decide what is best.")
         hold.release()
         assert terminal.wait_for_exit() == 0
-    lines = [line for line in terminal.lines if line]
+    lines = [line for line in terminal.text.split("\n") if line]
     assert [line for line in lines if re.fullmatch(r"Thought for \d+ s \(~12 tokens\)", line)]
     assert "All done." in lines
     assert not terminal.shows("I look at it")

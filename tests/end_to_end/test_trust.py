@@ -256,10 +256,10 @@ def test_trust_does_not_change_the_mode(provider: ProviderServer, project: Path)
     for answer in ("y", "n"):
         run_wolo("trust", "forget")
         with pty_wolo("--mode", "ask", *provider.flags) as terminal:
-            terminal.wait_for("›n Not now")
+            terminal.wait_for("›n")
             terminal.type(answer)
             terminal.wait_for("/help shows the rest")
-        shown.add(next(line for line in terminal.lines if line.startswith("wolo · ")))
+        shown.add(next(line for line in terminal.text.split("\n") if line.startswith("wolo · ")))
     assert len(shown) == 1
     assert " · ask · " in shown.pop()
 

@@ -83,6 +83,6 @@ def test_a_terminal_shows_the_result_that_ends_the_task(provider: ProviderServer
     provider.script(text(block("task_completion", result="**All** is done.")))
     with pty_wolo(*provider.flags, "--api", "xml", "go") as terminal:
         assert terminal.wait_for_exit() == 0
-    lines = [line for line in terminal.lines if line]
+    lines = [line for line in terminal.text.split("\n") if line]
     assert lines[:2] == ["● task_completion result=**All** is done.", "All is done."]
     assert lines.count("All is done.") == 1

@@ -70,9 +70,13 @@ GOES_ON = -1
 
 
 class Screen(pyte.HistoryScreen):
-    """Remembers which rows it has wrapped by itself."""
+    """Remembers which rows it has wrapped by itself, and keeps what scrolls away as text."""
 
-    _is_drawing = False
+    def __init__(self, columns: int, rows: int) -> None:
+        self.gone: list[tuple[str, bool]] = []
+        """Rows that have scrolled away, and whether their line goes on in the next."""
+        self._is_drawing = False
+        super().__init__(columns, rows, history=1, ratio=0.5)
 
     def draw(self, data: str) -> None:
         self._is_drawing = True
@@ -84,20 +88,26 @@ class Screen(pyte.HistoryScreen):
             self.buffer[self.cursor.y][GOES_ON] = self.cursor.attrs._replace(data="goes on")
         super().linefeed()
 
+    def index(self) -> None:
+        if self.cursor.y == self.lines - 1 and self.margins is None:
+            self.gone.append(self._row(0))
+        super().index()
+
     def erase_in_line(self, how: int = 0, private: bool = False) -> None:
         super().erase_in_line(how, private)
         if how != 1:
             self.buffer[self.cursor.y].pop(GOES_ON, None)
 
-    def lines_ever(self) -> Iterator[str]:
-        """What has scrolled away and what is there, rows that were wrapped joined to lines.
+    def _row(self, at: int) -> tuple[str, bool]:
+        row = self.buffer[at]
+        return "".join(row[column].data for column in range(self.columns)), row[GOES_ON].data == "goes on"
 
-        A program that paints wraps by itself; of its rows those go on that are full to the edge.
-        """
+    def lines_ever(self) -> Iterator[str]:
+        """What has scrolled away and what is there, rows that were wrapped joined to lines."""
         line = ""
-        for row in [*self.history.top, *(self.buffer[at] for at in range(self.lines))]:
-            line += "".join(row[column].data for column in range(self.columns))
-            if row[GOES_ON].data != "goes on" and row[self.columns - 1].data.isspace():
+        for row, goes_on in [*self.gone, *(self._row(at) for at in range(self.lines))]:
+            line += row
+            if not goes_on:
                 yield line.rstrip()
                 line = ""
         if line:
@@ -109,7 +119,7 @@ class Terminal:
         self.child = child
         self.raw = bytearray()
         """Every byte the program wrote."""
-        self._screen = Screen(columns, rows, history=10_000, ratio=0.5)
+        self._screen = Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
 
     # What a person sees
@@ -127,9 +137,10 @@ class Terminal:
     @property
     def is_idle(self) -> bool:
         """The empty prompt, and below it the line of facts."""
+        if self.is_narrow:  # what is under way says so in fewer words
+            return self.text.rstrip().split("\n")[-3:-1] == ["", PROMPT]
         *above, prompt, facts = ["", "", *(line for line in self.text.split("\n") if line.strip())]
-        has_facts = " · " in facts or (self.is_narrow and facts != PROMPT)
-        return prompt == PROMPT and has_facts and "Esc stops" not in "".join(above[-3:])
+        return prompt == PROMPT and " · " in facts and "Esc stops" not in "".join(above[-3:])
 
     @property
     def is_narrow(self) -> bool:

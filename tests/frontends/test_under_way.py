@@ -49,6 +49,7 @@ def test_one_call_shows_the_newest_lines_of_what_it_prints() -> None:
     shown.begin_call("a", "shell make")
     shown.hear_call("a", "one\ntwo\n\nthree\n 10%\r 20%\r")
     assert shown.lines(80, rows=5) == ["shell make · 0 s", "  three", "  10%", "  20%"]
+    assert shown.lines(80, rows=3) == ["shell make · 0 s", "  10%", "  20%"]
     assert shown.lines(80) == ["20% · 0 s"]
     shown.end_call("a")
     assert shown.is_over
@@ -64,12 +65,13 @@ def test_calls_side_by_side_have_a_line_each() -> None:
     lines = shown.lines(80, rows=5, hint=" · Esc stops")
     assert lines[:2] == ["fetch page0 · 3 s · Esc stops", "fetch page1 · half of it · 3 s"]
     assert lines[-1] == "and 2 more"
+    assert shown.lines(80, rows=3)[1:] == ["fetch page1 · half of it · 3 s", "and 4 more"]
     assert shown.lines(80) == ["6 calls · fetch page5 · 3 s"]
     shown.hear_call("gone", "nobody's")
 
 
 @settings(deadline=None, max_examples=200)
-@given(words=st.text(), printed=st.text(), columns=st.integers(1, 120), rows=st.sampled_from([1, 5]))
+@given(words=st.text(), printed=st.text(), columns=st.integers(1, 120), rows=st.sampled_from([1, 2, 5]))
 def test_no_line_is_wider_than_there_is_room(words: str, printed: str, columns: int, rows: int) -> None:
     shown = UnderWay(Clock())
     shown.begin(words)
@@ -77,6 +79,16 @@ def test_no_line_is_wider_than_there_is_room(words: str, printed: str, columns: 
     shown.begin_call("a", words)
     shown.hear_call("a", printed)
     assert all(cell_len(line) <= columns and "\n" not in line for line in shown.lines(columns, rows=rows, hint=" · Esc stops"))
+
+
+def test_in_a_narrow_window_the_seconds_stay_and_silence_is_told_first() -> None:
+    clock = Clock()
+    shown = UnderWay(clock)
+    shown.begin("writing · 2 tokens")
+    assert shown.lines(19, hint=" · Esc stops") == ["writing · 2… · 0 s"]
+    shown.heard()
+    clock.now += 8
+    assert shown.lines(19, hint=" · Esc stops") == ["silent for 8 s"]
 
 
 def test_wide_characters_are_cut_by_cells() -> None:

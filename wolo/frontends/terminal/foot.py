@@ -31,12 +31,11 @@ from prompt_toolkit.layout import (
     Layout,
     Window,
 )
-from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import BeforeInput, Processor
-from prompt_toolkit.widgets import SearchToolbar
 
 from wolo.frontends.terminal.incoming import Incoming
 from wolo.frontends.terminal.inserting import rows_taken
+from wolo.frontends.terminal.offered import offered_menu, search_line
 from wolo.frontends.terminal.outlet import Outlet
 from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
 from wolo.frontends.terminal.panels.line import LinePanel
@@ -54,7 +53,6 @@ PINNED_FROM_ROWS = 15
 """In a lower window there is no room for what only stays in sight."""
 WAITING_ROWS = 5
 WRITING_ROWS = 10
-MENU_ROWS = 8
 PAINT_S = 0.25
 """What is printed above is gathered for so long, because the foot is painted anew each time."""
 ESCAPE_S = 0.05
@@ -262,7 +260,7 @@ class Foot:
     # How it looks
 
     def _layout(self, processors: list[Processor]) -> Layout:
-        search = SearchToolbar(ignore_case=True, backward_search_prompt="search what was sent: ")
+        search = search_line()
         control = BufferControl(
             self.writing,
             input_processors=[*processors, BeforeInput(self._prompt)],
@@ -283,7 +281,7 @@ class Foot:
                 _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
                 writing,
                 search,
-                CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
+                offered_menu(),
             ]
         )
         rows: list[AnyContainer] = [
@@ -315,6 +313,11 @@ class Foot:
 
     def _has_pinned(self) -> bool:
         return self._output.get_size().rows >= PINNED_FROM_ROWS and bool(self.pinned(1))
+
+    @property
+    def rows(self) -> int:
+        """Of the window."""
+        return self._output.get_size().rows
 
     @property
     def _columns(self) -> int:

@@ -10,6 +10,8 @@ from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.under_way import UnderWay, Words
 
 TICK_S = 1.0
+LEAST_BELOW = 2
+"""Rows: where one writes, and the facts."""
 
 
 class Paper(Stdout):
@@ -98,4 +100,5 @@ class Activity:
             self._changed()
 
     def _lines(self, columns: int) -> list[str]:
-        return self._under_way.lines(columns, rows=ACTIVITY_ROWS, aside=self.aside(), hint=" · Esc stops")
+        rows = max(min(ACTIVITY_ROWS, self._foot.rows - LEAST_BELOW), 1)
+        return self._under_way.lines(columns, rows=rows, aside=self.aside(), hint=" · Esc stops")

@@ -170,7 +170,7 @@ class Picker(Panel[Picked[T] | None]):
         more = min(PREVIEW_ROWS, room - listed - 2 * framed)
         rows += [[("class:dim", _cut(f"    {clean_line(line)}", size.columns))] for line in self._preview()[: max(more, 0)]]
         if framed:
-            rows.append([("class:dim", _cut(self._hint(), size.columns))])
+            rows.append([("class:dim", _cut(self._hint(size.columns), size.columns))])
         return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
 
     def _rows(self, count: int, columns: int) -> list[StyleAndTextTuples]:
@@ -194,11 +194,12 @@ class Picker(Panel[Picked[T] | None]):
             return ()
         return self._previews.get((self._found[self._at].value, self._is_on), ("…",))
 
-    def _hint(self) -> str:
+    def _hint(self, columns: int) -> str:
         switch = f" · Tab {'[x]' if self._is_on else '[ ]'} {self._menu.switch}" if self._menu.switch else ""
         place = f"{self._at + 1} of {len(self._found)}" if self._found else "0"
         takes = " · Enter takes it" if self._found else ""
-        return f"{place}{takes} · Esc leaves{switch} · type to find"
+        whole = f"{place}{takes} · Esc leaves{switch} · type to find"
+        return whole if cell_len(place + takes) <= columns else takes.removeprefix(" · ")
 
 
 def _cut(text: str, columns: int) -> str:

@@ -83,10 +83,12 @@ class UnderWay:
         if self._began is None:
             return []
         now = self._clock()
-        words = self._words_at(int(now - self._began))
-        if self._heard_at is not None and now - self._heard_at > QUIET_S:
-            words = f"{words} · silent for {now - self._heard_at:.0f} s"
-        return [fitted(words, end.format(_seconds(now - self._began)), columns)]
+        words, seconds = self._words_at(int(now - self._began)), _seconds(now - self._began)
+        if self._heard_at is None or now - self._heard_at <= QUIET_S:
+            return [_with_end(words, end, seconds, columns)]
+        silent = f"silent for {now - self._heard_at:.0f} s"
+        both = f"{words} · {silent}{end.format(seconds)}"
+        return [both if cell_len(both) <= columns else fitted(silent, "", columns)]
 
     def _words_at(self, second: int) -> str:
         if second != self._shown_at:
@@ -98,21 +100,29 @@ class UnderWay:
         if rows == 1:
             words = (newest_lines(calls[-1].printed, 1) or [calls[-1].words])[0]
             count = f"{len(calls)} calls · " if len(calls) > 1 else ""
-            return [fitted(count + words, end.format(_seconds(now - calls[0].began)), columns)]
+            return [_with_end(count + words, end, _seconds(now - calls[0].began), columns)]
         if len(calls) == 1:
-            first = fitted(calls[0].words, end.format(_seconds(now - calls[0].began)), columns)
-            return [first, *(fitted(f"  {line}", "", columns) for line in newest_lines(calls[0].printed, TAIL_LINES))]
+            first = _with_end(calls[0].words, end, _seconds(now - calls[0].began), columns)
+            newest_ones = newest_lines(calls[0].printed, min(TAIL_LINES, rows - 1))
+            return [first, *(fitted(f"  {line}", "", columns) for line in newest_ones)]
         lines: list[str] = []
-        for call in calls[:MOST_CALLS]:
+        most = min(MOST_CALLS, rows - (len(calls) > rows))
+        for call in calls[:most]:
             newest = "".join(f" · {line}" for line in newest_lines(call.printed, 1))
-            lines.append(fitted(call.words + newest, (end if not lines else "{}").format(_seconds(now - call.began)), columns))
-        return [*lines, *([f"and {len(calls) - MOST_CALLS} more"] if len(calls) > MOST_CALLS else [])]
+            lines.append(_with_end(call.words + newest, end if not lines else "{}", _seconds(now - call.began), columns))
+        return [*lines, *([f"and {len(calls) - most} more"] if len(calls) > most else [])]
 
 
 def newest_lines(printed: str, most: int) -> list[str]:
     """Those that say something; a progress bar writes over itself with carriage returns."""
     lines = [line.strip().replace("\t", " ") for line in clean(printed.replace("\r", "\n")).split("\n")]
     return [line for line in lines if line][-most:]
+
+
+def _with_end(words: str, end: str, seconds: str, columns: int) -> str:
+    """The seconds alone where there is no room for all that stands around them."""
+    whole = end.format(seconds)
+    return fitted(words, whole if columns - cell_len(whole) >= LEAST_WORDS else seconds, columns)
 
 
 def fitted(words: str, end: str, columns: int) -> str:

@@ -1,0 +1,44 @@
+"""What stands below what is being written: a list of what can follow, and the line one searches in. Both fit a narrow window."""
+
+from __future__ import annotations
+
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.filters import has_completions, is_done
+from prompt_toolkit.layout import ConditionalContainer, Dimension, ScrollbarMargin, ScrollOffsets, Window
+from prompt_toolkit.layout.menus import CompletionsMenuControl
+from prompt_toolkit.widgets import SearchToolbar
+
+from wolo.frontends.terminal.panels.panel import NARROW_COLUMNS
+
+MENU_ROWS = 8
+LEAST_COLUMNS = 8
+
+
+def offered_menu() -> ConditionalContainer:
+    window = Window(
+        _Names(),
+        width=Dimension(min=LEAST_COLUMNS),
+        height=Dimension(min=1, max=MENU_ROWS),
+        scroll_offsets=ScrollOffsets(top=1, bottom=1),
+        right_margins=[ScrollbarMargin()],
+        dont_extend_width=True,
+        style="class:completion-menu",
+    )
+    return ConditionalContainer(window, filter=has_completions & ~is_done)
+
+
+def search_line() -> SearchToolbar:
+    return SearchToolbar(
+        ignore_case=True, backward_search_prompt=lambda: "search: " if _is_narrow() else "search what was sent: "
+    )
+
+
+def _is_narrow() -> bool:
+    return get_app().output.get_size().columns < NARROW_COLUMNS
+
+
+class _Names(CompletionsMenuControl):
+    def _show_meta(self, complete_state: CompletionState) -> bool:
+        """What they are for stands beside them, where it can be read."""
+        return super()._show_meta(complete_state) and not _is_narrow()
