@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 MODEL := local/qwen2.5-coder-0.5b
 
-.PHONY: demo test check soak bench docs format clean
+.PHONY: demo test test-terminals check soak bench docs format clean
 
 demo: .venv/.demo
 	@scratch=$$(mktemp -d) && cd "$$scratch" && echo "Working in $$scratch" \
@@ -14,6 +14,10 @@ demo: .venv/.demo
 test: .venv/.test
 	$(BIN)/python -m pytest -q -n 2 -m "not soak and not real_model"
 	$(BIN)/python -m pytest -q -m "real_model and not soak"  # alone: parallel work makes the model several times slower
+
+test-terminals: .venv/.test  # whatever drives a terminal: in a window of 20x5, and on a slow line
+	$(BIN)/python -m pytest -q -n 2 --terminal=small
+	$(BIN)/python -m pytest -q -n 2 --terminal=slow
 
 check: .venv/.test
 	$(BIN)/ruff format --check .
