@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, call, calls, text
 from tests.fakes.screen import Terminal, pty_wolo
-from tests.fakes.tmux import tmux_wolo
+from tests.fakes.tmux import tmux_shell, tmux_wolo
 from tests.guard.besieged import Ground, land
 
 READY = "›n No"
@@ -250,6 +252,33 @@ def test_a_panel_as_high_as_the_window_leaves_no_copies_in_tmux(provider: Provid
         tmux.wait_for("I see.")
         assert "shell wants to run a command" not in tmux.text
         assert "> : line 001" not in tmux.text
+
+
+def test_a_panel_survives_a_change_of_mind_about_the_window(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(touch(), text("I see."))
+    flags = shlex.join([*provider.flags, "--mode", "edit"])
+    with tmux_shell(socket=tmp_path / "tmux") as tmux:
+        tmux.type(f"{sys.executable} -m wolo {flags}")
+        tmux.press("Enter")
+        tmux.wait_for("/help shows the rest")
+        tmux.type("go on")
+        tmux.press("Enter")
+        tmux.wait_for(READY)
+        tmux.press("C-z")
+        tmux.wait_for("Stopped")
+        assert READY not in "\n".join(tmux.rows)
+        tmux.type("fg")
+        tmux.press("Enter")
+        tmux.wait_until(lambda: READY in "\n".join(tmux.rows), "the panel did not come back")
+        tmux.resize(10, 40)
+        tmux.wait_until(lambda: "n y s a w e r" in "\n".join(tmux.rows), "it does not fit the narrow window")
+        tmux.resize(24, 100)
+        tmux.wait_until(lambda: READY in "\n".join(tmux.rows), "it did not grow again")
+        assert tmux.run("display-message", "-p", "#{mouse_any_flag}#{alternate_on}").strip() == "00"
+        tmux.type("y")
+        tmux.wait_for("I see.")
+        assert tmux.text.count("you allowed it once") == 1
+        assert READY not in tmux.text
 
 
 def test_an_edit_shows_the_words_that_change(provider: ProviderServer) -> None:

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.components import require
@@ -51,14 +51,23 @@ class Tmux:
             time.sleep(0.02)
 
 
-@contextlib.contextmanager
 def tmux_wolo(
     *args: str, socket: Path, rows: int = 24, columns: int = 80, env: Mapping[str, str] | None = None
-) -> Iterator[Tmux]:
+) -> contextlib.AbstractContextManager[Tmux]:
     """`wolo` in a window of its own tmux; both are gone at the end."""
-    tmux = Tmux(require("tmux"), socket)
     given = [f"{name}={value}" for name, value in (env or {}).items()]
-    command = shlex.join(["env", "-u", "COLUMNS", "-u", "LINES", *given, sys.executable, "-m", "wolo", *args])
+    return _tmux([*given, sys.executable, "-m", "wolo", *args], socket, rows, columns)
+
+
+def tmux_shell(*, socket: Path, rows: int = 24, columns: int = 100) -> contextlib.AbstractContextManager[Tmux]:
+    """A shell that knows jobs, to start `wolo` from; Ctrl-Z leads back to it."""
+    return _tmux(["PS1=$ ", "bash", "--norc", "-i"], socket, rows, columns)
+
+
+@contextlib.contextmanager
+def _tmux(words: Sequence[str], socket: Path, rows: int, columns: int) -> Iterator[Tmux]:
+    tmux = Tmux(require("tmux"), socket)
+    command = shlex.join(["env", "-u", "COLUMNS", "-u", "LINES", *words])
     tmux.run("new-session", "-d", "-x", str(columns), "-y", str(rows), command, ";", "set", "-g", "history-limit", "10000")
     try:
         yield tmux

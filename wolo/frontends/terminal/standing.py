@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.key_binding import KeyBindings
 from rich.text import Text
 
 from wolo.frontends.terminal.foot import Foot
+from wolo.frontends.terminal.keys import suspend
 from wolo.frontends.terminal.panels.choice import Choice, ChoicePanel
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.screen import Screen
@@ -25,6 +27,7 @@ async def standing(screen: Screen, stop: Callable[[], None] = lambda: None) -> A
     keys = KeyBindings()
     for key in ("escape", "c-c"):
         keys.add(key)(lambda event: stop())
+    keys.add("c-z")(lambda event: run_in_terminal(suspend))
     foot = Foot(Buffer(read_only=True), keys, facts=lambda columns: "", prompt="", is_light=lambda: screen.is_light)
     screen.stand_on(foot, Paper(foot), Activity(foot))
     foot.appear()

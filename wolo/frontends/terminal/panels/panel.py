@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
@@ -30,7 +31,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 from rich.text import Text
 
-from wolo.frontends.terminal.keys import is_within_paste
+from wolo.frontends.terminal.keys import is_within_paste, suspend
 from wolo.frontends.terminal.panels.attention import PASTE_S, Attention
 from wolo.frontends.terminal.panels.rows import Row, as_rows
 from wolo.frontends.terminal.question import Dismissed
@@ -253,12 +254,23 @@ class Panel(ABC, Generic[T]):
             if not was_deaf:
                 self.pasted(event.data)
 
+        keys.add("c-z", eager=True)(lambda event: self._step_aside())
+
         @keys.add("escape")
         def escape(event: KeyPressEvent) -> None:
             self.escape()
 
         keys.add("c-c", eager=True)(lambda event: self.dismiss())
         return keys
+
+    def _step_aside(self) -> None:
+        """What is typed to come back is no answer."""
+
+        def away() -> None:
+            suspend()
+            self._attention.begin()
+
+        run_in_terminal(away)
 
     def pasted(self, text: str) -> None:
         """A paste answers nothing."""
@@ -273,6 +285,7 @@ class Panel(ABC, Generic[T]):
             else:
                 self.submit(self.field.text)
 
+        keys.add("c-z", eager=True)(lambda event: self._step_aside())
         keys.add("escape")(lambda event: self.leave_field())
         keys.add("c-d", filter=Condition(lambda: not self.field.text), eager=True)(lambda event: self.end())
 

@@ -43,7 +43,8 @@ def headline(part: ToolPart, view: View | None = None) -> Text:
     asked = clean_line(subject(part))
     if len(asked) > MAX_ARGUMENT_CHARS:
         asked = f"{asked[:MAX_ARGUMENT_CHARS]}…"
-    text = Text.assemble(("● ", "green" if good else "yellow" if stopped else "red"), (clean_line(part.tool), "bold"), " ", asked)
+    text = Text.assemble(("● ", "green" if good else "yellow" if stopped else "red"), (clean_line(part.tool), "bold"))
+    text.append(f" {asked}" if asked else "")
     if part.outcome in _BAD_ENDS:
         text.append(f" · {_BAD_ENDS[part.outcome]}", "yellow")
     return text.append_text(_in_short(view))
