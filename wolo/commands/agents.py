@@ -69,5 +69,4 @@ def _told(profile: Profile) -> str:
 
 
 def _at_work(errand: Errand) -> str:
-    doing = f"{clean_line(errand.doing)} · {errand.begun} calls · {errand.usage.context_tokens:,} tokens · {errand.seconds:.0f} s"
-    return f"  {errand.agent}: {doing}  ({errand.session_id})"
+    return f"  {errand.agent}: {clean_line(errand.doing)} · {errand.so_far} · {errand.seconds:.0f} s  ({errand.session_id})"

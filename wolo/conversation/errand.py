@@ -71,6 +71,10 @@ class Errand:
     def seconds(self) -> float:
         return time.monotonic() - self.began
 
+    @property
+    def so_far(self) -> str:
+        return f"{_count(self.begun, 'call')} · {self.usage.context_tokens:,} tokens"
+
     async def begin(self, model: str) -> None:
         started = TaskStarted(
             part_id=self._call.part_id, agent=self.agent, session_id=self.session_id, model=model, prompt=self.prompt
@@ -196,7 +200,7 @@ class Errand:
         if words == self.doing:
             return
         self.doing = words
-        self._call.progress(f"{words} · {_count(self.begun, 'call')} · {self.usage.context_tokens:,} tokens\n")
+        self._call.progress(f"{words} · {self.so_far}\n")
 
 
 def in_short(part: ToolPart) -> str:

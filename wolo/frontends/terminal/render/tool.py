@@ -125,7 +125,8 @@ def _in_short(view: View | None) -> Text:
             ended = f" · exit {view.exit_code}" if view.exit_code is not None else ""
             return Text.assemble((ended, "red" if view.exit_code else "dim"), (f" · {view.seconds:.1f} s", "dim"))
         case Delegated():
-            used = f" · {len(view.calls)} calls · {view.tokens:,} tokens · {view.seconds:.1f} s"
+            calls = f"{len(view.calls)} call{'' if len(view.calls) == 1 else 's'}"
+            used = f" · {calls} · {view.tokens:,} tokens · {view.seconds:.1f} s"
             stopped = "" if view.ended in ("done", "interrupted") else f" · {view.ended}"
             return Text.assemble((stopped, "yellow"), (used, "dim"))
         case None:

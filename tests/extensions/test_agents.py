@@ -1,0 +1,205 @@
+"""Agents that a person writes: what a file means, what it cannot mean, and which of two counts."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wolo.config import layers, project, trust
+from wolo.conversation.library import shelves
+from wolo.extensions.agents import Agents, Profile, find_agents
+from wolo.extensions.shelves import Shelf
+from wolo.places import find_home, find_places
+from wolo.workspace.root import find_root
+
+REVIEWER = """\
+---
+name: reviewer
+description: finds mistakes
+tools: Read, Grep, Bash
+model: zai/glm-5.2
+max_turns: 7
+---
+Be strict.
+"""
+
+
+def write(path: Path, text: str | bytes = REVIEWER) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def shelf(folder: Path, root: Path | None = None) -> Shelf:
+    return Shelf(folder, partial(project.read_file, root=root or Path("/")), root)
+
+
+def found(*texts: str) -> Agents:
+    for number, text in enumerate(texts):
+        write(Path(f"agents/agent-{number}.md"), text)
+    return find_agents([shelf(Path("agents").absolute())])
+
+
+def named(agents: Agents, name: str) -> Profile:
+    return next(profile for profile in agents.found if profile.name == name)
+
+
+def first(text: str) -> Profile:
+    agents = found(text)
+    assert not agents.notices, agents.notices
+    return next(profile for profile in agents.found if profile.path is not None)
+
+
+def test_a_file_says_what_an_agent_is() -> None:
+    profile = first(REVIEWER)
+    assert profile.name == "reviewer"
+    assert profile.description == "finds mistakes"
+    assert profile.tools == ("read", "grep", "shell", "jobs")
+    assert profile.model == "zai/glm-5.2"
+    assert profile.max_turns == 7
+    assert profile.prompt == "Be strict."
+    assert not profile.only_reads
+    assert profile.path == Path.cwd() / "agents/agent-0.md"
+
+
+def test_wolos_own_are_there_without_any_file() -> None:
+    agents = find_agents([])
+    assert [(each.name, each.only_reads) for each in agents.found] == [("explore", True), ("general", False)]
+    assert named(agents, "explore").tools == ("read", "grep", "glob", "fetch")
+    assert named(agents, "general").tools is None
+
+
+def test_a_file_may_say_hardly_anything() -> None:
+    profile = first("# Reads logs\n\nYou read logs.")
+    assert (profile.name, profile.description, profile.tools, profile.mode) == ("agent-0", "Reads logs", None, "all")
+
+
+@pytest.mark.parametrize("tools", ["Read, Grep, Glob, WebFetch", "[read, grep]", "\n  - read\n  - LS", "todo", "[]"])
+def test_one_with_reading_tools_only_reads(tools: str) -> None:
+    assert first(f"---\ndescription: x\ntools: {tools}\n---\n").only_reads
+
+
+@pytest.mark.parametrize("tools", ["Read, Write", "Bash", "edit", "mcp__github__search", "read, jobs", "read, unknown"])
+def test_one_with_any_other_tool_does_more(tools: str) -> None:
+    assert not first(f"---\ndescription: x\ntools: {tools}\n---\n").only_reads
+
+
+@pytest.mark.parametrize("tools", ["'*'", "all", "Read, *", ""])
+def test_every_tool_may_be_meant(tools: str) -> None:
+    assert first(f"---\ndescription: x\ntools: {tools}\n---\n").tools is None
+
+
+def test_a_pattern_that_would_not_be_kept_gives_nothing() -> None:
+    assert first("---\ndescription: x\ntools: Read, Bash(git log:*)\n---\n").tools == ("read",)
+
+
+def test_no_agent_gives_tasks_to_a_third() -> None:
+    assert first("---\ndescription: x\ntools: Read, Task, Agent\n---\n").tools == ("read",)
+
+
+@pytest.mark.parametrize(
+    ("said", "without"),
+    [
+        ("disallowedTools: Bash, Write", {"shell", "jobs", "write"}),
+        ("tools:\n  bash: false\n  read: true", {"shell", "jobs"}),
+        ("permission:\n  edit: deny\n  bash: ask\n  webfetch: deny", {"edit", "write", "fetch"}),
+        ("disallowed-tools: Bash(rm:*)", {"shell", "jobs"}),
+    ],
+)
+def test_what_a_file_says_no_to_is_taken_away(said: str, without: set[str]) -> None:
+    profile = first(f"---\ndescription: x\n{said}\n---\n")
+    assert profile.tools is None
+    assert {*profile.without} == without
+
+
+def test_nothing_in_a_file_allows_anything() -> None:
+    profile = first("---\ndescription: x\npermission:\n  bash: allow\npermissionMode: bypassPermissions\nmode: all\n---\n")
+    assert not profile.without
+    assert not {name for name in Profile.__struct_fields__ if "allow" in name or "permission" in name}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("---\nname: ../x\ndescription: x\n---\n", "agent-0.md:2: 'name' must be letters"),
+        ("---\nname: 'a b'\ndescription: x\n---\n", "'name' must be"),
+        ("---\nname: a\n---\n", "'description' is missing"),
+        ("---\ndescription: x\nmode: boss\n---\n", "'mode' must be one of primary, subagent, all"),
+        ("---\ndescription: x\nmax_turns: 0\n---\n", "'max_turns' must be a number above 0"),
+        ("---\ndescription: x\nmax_steps: many\n---\n", "'max_steps' must be"),
+        ("---\ndescription: x\nhidden: perhaps\n---\n", "'hidden' must be true or false"),
+        ("---\ndescription: x\ntools: [[read]]\n---\n", "'tools' must be a list of words"),
+        ("---\ndescription: x\n", "no second line of '---'"),
+        ("---\n\tx: [\n---\n", "agent-0.md"),
+    ],
+)
+def test_a_bad_file_is_one_notice_and_the_others_are_there(text: str, complaint: str) -> None:
+    agents = found(text, REVIEWER)
+    assert len(agents.notices) == 1
+    assert complaint in agents.notices[0]
+    assert {each.name for each in agents.found} == {"reviewer", "explore", "general"}
+
+
+@given(st.text(max_size=300))
+@settings(deadline=None, max_examples=60)
+def test_whatever_stands_in_a_file_it_is_an_agent_or_a_notice(text: str) -> None:
+    agents = found(f"---\n{text}\n---\nBody.")
+    assert len(agents.notices) + len([each for each in agents.found if each.path]) == 1
+    assert all("\n" not in notice for notice in agents.notices)
+
+
+def test_one_that_is_primary_is_given_no_tasks_and_a_hidden_one_is_not_told() -> None:
+    agents = found(
+        "---\nname: boss\ndescription: x\nmode: primary\n---\n", "---\nname: ghost\ndescription: x\nhidden: true\n---\n"
+    )
+    assert {offer.name for offer in agents.offers} == {"ghost", "explore", "general"}
+    assert [offer.name for offer in agents.offers if offer.is_hidden] == ["ghost"]
+
+
+def test_of_two_with_the_same_name_the_nearer_counts() -> None:
+    write(Path("near/a.md"), "---\nname: same\ndescription: near\n---\n")
+    write(Path("far/b.md"), "---\nname: same\ndescription: far\n---\n")
+    write(Path("far/explore.md"), "---\ndescription: my own\ntools: read\n---\n")
+    agents = find_agents([shelf(Path("near").absolute()), shelf(Path("far").absolute())])
+    assert named(agents, "same").description == "near"
+    assert named(agents, "explore").description == "my own"
+
+
+def test_control_characters_of_a_description_reach_nobody() -> None:
+    profile = first('---\ndescription: "one\\n\\e[31mtwo\\u202e"\n---\n')
+    assert "\x1b" not in profile.description
+    assert "\n" not in profile.description
+    assert "\u202e" not in profile.description
+
+
+def of_this_directory() -> Agents:
+    places, root = find_places(), find_root(Path.cwd())
+    config = layers.load(places, {}, {}, (), Path.cwd())
+    return find_agents(shelves(project.AGENTS, config, places, root, Path.cwd()))
+
+
+def test_a_projects_agents_count_once_it_is_trusted() -> None:
+    for number, folder in enumerate((".wolo", ".agents", ".claude")):
+        write(Path(folder, f"agents/a{number}.md"), f"---\nname: p{number}\ndescription: x\n---\n")
+    write(find_places().config / "agents/mine.md", "---\ndescription: mine\n---\n")
+    write(find_home() / ".claude/agents/other.md", "---\ndescription: other\n---\n")
+    own = {"mine", "other", "explore", "general"}
+    assert {each.name for each in of_this_directory().found} == own
+    trust.keep(find_places(), find_root(Path.cwd()), "trusted")
+    agents = of_this_directory()
+    assert {each.name for each in agents.found} == own | {"p0", "p1", "p2"}
+    assert [each.name for each in agents.found if each.is_projects] == ["p0", "p1", "p2"]
+
+
+def test_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere/agents/a.md")
+    Path(".wolo").symlink_to(tmp_path / "elsewhere")
+    write(Path(".claude/agents/x.md"), "---\ndescription: x\n---\n")
+    Path(".claude/agents/y.md").symlink_to(tmp_path / "elsewhere/agents/a.md")
+    trust.keep(find_places(), find_root(Path.cwd()), "trusted")
+    agents = of_this_directory()
+    assert {each.name for each in agents.found} == {"x", "explore", "general"}
+    assert len(agents.notices) == 2

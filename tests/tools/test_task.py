@@ -1,0 +1,105 @@
+"""The tool `task`: what it means to do, what the model reads of it, and which agents it finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wolo.errors import ToolError
+from wolo.guard.intents import CallIntent
+from wolo.tools.agents import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, described
+from wolo.tools.task import Task, TaskArgs, find
+from wolo.tools.tool import Result, ShellState, ToolContext
+from wolo.tools.toolbox import TO_DELEGATE, Toolbox
+from wolo.workspace.files import FileLedger
+from wolo.workspace.root import Workspace
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolContext:
+    work = Path.cwd()
+    return ToolContext(
+        workspace=Workspace(work),
+        ledger=FileLedger(tmp_path / "locks"),
+        keep=lambda name, data: tmp_path / name,
+        shell=ShellState(work),
+    )
+
+
+def test_it_means_to_call_that_agent(context: ToolContext) -> None:
+    assert Task().intents(TaskArgs("look", "explore"), context) == (CallIntent("task:explore", only_reads=True),)
+    assert Task().intents(TaskArgs("do it"), context) == (CallIntent("task:general"),)
+    assert Task().intents(TaskArgs("do it", " "), context) == (CallIntent("task:general"),)
+
+
+def test_an_agent_is_found_however_it_is_capitalised_and_a_wrong_name_tells_the_right_ones() -> None:
+    assert find("Explore", BUILTIN).name == "explore"
+    offers = (*BUILTIN, Offer(name="EXPLORE", description=""), Offer(name="secret", description="", is_hidden=True))
+    assert find("EXPLORE", offers).name == "EXPLORE"
+    assert find("secret", offers).is_hidden
+    with pytest.raises(ToolError, match="no agent `nobody`") as wrong:
+        find("nobody", offers)
+    assert wrong.value.message.endswith("The agents are: EXPLORE, explore, general.")
+
+
+def test_an_empty_prompt_is_no_task(context: ToolContext) -> None:
+    with pytest.raises(ToolError, match="prompt is empty"):
+        Task().intents(TaskArgs(" \n"), context)
+
+
+async def test_the_call_goes_to_whoever_can_have_it_done(context: ToolContext) -> None:
+    heard = []
+
+    async def delegate(name: str, prompt: str, call: ToolContext) -> Result:
+        heard.append((name, prompt, call.part_id))
+        return Result("done")
+
+    context.delegate = delegate
+    call = context.for_call("call_1", lambda text: None, part_id="part_1")
+    assert (await Task().run(TaskArgs("look", "EXPLORE"), call)).text == "done"
+    assert heard == [("explore", "look", "part_1")]
+
+
+async def test_where_there_is_only_one_agent_it_is_told_so(context: ToolContext) -> None:
+    with pytest.raises(ToolError, match="do it yourself"):
+        await Task().run(TaskArgs("look"), context)
+
+
+async def test_what_was_said_then_is_said_again_in_a_replay(context: ToolContext) -> None:
+    context.recorded = lambda call_id: Result(f"recorded {call_id}")
+    assert (await Task().run(TaskArgs("look"), context.for_call("call_7", lambda text: None))).text == "recorded call_7"
+
+
+@pytest.mark.parametrize("written", [{"subagent_type": "explore"}, {"agent_type": "explore", "description": "a title"}])
+def test_other_spellings_of_its_arguments_are_understood(written: dict[str, str]) -> None:
+    _, args = Toolbox().decode("Task", {"prompt": "look", **written})
+    assert args == TaskArgs("look", "explore")
+
+
+def test_the_model_reads_who_there_is_in_the_same_bytes_every_time() -> None:
+    offers = [
+        Offer(name="b", description="does\nb"),
+        Offer(name="a", description=""),
+        Offer(name="c", description="", is_hidden=True),
+    ]
+    assert described(offers) == described(offers[::-1]) == "Agents:\n- a\n- b: does b"
+    toolbox = Toolbox(more={"task": described(offers)})
+    spec = next(spec for spec in toolbox.specs() if spec.name == "task")
+    assert spec.description.endswith("side by side.\nAgents:\n- a\n- b: does b")
+    assert toolbox.offer().specs() == toolbox.specs()
+
+
+def test_what_it_reads_has_a_bound_however_many_there_are_and_whatever_they_say() -> None:
+    offers = [Offer(name=f"agent-{number:04}", description="x" * 10_000) for number in range(5_000)]
+    told = described(offers)
+    assert len(told) < MOST_OFFERED * (MOST_DESCRIPTION + 20) + 2_000
+    assert "agent-0000: xxx" in told
+    assert "and agent-0024, agent-0025" in told
+
+
+def test_an_agent_gives_no_tasks_to_a_third() -> None:
+    toolbox = Toolbox().offer(None, TO_DELEGATE)
+    assert "task" not in toolbox.names
+    with pytest.raises(ToolError, match="no tool `task`"):
+        toolbox.decode("task", {"prompt": "look"})
