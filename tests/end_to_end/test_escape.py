@@ -10,7 +10,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pexpect
@@ -59,10 +60,10 @@ def question(provider: ProviderServer) -> None:
 STATES: dict[str, tuple[Callable[[ProviderServer], None], str, tuple[str, ...]]] = {
     "before the first byte": (silence, "waiting", ()),
     "stream": (stream, "writing", ()),
-    "thinking": (thought, "Let me see", ()),
+    "thinking": (thought, "thinking ·", ()),
     "tool": (tool, SLEEP, ("--mode", "auto")),
     "retry countdown": (refused, "rying again", ()),
-    "verify": (silence, CHECK, ("--verify", CHECK)),
+    "verify": (silence, "verifying with", ("--verify", CHECK)),
 }
 
 
@@ -115,7 +116,7 @@ def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[Provider
         if begin is question and key == "escape":
             provider.script(text("As you like."))
         terminal.enter("go")
-        terminal.wait_for("git push" if begin is approval else "Which one?")
+        terminal.wait_for("wants to run a command" if begin is approval else "Which one?")
         time.sleep(0.8)
         terminal.press(key)
         terminal.wait_for("As you like." if begin is question and key == "escape" else "Interrupted.", 3.0)
@@ -127,12 +128,62 @@ def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[Provider
         assert leave(terminal) == 0
 
 
+@pytest.mark.parametrize("key", ["escape", "ctrl-c"])
+def test_what_waits_behind_a_question_comes_back(provider: ProviderServer, key: str) -> None:
+    hold = Hold()
+    asking = call("shell", {"command": "git push"})
+    provider.script(replace(asking, pieces=(hold, *asking.pieces)))
+    with repl(provider, "--mode", "ask") as terminal:
+        terminal.enter("go")
+        terminal.wait_for("waiting")
+        terminal.type("said after it")
+        terminal.press("alt-enter")
+        terminal.wait_for("⧗ said after it")
+        hold.release()
+        terminal.wait_for("›n")
+        terminal.press(key)
+        terminal.wait_until(lambda: shown(terminal)[-2] == "› said after it")
+        assert prompts(provider) == ["go"]
+
+
+@pytest.mark.parametrize("begin", [approval, question])
+def test_ctrl_c_twice_at_a_question_leaves(provider: ProviderServer, begin: Callable[[ProviderServer], None]) -> None:
+    begin(provider)
+    with repl(provider, "--mode", "ask") as terminal:
+        terminal.enter("go")
+        terminal.wait_for("›n" if begin is approval else "Esc answers none")
+        terminal.press("ctrl-c")
+        terminal.wait_for("Interrupted.")
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
+        assert terminal.shows("wolo --resume session_")
+
+
+def test_a_key_at_any_moment_of_a_beginning_turn_stops_that_turn(provider: ProviderServer) -> None:
+    provider.otherwise = lambda asked: sse(Hold())
+    with repl(provider) as terminal:
+        for number in range(15):
+            terminal.enter(f"turn {number}")
+            time.sleep(number * 0.006)  # anywhere between Enter and the first request
+            terminal.press("escape")
+            wait_for_end(terminal, f"› turn {number}")
+
+
+def wait_for_end(terminal: Terminal, shown_then: str) -> None:
+    for _ in range(4):
+        with suppress(AssertionError):
+            return terminal.wait_until(lambda: terminal.is_idle and terminal.shows(shown_then), 4.0)
+        assert terminal.child.isalive()
+        terminal.press("escape")  # the one before came before the turn, and was not for it
+    raise AssertionError(f"nothing ends it; the screen shows:\n{terminal.text}")
+
+
 def test_a_compaction_is_stopped_and_changes_nothing(provider: ProviderServer) -> None:
     fill(provider)
     provider.summary = sse(ending="stall", done=False)
     with repl(provider, "-s", "long") as terminal:
         terminal.enter("/compact")
-        terminal.wait_for("summing up the conversation")
+        terminal.wait_for("summing up")
         took_s = press_and_time(terminal, "escape", lambda: terminal.shows("everything is as it was"))
         assert took_s < SOON_S
         wait_for_prompt(terminal)

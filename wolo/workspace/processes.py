@@ -23,7 +23,7 @@ from wolo.workspace.traces import detached, end_family, end_orphans, end_what_wa
 
 GRACE_S = 1.5
 """Between TERM and KILL when the time is up or somebody has asked for the end."""
-INTERRUPT_GRACE_S = 0.4
+INTERRUPT_GRACE_S = 0.2
 """When a person waits for their keyboard."""
 _FADING_S = 0.5
 """How long a namespace that ends is waited for."""

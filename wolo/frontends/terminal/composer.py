@@ -147,13 +147,17 @@ class Composer:
             self.buffer.reset(append_to_history=True)
             self.keep_draft()
         elif self._stop():
-            self._pressed_at = time.monotonic()
+            self.interrupted()
         elif time.monotonic() - self._pressed_at < AGAIN_WITHIN_S:
             self.fail(Leave())
         else:
-            self._pressed_at = time.monotonic()
+            self.interrupted()
             self.hint(LEAVE_HINT)
             asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self.hint, "")
+
+    def interrupted(self) -> None:
+        """Ctrl-C was pressed, here or as the answer to a question: a second one leaves."""
+        self._pressed_at = time.monotonic()
 
     def end(self) -> None:
         self.leave()

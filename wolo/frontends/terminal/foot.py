@@ -41,6 +41,7 @@ from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
 from wolo.frontends.terminal.panels.line import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
 from wolo.frontends.terminal.presence import Presence
+from wolo.frontends.terminal.question import Interrupted
 from wolo.frontends.terminal.shades import STYLE, Shades
 from wolo.frontends.terminal.stage import Asked
 
@@ -90,6 +91,8 @@ class Foot:
         """A word beside an empty line."""
         self.gone: Callable[[], None] = lambda: None
         """Called when nothing can be read from the terminal any more."""
+        self.interrupted: Callable[[], None] = lambda: None
+        """Called when Ctrl-C was the answer."""
         self._facts = facts
         self._invitation = prompt
         self._begun = ""
@@ -236,6 +239,9 @@ class Foot:
         self._uncover()
         try:
             return await panel.answer
+        except Interrupted:
+            self.interrupted()
+            raise
         finally:
             panel.close()
             self._panels.remove(panel)

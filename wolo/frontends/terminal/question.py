@@ -26,6 +26,10 @@ class Dismissed(Exception):
     """Ctrl-C instead of an answer. (A KeyboardInterrupt would go through the whole event loop.)"""
 
 
+class Interrupted(Dismissed):
+    """Where it also counts: a second Ctrl-C leaves."""
+
+
 class PassedOver(Exception):
     """Esc instead of an answer, where that is one."""
 

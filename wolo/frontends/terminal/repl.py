@@ -78,7 +78,7 @@ class Repl:
         else:
             self._foot = Turns(composer, terminal)
         composer.is_asking = lambda: self._foot.is_asking
-        terminal.settle = self._settle
+        terminal.settle, terminal.stop = self._settle, self._stop
         self._waiting = Waiting(composer.pastes)
         composer.unsent = lambda: self._waiting.texts(self.conversation)
         self._screen.said_as = self._waiting.as_written
@@ -86,6 +86,7 @@ class Repl:
         self._todos = TodoShown()
         if isinstance(self._foot, Foot):
             self._foot.gone, self._foot.pinned = terminal.signals.hang_up, self._todos.lines
+            self._foot.interrupted = composer.interrupted
             self._screen.folded.hint = " · Ctrl-O shows it"
         self._foot.waiting = lambda: self._waiting.lines(self.conversation)
         self._composer.retract = self._retract
@@ -114,7 +115,7 @@ class Repl:
         self._look()
         self._foot.appear()
         try:
-            with self._terminal.signals.during(self._composer.leave):
+            with self._terminal.signals.during(self._signalled):
                 return await self._live()
         finally:
             await self._end_work()
@@ -223,8 +224,13 @@ class Repl:
         if self._work is None or self._is_stopping:
             return False
         self._is_stopping, self._stopped_at = True, time.monotonic()
-        self._terminal.signals.stop()
+        asyncio.get_running_loop().call_soon(self._terminal.signals.stop)  # what has just begun does not listen yet
         return True
+
+    def _signalled(self) -> None:
+        """While nothing runs a signal leaves; a key meant what has just come to its end."""
+        if self._terminal.signals.exit_status:
+            self._composer.leave()
 
     async def _end_work(self) -> None:
         await self._beside.end()

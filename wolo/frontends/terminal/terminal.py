@@ -23,8 +23,13 @@ class Terminal:
     """What the person has asked for and a turn does not wait for."""
     kill: Callable[[], None] = lambda: None
     """Ends the processes of the conversation that is open now."""
+    stop: Callable[[], object] = field(init=False)
+    """Ends what is under way, as the key for it does."""
     settle: Callable[[], None] = lambda: None
     """Called before the process ends on the spot: what is being written is kept, and the terminal is told that nobody writes."""
+
+    def __post_init__(self) -> None:
+        self.stop = self.signals.stop
 
     @property
     def has_panels(self) -> bool:

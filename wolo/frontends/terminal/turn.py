@@ -40,10 +40,18 @@ async def run_turn(conversation: Conversation, message: Message, terminal: Termi
 
 async def run_work(conversation: Conversation, events: AsyncIterator[Event], terminal: Terminal) -> None:
     """What a command does that takes a while. Its notices answer the person: they are said as often as they come."""
-    screen = terminal.screen
+    screen, is_stopping = terminal.screen, False
+
+    def stop() -> None:
+        nonlocal is_stopping
+        is_stopping = True
+        conversation.interrupt()
+
     try:
-        with terminal.signals.during(conversation.interrupt):
+        with terminal.signals.during(stop):
             async for event in events:
+                if is_stopping:
+                    conversation.interrupt()  # said before there was anything to interrupt
                 if isinstance(event, Noticed):
                     screen.say(event.text)
                 else:
@@ -90,6 +98,8 @@ class _Turn:
         try:
             async for event in coming:
                 self._terminal.screen.show(event)
+                if self._is_stopping:
+                    self._conversation.interrupt()  # said before there was anything to interrupt
                 if isinstance(event, ApprovalAsked | QuestionsAsked):
                     await self._answer(event, coming)
                 elif isinstance(event, AnswerEnded):
@@ -119,7 +129,7 @@ class _Turn:
                     await self._reply(asked, coming)
         except Dismissed:
             self._question = None
-            self._terminal.signals.stop()
+            self._terminal.stop()
         except asyncio.CancelledError:
             if not self._is_stopping:
                 raise

@@ -34,7 +34,7 @@ from rich.text import Text
 from wolo.frontends.terminal.keys import is_within_paste, suspend
 from wolo.frontends.terminal.panels.attention import PASTE_S, Attention
 from wolo.frontends.terminal.panels.rows import Row, as_rows
-from wolo.frontends.terminal.question import Dismissed
+from wolo.frontends.terminal.question import Dismissed, Interrupted
 
 T = TypeVar("T")
 
@@ -260,7 +260,7 @@ class Panel(ABC, Generic[T]):
         def escape(event: KeyPressEvent) -> None:
             self.escape()
 
-        keys.add("c-c", eager=True)(lambda event: self.dismiss())
+        keys.add("c-c", eager=True)(lambda event: self.dismiss(Interrupted))
         return keys
 
     def _step_aside(self) -> None:
@@ -298,7 +298,7 @@ class Panel(ABC, Generic[T]):
             """It was meant for something else."""
             self._attention.press("")
 
-        keys.add("c-c", eager=True)(lambda event: self.dismiss())
+        keys.add("c-c", eager=True)(lambda event: self.dismiss(Interrupted))
         return keys
 
 
