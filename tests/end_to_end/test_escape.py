@@ -24,8 +24,8 @@ from tests.fakes.replies import Hold, call, delta, error, finish, sse, text, usa
 from tests.fakes.screen import Terminal
 
 SOON_S = 0.5
-SLEEP = "sleep 7531"
-CHECK = "sleep 7532"
+SLEEP, CHECK = (f"sleep 753{digit}.{os.getpid()}" for digit in (1, 2))
+"""Nobody else on this machine runs these."""
 QUESTION = {"questions": [{"question": "Which one?", "options": ["red", "blue"]}]}
 
 
@@ -69,7 +69,7 @@ STATES: dict[str, tuple[Callable[[ProviderServer], None], str, tuple[str, ...]]]
 
 def is_running(command: str) -> bool:
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return any(line.startswith(command) for line in listed.splitlines())
+    return command in listed.splitlines()
 
 
 def press_and_time(terminal: Terminal, key: str, holds: Callable[[], bool]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,7 @@ from wolo.sessions.store import Store
 from wolo.sessions.tree import messages
 
 CTRL_O = "\x0f"
-SLEEP = "sleep 7541"
+SLEEP = f"sleep 7541.{os.getpid()}"
 LOOK = {"prompt": "where is it?", "agent": "explore"}
 
 
