@@ -120,7 +120,7 @@ def _in_short(view: View | None) -> Text:
             return Text.assemble((f" · {view.total} found", "dim"))
         case TodoList():
             done = sum(item.status == "completed" for item in view.items)
-            return Text.assemble((f"{done} of {len(view.items)} done" if view.items else "cleared", "dim"))
+            return Text.assemble((f" {done} of {len(view.items)} done" if view.items else " cleared", "dim"))
         case Output():
             ended = f" · exit {view.exit_code}" if view.exit_code is not None else ""
             return Text.assemble((ended, "red" if view.exit_code else "dim"), (f" · {view.seconds:.1f} s", "dim"))
