@@ -37,7 +37,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
         say("There are no MCP servers.", hint="wolo mcp add NAME -- COMMAND [ARGUMENT …]")
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
-        tools = "" if row["tools"] is None else f"{len(row['tools'])} tools, "
+        tools = "" if row["tools"] is None else f"{_counted(len(row['tools']))}, "
         tell(f"{row['name']:<{width}}  {row['state']:<13}  {tools}{row['reached']}  ({row['source']})")
 
 
@@ -95,7 +95,7 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     if not as_json:
         for tool, about in standing.tools:
             tell(f"{tool}  {clean_line(' '.join(about.split()))[:80]}")
-        tell(f"{name} works: {len(standing.tools)} tools.")
+        tell(f"{name} works: {_counted(len(standing.tools))}.")
 
 
 @app.command("allow")
@@ -190,6 +190,10 @@ def _row(wanted: Wanted) -> dict[str, Any]:
         "headers": sorted(server.headers),
         "tools": names,
     }
+
+
+def _counted(tools: int) -> str:
+    return "1 tool" if tools == 1 else f"{tools} tools"
 
 
 def _tried(standing: Standing) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Client:
         self._listed = listed
         self._link: Link | None = None
         self._keeping: asyncio.Task[None] | None = None
-        self._settled = asyncio.Event()
+        self._loaded, self._settled = asyncio.Event(), asyncio.Event()
         self._said = Said()
         self._ending = ""
         self._status = 0
@@ -61,13 +61,18 @@ class Client:
         """Starts it in the background, unless it is there or on its way."""
         if self._keeping is None or self._keeping.done():
             self.state, self.why = "starting", ""
-            self._settled = asyncio.Event()
+            self._loaded, self._settled = asyncio.Event(), asyncio.Event()
             self._keeping = asyncio.create_task(self._keep())
 
     async def settled(self) -> None:
         """Until a start that was begun has come to something."""
         if self._keeping is not None:
             await self._settled.wait()
+
+    async def loaded(self) -> None:
+        """Until the protocol is, after a start was begun; what it takes from then on is the server's own time."""
+        if self._keeping is not None:
+            await self._loaded.wait()
 
     async def call(self, tool: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> Answer:
         """Raises ToolError, a word to the model."""
@@ -125,6 +130,7 @@ class Client:
             self._fail(f"it cannot be started: {error.strerror or error}")
         finally:
             self._link = None
+            self._loaded.set()
             self._settled.set()
 
     async def _stay(self, link: Link) -> None:
@@ -150,6 +156,7 @@ class Client:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Link]:
         sdk = await asyncio.to_thread(_load)
+        self._loaded.set()
         server, environ = self.server, self._around.environ
         if server.url:
             connecting = sdk.connect_http(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Literal
 
@@ -21,6 +21,8 @@ ATTENDED_WAIT_S = 1.0
 """A person waits so long for servers that were never seen before; their tools come later then."""
 UNATTENDED_WAIT_S = 5.0
 """A script has one turn, and wants the tools in it."""
+_LOADING_S = 5.0
+"""Loading the protocol is no server's fault, and takes this long on a very busy machine only."""
 _AFTER_THE_PROMPT_S = 0.4
 """Loading the protocol must not slow down the first moment at a terminal."""
 
@@ -51,6 +53,8 @@ class Servers:
         self._attended = attended
         self._clients: dict[str, Client] = {}
         self._tools: list[RemoteTool] = []
+        self._arrived: list[RemoteTool] = []
+        """Those that no request has offered yet; they go behind the others with the next one."""
         self._told: set[str] = set()
         """Of whom a failure was told."""
         self._due: list[Client] = []
@@ -60,11 +64,12 @@ class Servers:
         """A request has gone out, or is about to."""
         for each in self._wanted.values():
             self._add(each)
+        self._line_up()
         self._timer = asyncio.get_running_loop().call_later(_AFTER_THE_PROMPT_S if attended else 0, self._begin_due)
 
     @property
     def tools(self) -> tuple[RemoteTool, ...]:
-        """All that are known by now; who comes late stands behind, and nobody ever changes places."""
+        """In the order of server and name; who comes later stands behind, and nobody ever changes places."""
         return tuple(self._tools)
 
     async def settle(self) -> None:
@@ -74,13 +79,9 @@ class Servers:
         self._has_asked = True
         self._begin_due()
         awaited, self._awaited = self._awaited, []
-        if awaited:
-            waiting = [asyncio.create_task(client.settled()) for client in awaited]
-            try:
-                await asyncio.wait(waiting, timeout=ATTENDED_WAIT_S if self._attended else UNATTENDED_WAIT_S)
-            finally:
-                for each in waiting:
-                    each.cancel()
+        await _for_a_while((client.loaded() for client in awaited), _LOADING_S)
+        await _for_a_while((client.settled() for client in awaited), ATTENDED_WAIT_S if self._attended else UNATTENDED_WAIT_S)
+        self._line_up()
 
     def news(self) -> str:
         """What a person should know of those that failed, once; empty: nothing."""
@@ -168,12 +169,16 @@ class Servers:
 
     def _take(self, client: Client, listed: Iterable[Listed]) -> None:
         """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
-        known = {tool.name for tool in self._tools}
+        known = {tool.name for tool in (*self._tools, *self._arrived)}
         for each in listed:
             if client.server.offers(each.name):
                 tool = RemoteTool(client, each)
                 if tool.name not in known:
-                    self._tools.append(tool)
+                    self._arrived.append(tool)
+
+    def _line_up(self) -> None:
+        self._tools += sorted(self._arrived, key=lambda tool: (tool.server, tool.name))
+        self._arrived.clear()
 
     def _remember(self, wanted: Wanted, listed: tuple[Listed, ...], *, failed: bool) -> None:
         mark = fingerprint(wanted.name, wanted.server)
@@ -188,9 +193,20 @@ class Servers:
 
     def _standing(self, wanted: Wanted) -> Standing:
         client = self._clients.get(wanted.name)
-        tools = tuple((tool.name, tool.spec.description) for tool in self._tools if tool.server == wanted.name)
+        tools = tuple((tool.name, tool.spec.description) for tool in (*self._tools, *self._arrived) if tool.server == wanted.name)
         why = client.why if client else ""
         return Standing(name=wanted.name, state=_state(wanted, client), why=why, source=wanted.source, tools=tools)
+
+
+async def _for_a_while(work: Iterable[Coroutine[None, None, None]], most_s: float) -> None:
+    """Until all of it is done, or the time is up."""
+    waiting = [asyncio.create_task(each) for each in work]
+    try:
+        if waiting:
+            await asyncio.wait(waiting, timeout=most_s)
+    finally:
+        for each in waiting:
+            each.cancel()
 
 
 def _state(wanted: Wanted, client: Client | None) -> State:

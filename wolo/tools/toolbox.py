@@ -123,8 +123,9 @@ class Toolbox:
             self._specs.clear()
 
     def drop(self, name: str) -> None:
-        """It is not offered any more, and not understood."""
+        """It is not offered any more, whoever brings it, and not understood."""
         del self._tools[name]
+        self._hide = frozenset((*self._hide, name))
         self._specs.clear()
 
     def foreign(self, *, compacted: bool = False) -> dict[int, str]:

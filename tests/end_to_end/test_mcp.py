@@ -1,0 +1,443 @@
+"""MCP servers from outside: what the model is offered, what is asked and allowed, and what a project may bring along."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
+from tests.fakes.command import run_wolo, start_wolo
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Hold, call, error, text
+from tests.fakes.screen import Terminal, pty_wolo
+from wolo.config import trust
+from wolo.places import find_places
+
+FAKES = Path(__file__).parents[1] / "fakes"
+SAY = "mcp__good__say"
+
+
+def plain(mode: str, *options: str, **more: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [str(FAKES / "mcp_plain.py"), *options, mode], **more}
+
+
+def set_up(**servers: Mapping[str, Any]) -> None:
+    """In the user's settings."""
+    places = find_places()
+    places.config.mkdir(parents=True, exist_ok=True, mode=0o700)
+    tables = []
+    for name, server in servers.items():
+        tables += [f"[mcp_servers.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in server.items() if key != "env")]
+        tables += [f"env.{key} = {json.dumps(value)}" for key, value in server.get("env", {}).items()]
+    path = places.config / "config.toml"
+    path.write_text("\n".join(tables) + "\n")
+    path.chmod(0o600)
+
+
+def bring(file: str = ".mcp.json", **servers: Mapping[str, Any]) -> None:
+    """In the project."""
+    Path(file).parent.mkdir(exist_ok=True)
+    Path(file).write_text(json.dumps({"mcpServers": servers}))
+
+
+def offered(asked: Asked) -> list[str]:
+    return [tool["function"]["name"] for tool in asked.json["tools"]]
+
+
+def remote(asked: Asked) -> list[str]:
+    return [name for name in offered(asked) if name.startswith("mcp__")]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextmanager
+def http_server() -> Iterator[str]:
+    """Made with the SDK; its address."""
+    with subprocess.Popen([sys.executable, str(FAKES / "mcp_server.py"), "http"], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield f"http://127.0.0.1:{server.stdout.readline().strip()}/mcp"
+        finally:
+            server.kill()
+
+
+# What the model gets
+
+
+def test_a_servers_tool_is_offered_and_called_where_a_rule_allows_it(provider: ProviderServer) -> None:
+    set_up(good=plain("good"))
+    provider.script(call(SAY, {"text": "hi"}), text("Done."))
+    done = run_wolo("-p", "--json", "--allow", "mcp:good/say", *provider.flags, "go", timeout=120)
+    first, second = provider.requests
+    assert (offered(first)[-1], remote(first)) == (SAY, [SAY])
+    assert second.results == ['say: {"text": "hi"}']
+    assert (done.exit_code, done.json["permission_denials"]) == (0, [])
+
+
+@pytest.mark.parametrize("mode", ["ask", "edit", "auto"])
+def test_without_a_rule_and_a_person_it_is_denied(provider: ProviderServer, mode: str) -> None:
+    set_up(good=plain("good"))
+    provider.script(call(SAY, {"text": "hi"}), text("Done."))
+    done = run_wolo("-p", "--json", "--mode", mode, *provider.flags, "go", timeout=120)
+    assert provider.requests[1].results[0].startswith("Denied, so it was not run. Calling good/say needs an approval")
+    assert (done.exit_code, done.json["permission_denials"][0]["tool"]) == (4, SAY)
+
+
+def test_plan_denies_it_whatever_the_rules_say_and_yolo_asks_nobody(provider: ProviderServer) -> None:
+    set_up(good=plain("good"))
+    provider.script(call(SAY, {}), text("Done."))
+    run_wolo("-p", "--mode", "plan", "--allow", "mcp:good/say", *provider.flags, "go", timeout=120)
+    assert provider.requests[1].results[0].startswith("Denied, so it was not run. Calling good/say is not possible in mode plan")
+    provider.forget_prefix()
+    provider.script(call(SAY, {}), text("Done."))
+    run_wolo("-p", "--yolo", *provider.flags, "go", timeout=120)
+    assert provider.requests[3].results == ["say: {}"]
+
+
+def test_a_server_over_http_is_sent_its_headers_and_answers(provider: ProviderServer) -> None:
+    with http_server() as url:
+        set_up(web={"url": url})
+        provider.script(call("mcp__web__echo", {"text": "hi"}), text("Done."))
+        run_wolo("-p", "--allow", "mcp:web/*", *provider.flags, "go", timeout=120)
+    assert provider.requests[1].results == ["You said: hi"]
+
+
+def test_strange_schemas_make_valid_requests_and_arguments_arrive_under_their_own_names(provider: ProviderServer) -> None:
+    set_up(one=plain("nasty", "--log", "log"), two=plain("nasty"))
+    provider.script(lambda asked: call(odd_keys(asked), {filter_key(asked): "x", "ok": 1}), text("Done."))
+    run_wolo("-p", "--yolo", *provider.flags, "go", timeout=120)
+    names = remote(provider.requests[0])
+    assert len(names) == len(set(names)) == 28
+    assert provider.requests[1].results == ['odd keys: {"$filter by": "x", "ok": 1}']
+
+
+def odd_keys(asked: Asked) -> str:
+    return next(name for name in remote(asked) if name.startswith("mcp__one__odd_keys"))
+
+
+def filter_key(asked: Asked) -> str:
+    tool = next(tool["function"] for tool in asked.json["tools"] if tool["function"]["name"] == odd_keys(asked))
+    return str(next(key for key in tool["parameters"]["properties"] if key != "ok"))
+
+
+def test_the_second_run_knows_the_tools_without_starting_a_server(provider: ProviderServer) -> None:
+    log = Path("log")
+    set_up(good=plain("good", "--log", str(log.absolute())))
+    provider.script(text("One."), text("Two."))
+    run_wolo("-p", *provider.flags, "go", timeout=120)
+    started = log.read_text()
+    provider.forget_prefix()
+    run_wolo("-p", *provider.flags, "go", timeout=120)
+    assert [remote(asked) for asked in provider.requests] == [[SAY], [SAY]]
+    assert log.read_text() == started
+
+
+def test_tools_can_be_named_left_out_and_hidden_with_their_server(provider: ProviderServer) -> None:
+    set_up(good=plain("good"), other=plain("good"))
+    for given, expected in (
+        (("--tools", f"read,{SAY}"), ["read", SAY]),
+        (("--tools", "read,mcp__other"), ["read", "mcp__other__say"]),
+        (("--tools", "read"), ["read"]),
+    ):
+        provider.forget_prefix()
+        provider.script(text("Done."))
+        run_wolo("-p", *given, *provider.flags, "go", timeout=120)
+        assert offered(provider.requests[-1]) == expected
+    provider.forget_prefix()
+    provider.script(text("Done."))
+    run_wolo("-p", "--disallow-tools", "mcp__good", *provider.flags, "go", timeout=120)
+    assert remote(provider.requests[-1]) == ["mcp__other__say"]
+
+
+def test_a_tool_that_the_provider_will_not_take_is_left_out_and_the_rest_goes_on(provider: ProviderServer) -> None:
+    set_up(good=plain("good"), other=plain("good"))
+    refusal = {"error": {"message": f"Invalid schema for function '{SAY}': bad", "type": "invalid_request_error"}}
+    provider.script(error(400, refusal), text("Done."))
+    provider.expect_problem("tools")
+    done = run_wolo("-p", *provider.flags, "go", timeout=120)
+    assert [remote(asked) for asked in provider.requests] == [[SAY, "mcp__other__say"], ["mcp__other__say"]]
+    assert (done.exit_code, done.stdout) == (0, "Done.\n")
+    assert f"{SAY} is not offered any more" in done.stderr
+
+
+# Those that fail
+
+
+def test_servers_that_fail_are_told_once_and_the_others_work(provider: ProviderServer) -> None:
+    set_up(
+        dies=plain("dies"),
+        garbage=plain("garbage"),
+        good=plain("good"),
+        silent=plain("silent", startup_timeout_s=1),
+    )
+    provider.script(call(SAY, {}), text("Done."))
+    done = run_wolo("-p", "--yolo", *provider.flags, "go", timeout=120)
+    assert done.stdout == "Done.\n"
+    assert remote(provider.requests[0]) == ["mcp__garbage__say", SAY]
+    assert "dies: it ended with exit code 1; it said: first ⏎ no key found, giving up" in done.stderr
+    assert "silent: it was not ready within 1 s" in done.stderr
+
+
+def test_the_stream_names_the_servers(provider: ProviderServer) -> None:
+    set_up(good=plain("good"), off=plain("good", enabled=False))
+    provider.script(text("Done."))
+    done = run_wolo("-p", "--output-format", "stream-json", *provider.flags, "go", timeout=120)
+    assert done.lines[0]["mcp_servers"] == [{"name": "good", "status": "pending"}, {"name": "off", "status": "disabled"}]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_no_server_outlives_wolo(provider: ProviderServer, how: signal.Signals) -> None:
+    log = Path("log").absolute()
+    set_up(family=plain("stubborn", "--log", str(log)))
+    hold = Hold()
+    provider.script(held(hold))
+    with start_wolo("-p", *provider.flags, "go") as wolo:
+        hold.wait_until_reached(60)
+        pid = json.loads(log.read_text().splitlines()[0])["pid"]
+        assert is_alive(pid)
+        wolo.send_signal(how)
+        wolo.communicate(timeout=60)
+        hold.release()
+    if how is signal.SIGKILL:  # nobody could end it then; the next wolo does
+        provider.forget_prefix()
+        provider.script(text("Done."))
+        run_wolo("-p", *provider.flags, "go", timeout=120)
+    assert not is_alive(pid)
+
+
+def held(hold: Hold) -> Any:
+    from tests.fakes.replies import delta, finish, sse, usage
+
+    return sse(hold, delta(content="Hello."), finish("stop"), usage())
+
+
+# At the terminal
+
+
+def test_an_approval_shows_the_server_and_the_arguments_and_always_makes_a_rule(provider: ProviderServer) -> None:
+    set_up(good=plain("good"))
+    provider.script(call(SAY, {"text": "the \u202eargument"}), text("First."), call(SAY, {"text": "again"}), text("Second."))
+    with repl(provider) as terminal:
+        wait_until_ready(terminal, "good")
+        terminal.enter("go")
+        terminal.wait_for("mcp:good/say")
+        terminal.wait_for("text: the \\u{202e}argument")
+        terminal.wait_until(lambda: "›n No" in "\n".join(terminal.lines))
+        terminal.type("a")
+        terminal.wait_for("First.")
+        wait_for_prompt(terminal)
+        terminal.enter("once more")
+        terminal.wait_for("Second.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+    assert 'say: {"text": "again"}' in provider.requests[3].results
+
+
+def test_mcp_shows_the_servers_also_while_a_turn_runs(provider: ProviderServer) -> None:
+    set_up(good=plain("good"), dies=plain("dies"))
+    hold = Hold()
+    provider.script(held(hold))
+    with repl(provider, columns=160) as terminal:
+        terminal.enter("go")
+        hold.wait_until_reached()
+        wait_until_ready(terminal, "good")
+        terminal.wait_for("good  ready · 1 tool · from ")
+        terminal.wait_for("dies  failed · it ended with exit code 1")
+        terminal.enter("/mcp tools good")
+        terminal.wait_for(f"{SAY}  Say it.")
+        terminal.enter("/mcp restart dies")
+        terminal.wait_for("dies is started anew.")
+        hold.release()
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+
+
+def test_the_prompt_is_there_while_servers_are_slow_and_their_tools_come_later(provider: ProviderServer) -> None:
+    set_up(good=plain("good"), late=plain("slow", env={"SLOW_S": "4"}), silent=plain("silent"))
+    provider.script(text("First."), text("Second."))
+    with repl(provider, columns=160) as terminal:
+        terminal.enter("go")
+        terminal.wait_for("First.")
+        wait_for_prompt(terminal)
+        wait_until_ready(terminal, "late")
+        terminal.enter("again")
+        terminal.wait_for("Second.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+    first, second = map(offered, provider.requests)
+    assert second[: len(first)] == first
+    assert "mcp__late__say" in second
+
+
+def wait_until_ready(terminal: Terminal, name: str) -> None:
+    """Asks for the list until it says so."""
+    while f"{name} ready · " not in (shown := " ".join(terminal.text.split())):
+        terminal.enter("/mcp")
+        terminal.wait_until(lambda shown=shown: " ".join(terminal.text.split()).count(f"{name} ") > shown.count(f"{name} "))
+
+
+# A project's own
+
+
+@pytest.fixture
+def trusted() -> Path:
+    Path(".mcp.json").write_text("{}")
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    return Path.cwd()
+
+
+def test_nothing_of_an_untrusted_project_is_started(provider: ProviderServer) -> None:
+    bring(evil=plain("good", "--log", "log"))
+    provider.script(text("Done."))
+    done = run_wolo("-p", *provider.flags, "go")
+    assert remote(provider.requests[0]) == []
+    assert not Path("log").exists()
+    assert "is not trusted" in done.stderr
+    assert run_wolo("mcp", "list", "--json").json == []
+
+
+@pytest.mark.parametrize("file", [".mcp.json", ".wolo/mcp.json"])
+def test_a_project_server_needs_its_own_consent_and_a_new_one_when_it_changes(
+    provider: ProviderServer, trusted: Path, file: str
+) -> None:
+    bring(file, good=plain("good", "--log", "log"))
+    provider.script(text("One."))
+    done = run_wolo("-p", *provider.flags, "go")
+    assert "The MCP server good of this project is not started: it needs your consent. `wolo mcp allow good`" in done.stderr
+    assert not Path("log").exists()
+    shown = run_wolo("mcp", "allow", "good")
+    assert f"runs        {sys.executable} {FAKES / 'mcp_plain.py'} --log log good" in shown.stdout
+    provider.forget_prefix()
+    provider.script(text("Two."))
+    run_wolo("-p", *provider.flags, "go", timeout=120)
+    assert remote(provider.requests[1]) == [SAY]
+    for changed in (
+        plain("good", "--log", "log", env={"X": "1"}),
+        plain("good", "--log", "log2"),
+        plain("good", "--log", "log", cwd=".."),
+        {"url": "http://127.0.0.1:9/mcp"},
+    ):
+        bring(file, good=changed)
+        assert run_wolo("mcp", "list", "--json").json[0]["state"] == "needs consent"
+    bring(file, good=plain("good", "--log", "log"))
+    assert run_wolo("mcp", "list", "--json").json[0]["state"] == "ready"
+
+
+def test_a_consent_does_not_hold_for_the_same_lines_elsewhere(trusted: Path) -> None:
+    bring(good=plain("good"))
+    assert run_wolo("mcp", "allow", "good").exit_code == 0
+    elsewhere = trusted.parent / "elsewhere"
+    elsewhere.mkdir()
+    trust.keep(find_places(), elsewhere, "trusted")
+    os.chdir(elsewhere)
+    bring(good=plain("good"))
+    assert run_wolo("mcp", "list", "--json").json[0]["state"] == "needs consent"
+
+
+def test_a_person_is_asked_about_each_server_at_the_terminal(provider: ProviderServer, trusted: Path) -> None:
+    bring(bad=plain("good", "--log", "bad-log"), good=plain("good"))
+    provider.script(text("Done."))
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for("This project brings an MCP server: bad")
+        terminal.wait_for("Start it?")
+        terminal.enter("never")
+        terminal.wait_for("This project brings an MCP server: good")
+        terminal.wait_until(lambda: terminal.times("Start it?") == 2)
+        terminal.enter("y")
+        terminal.wait_for("Done.")
+        assert terminal.wait_for_exit() == 0
+    assert remote(provider.requests[0]) == [SAY]
+    assert not Path("bad-log").exists()
+    provider.forget_prefix()
+    provider.script(text("Again."))
+    with pty_wolo("go", *provider.flags) as terminal:
+        terminal.wait_for("Again.")
+        assert terminal.wait_for_exit() == 0
+    assert "Start it?" not in terminal.text
+
+
+def test_mcp_allow_starts_one_in_a_running_conversation(provider: ProviderServer, trusted: Path) -> None:
+    bring(good=plain("good"))
+    provider.script(text("Done."))
+    with pty_wolo(*provider.flags, columns=160) as terminal:
+        terminal.wait_until(lambda: "›n Not now" in "\n".join(terminal.lines))
+        terminal.type("n")
+        wait_for_prompt(terminal)
+        terminal.enter("/mcp")
+        terminal.wait_for("good  needs consent · /mcp allow good starts it")
+        terminal.enter("/mcp allow good")
+        terminal.wait_for("good is started, now and from now on")
+        wait_until_ready(terminal, "good")
+        terminal.enter("go")
+        terminal.wait_for("Done.")
+        wait_for_prompt(terminal)
+        assert leave(terminal) == 0
+    assert remote(provider.requests[0]) == [SAY]
+
+
+# wolo mcp
+
+
+def test_a_server_is_added_tried_out_listed_and_removed() -> None:
+    added = run_wolo("mcp", "add", "good", "--env", "A=${HOME}", "--", sys.executable, str(FAKES / "mcp_plain.py"), "good")
+    assert added.exit_code == 0
+    assert run_wolo("mcp", "list", "--json").json[0] | {"source": ""} == {
+        "name": "good",
+        "state": "not tried yet",
+        "source": "",
+        "reached": f"{sys.executable} {FAKES / 'mcp_plain.py'} good",
+        "env": ["A"],
+        "headers": [],
+        "tools": None,
+    }
+    tried = run_wolo("mcp", "test", "good", timeout=120)
+    assert (tried.exit_code, tried.stdout) == (0, f"{SAY}  Say it.\ngood works: 1 tool.\n")
+    assert run_wolo("mcp", "list", "--json").json[0]["tools"] == ["say"]
+    assert run_wolo("mcp", "add", "good", "http://127.0.0.1:9").exit_code == 2
+    assert run_wolo("mcp", "remove", "good").exit_code == 0
+    assert run_wolo("mcp", "list", "--json").json == []
+    assert run_wolo("mcp", "remove", "good").exit_code == 2
+
+
+def test_an_address_is_added_with_headers_that_are_never_shown() -> None:
+    run_wolo("mcp", "add", "web", "http://127.0.0.1:9/mcp", "--header", "Authorization: Bearer canary-123456")
+    assert 'Authorization = "Bearer canary-123456"' in (find_places().config / "config.toml").read_text()
+    shown = run_wolo("mcp", "list", "--json")
+    assert shown.json[0]["headers"] == ["Authorization"]
+    assert "canary" not in shown.stdout + run_wolo("config", "show").stdout
+    tried = run_wolo("mcp", "test", "web", timeout=120)
+    assert tried.exit_code == 1
+    assert tried.stderr.startswith("wolo: The MCP server web cannot be used: ")
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ({}, "it has neither a command nor a url"),
+        ({"command": "x", "url": "http://h"}, "it has both a command and a url"),
+        ({"url": "ftp://h"}, "its url must begin with http:// or https://"),
+        ({"command": "x", "transport": "http"}, "a program speaks stdio, not http"),
+    ],
+)
+def test_a_server_that_makes_no_sense_is_named_before_anything_is_sent(
+    provider: ProviderServer, server: dict[str, Any], said: str
+) -> None:
+    set_up(odd=server or {"args": []})
+    done = run_wolo("-p", *provider.flags, "go")
+    assert done.exit_code == 2
+    assert f"the MCP server odd: {said}" in done.stderr
+    assert provider.requests == []
