@@ -1,0 +1,76 @@
+"""The tool that loads a skill: judged as a read of its file, and never another file than the one that was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wolo.errors import ToolError
+from wolo.guard.intents import ReadIntent
+from wolo.tools.skill import Skill, SkillArgs
+from wolo.tools.tool import OfferedSkill, Result, ShellState, ToolContext
+from wolo.tools.toolbox import Toolbox
+from wolo.workspace.files import FileLedger
+from wolo.workspace.root import Workspace
+
+INSIDE, OUTSIDE = Path("/work/.agents/skills/pdf/SKILL.md"), Path("/home/me/.agents/skills/pdf/SKILL.md")
+
+
+def offering(path: Path) -> Callable[[str], OfferedSkill]:
+    def offered(name: str) -> OfferedSkill:
+        if name != "pdf":
+            raise ToolError(f"There is no skill `{name}`.")
+        return OfferedSkill(path, lambda: f"The text of {path}.")
+
+    return offered
+
+
+def context(tmp_path: Path, skill: Callable[[str], OfferedSkill] | None) -> ToolContext:
+    return ToolContext(
+        workspace=Workspace(Path("/work")),
+        ledger=FileLedger(tmp_path / "locks"),
+        keep=lambda name, data: tmp_path / name,
+        shell=ShellState(tmp_path),
+        skill=skill,
+    )
+
+
+@pytest.mark.parametrize(("path", "is_inside"), [(INSIDE, True), (OUTSIDE, False)])
+async def test_a_skill_is_judged_as_a_read_of_its_file_and_its_text_is_the_result(
+    tmp_path: Path, path: Path, is_inside: bool
+) -> None:
+    at_hand = context(tmp_path, offering(path))
+    assert Skill().intents(SkillArgs(name="pdf"), at_hand) == (ReadIntent(path, str(path), is_inside),)
+    assert await Skill().run(SkillArgs(name="pdf"), at_hand) == Result(f"The text of {path}.")
+
+
+@pytest.mark.parametrize("name", ["pdf", " pdf ", "/pdf", "skill:pdf", "/skill:pdf"])
+async def test_the_name_may_be_spelled_as_a_person_types_it(tmp_path: Path, name: str) -> None:
+    tool, args = Toolbox().decode("skill", {"skill_name": name})
+    assert (await tool.run(args, context(tmp_path, offering(INSIDE)))).text.startswith("The text")
+
+
+async def test_another_file_than_the_one_that_was_judged_is_not_read(tmp_path: Path) -> None:
+    args = SkillArgs(name="pdf")
+    at_hand = context(tmp_path, offering(INSIDE))
+    judged = at_hand.for_call("call_1", lambda text: None, Skill().intents(args, at_hand))
+    assert (await Skill().run(args, judged)).text == f"The text of {INSIDE}."
+    judged.skill = offering(OUTSIDE)
+    with pytest.raises(ToolError, match="another one than a moment ago"):
+        await Skill().run(args, judged)
+
+
+@pytest.mark.parametrize(("skill", "said"), [(None, "There are no skills here"), (offering(INSIDE), "There is no skill `nope`")])
+def test_a_skill_that_is_not_there_is_a_word_to_the_model(
+    tmp_path: Path, skill: Callable[[str], OfferedSkill] | None, said: str
+) -> None:
+    with pytest.raises(ToolError, match=said):
+        Skill().intents(SkillArgs(name="nope"), context(tmp_path, skill))
+
+
+async def test_a_replay_takes_the_text_on_record(tmp_path: Path) -> None:
+    at_hand = context(tmp_path, offering(INSIDE))
+    at_hand.recorded = lambda call_id: Result("As it was.")
+    assert (await Skill().run(SkillArgs(name="pdf"), at_hand)).text == "As it was."
