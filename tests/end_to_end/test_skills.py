@@ -15,6 +15,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import Terminal, pty_wolo
 from tests.fakes.written import command, skill
+from wolo.config import trust
+from wolo.places import find_places
 
 
 @pytest.fixture
@@ -124,6 +126,23 @@ def test_the_prompt_stays_the_same_while_skills_change(provider: ProviderServer,
     first, second = (json.dumps(asked.messages[0]) for asked in provider.requests)
     assert first == second
     assert "XYZ" in path.read_text()
+
+
+def test_a_session_with_skills_is_replayed_with_the_text_of_then(provider: ProviderServer, home: Path) -> None:
+    path = skill(home / ".agents/skills", "pdf", body="As it was.")
+    skill(Path(".agents/skills"), "deploy")
+    (path.parent / "more.md").write_text("More.")
+    provider.script(
+        call("skill", {"name": "pdf"}),
+        call("skill", {"name": "deploy"}),
+        call("read", {"path": str(path.parent / "more.md")}),
+        text("Done."),
+    )
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    run_wolo("-p", "go", *provider.flags)
+    path.write_text(path.read_text().replace("As it was.", "As it is."))
+    done = run_wolo("replay", "--json", "--strict")
+    assert (done.json["same"], done.json["divergence"]) == (True, None), done
 
 
 # At the keyboard
@@ -251,6 +270,21 @@ def test_a_command_that_is_stopped_sends_nothing(provider: ProviderServer, home:
         terminal.wait_for("nothing was sent")
         wait_for_prompt(terminal)
     assert provider.requests == []
+
+
+def test_a_command_of_ones_own_is_answered_by_the_model_it_names(provider: ProviderServer, home: Path) -> None:
+    command(home / ".claude/commands", "other", "---\nmodel: custom/other-model\n---\nSay who you are.")
+    command(home / ".claude/commands", "unknown", "---\nmodel: custom/\n---\nSay who you are.")
+    provider.script(text("The other."), text("The first."), text("The first again."))
+    with repl(provider) as terminal:
+        terminal.say("/other", "The other.")
+        assert terminal.shows("custom/other-model answers this prompt.")
+        assert terminal.shows("custom/test-model goes on.")
+        terminal.say("hello", "The first.")
+        terminal.say("/unknown", "The first again.")
+        assert terminal.shows("custom/test-model answers instead.")
+    assert [asked.json["model"] for asked in provider.requests] == ["other-model", "test-model", "test-model"]
+    assert prompts(provider) == ["Say who you are.", "hello", "Say who you are."]
 
 
 def test_a_broken_command_says_why(provider: ProviderServer, home: Path) -> None:
