@@ -221,7 +221,8 @@ def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provide
     (home / "private.txt").write_text("CANARY-HOME")
     Path(".env").write_text("PASSWORD=CANARY-ENV")
     Path("open.txt").write_text("to be seen")
-    command(Path(".claude/commands"), "look", "Look at @~/private.txt, @.env and @open.txt.")
+    (home / "next").write_text("CANARY-NEXT")
+    command(Path(".claude/commands"), "look", 'Look at @~/private.txt, @.env, @".env"@~/next and @open.txt.')
     provider.script(text("Seen."))
     with repl(provider) as terminal:
         terminal.enter("/look")
@@ -259,6 +260,20 @@ def test_what_a_projects_command_wants_to_be_run_is_run_where_nobody_would_be_as
     (sent,) = prompts(provider)
     assert sent.startswith("!`touch ran-it` and 7 x and !`head -c 9 .env`\n")
     assert "were not run" in sent
+
+
+def test_such_a_command_is_judged_where_it_would_run(provider: ProviderServer, home: Path) -> None:
+    command(Path(".claude/commands"), "state", "It is !`wc -c x` here.")
+    Path("x").write_text("1234567")
+    (home / "x").write_text("12")
+    provider.script(call("shell", {"command": f"cd {home}"}), text("There."), text("Seen."))
+    with repl(provider, "--mode", "ask") as terminal:
+        terminal.enter("go home")
+        terminal.wait_for("›n No ")
+        terminal.type("y")
+        terminal.wait_for("There.")
+        terminal.say("/state", "Seen.")
+        assert terminal.shows("Not run, sent as text: !`wc -c x`")
 
 
 def test_a_command_that_is_stopped_sends_nothing(provider: ProviderServer, home: Path) -> None:

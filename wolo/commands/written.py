@@ -15,7 +15,6 @@ from wolo.errors import ExtensionError
 from wolo.extensions.commands import WrittenCommand, fill
 from wolo.extensions.shelves import shown
 from wolo.extensions.skills import Skill, told
-from wolo.guard.intents import RunIntent
 from wolo.workspace.led_to import led_to
 
 GROUP: Group = "Written"
@@ -93,7 +92,7 @@ async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
     for piece in pieces:
         if isinstance(piece, str):
             text += piece
-        elif piece.line and (is_own or _may_run(talk, piece.line)):
+        elif piece.line and (is_own or talk.bench.may_run(piece.line)):
             runs.append((len(text), piece.line))
         else:
             text += piece.written
@@ -118,12 +117,6 @@ async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
 def _may_attach(conversation: Conversation, path: Path) -> bool:
     """What a project's command names is attached where the model itself might read it unasked."""
     return conversation.bench.judge.readable(Path(led_to(path)))
-
-
-def _may_run(conversation: Conversation, line: str) -> bool:
-    """What a project's command wants to be run is run where the model itself might run it unasked, outside of any sandbox."""
-    verdict = conversation.bench.judge.judge("shell", [RunIntent(line, conversation.cwd)])
-    return verdict.decision == "allow" and not verdict.confined
 
 
 def _beginning(text: str) -> str:

@@ -68,7 +68,7 @@ def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> t
     def kept(mention: re.Match[str]) -> str:
         named = [path for path, _ in _mentioned(mention[0], cwd) if not may_attach(path)]
         refused.extend(named)
-        return "" if named else mention[0]
+        return "_" if named else mention[0]  # a letter: without one the next @ could begin a mention
 
     return _MENTION.sub(kept, text), refused
 

@@ -71,7 +71,7 @@ async def open_conversation(opening: Opening) -> Conversation:
 def _tie(site: Site, found: Found) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
     library = Library(config, places, workspace.root, cwd)
-    skills, agents = library.skills(), library.agents(site.choice)
+    skills, agents = library.skills(site.choice), library.agents(site.choice)
     shown = (kept.outputs, *own_folders(skills.found))
     judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, shown)
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
@@ -148,7 +148,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         kill=partial(_kill, context, subagents, found.servers),
         enter_mode=partial(_enter_mode, confines, recorder, subagents),
         run_by_hand=partial(_run_by_hand, context),
-        bench=Bench(judge, config, workspace),
+        bench=Bench(judge, config, workspace, lambda: context.shell.cwd),
         library=library,
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ class Bench(NamedTuple):
     judge: Judge
     config: Config
     workspace: Workspace
+    shell_cwd: Callable[[], Path] | None = None
+    """Where the next command of a conversation would run; None: there is no conversation."""
 
     def intent(self, call: str) -> Intent:
         """`shell:git push`, `read:src/a.py`, `fetch:docs.python.org`. Raises UsageError, and ToolError for an impossible path."""
@@ -43,6 +46,12 @@ class Bench(NamedTuple):
     def verdict(self, call: str) -> Verdict:
         """What would become of it. Raises as `intent` does."""
         return self.judge.judge(call.partition(":")[0], [self.intent(call)])
+
+    def may_run(self, command: str) -> bool:
+        """Whether the model could run it now, unasked and without walls."""
+        cwd = self.shell_cwd() if self.shell_cwd else self.workspace.start
+        verdict = self.judge.judge("shell", [RunIntent(command, cwd)])
+        return verdict.decision == "allow" and not verdict.confined
 
 
 def in_order(rules: tuple[Rule, ...]) -> list[Rule]:

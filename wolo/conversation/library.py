@@ -15,7 +15,7 @@ from wolo.extensions.agents import NONE as NO_AGENTS
 from wolo.extensions.agents import Agents, find_agents
 from wolo.extensions.commands import Commands, find_commands
 from wolo.extensions.shelves import Shelf
-from wolo.extensions.skills import Skill, Skills, find_skills, told
+from wolo.extensions.skills import NO_SKILLS, Skill, Skills, find_skills, told
 from wolo.guard.protected import is_secret
 from wolo.models.provider import Choice
 from wolo.places import Places, find_home
@@ -40,9 +40,9 @@ class Library:
         self._commands = shelves(project.COMMANDS, config, places, root, cwd)
         self._agents = shelves(project.AGENTS, config, places, root, cwd)
 
-    def skills(self) -> Skills:
-        """As they are now."""
-        return find_skills(self._skills)
+    def skills(self, choice: Choice | None = None) -> Skills:
+        """As they are now; none for a model that can hardly do without."""
+        return NO_SKILLS if choice is not None and choice.provider.name == "local" else find_skills(self._skills)
 
     def agents(self, choice: Choice) -> Agents:
         """Those that may be given tasks by this model; none by one that can hardly do its own."""

@@ -78,7 +78,7 @@ class Outlook:
         self._is_named = bool(model)
         root = find_root(cwd)
         self._library = Library(self._config, places, root, cwd)
-        self._prepare = partial(prepare, self._config, places, root, cwd, {}, skills=self._library.skills())
+        self._prepare = partial(prepare, self._config, places, root, cwd, {})
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -94,8 +94,10 @@ class Outlook:
             raise unknown_format(format)
         choice = self._choice(format)
         in_text, attended = choice.format == "xml", _was_attended(self._said)
-        agents = self._library.agents(choice)
-        preamble = self._prepare(calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended, agents=agents)
+        skills, agents = self._library.skills(choice), self._library.agents(choice)
+        preamble = self._prepare(
+            calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended, skills=skills, agents=agents
+        )
         context, system, toolbox = self._config.settings.context, preamble.system, preamble.toolbox
         compactor = Compactor(context, self._config.settings.compaction, self._cut)
         shown, _ = compactor.view(self._said, Fixed(system, toolbox.specs(), choice.model.context))

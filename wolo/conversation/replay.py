@@ -145,7 +145,7 @@ class _Replay:
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
         places = self._places
         library = Library(self._config, places, stage.root, workspace.start)
-        skills, agents = library.skills(), library.agents(self._choice)
+        skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
             mode,
             rules_of(self._tape, self._config.rules, stage.here),

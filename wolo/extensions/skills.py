@@ -14,7 +14,7 @@ from typing import NamedTuple
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.frontmatter import Document, decode, read_document
 from wolo.extensions.shelves import Shelf, entries, shown
-from wolo.messages.terminal_text import show_hidden
+from wolo.messages.terminal_text import clean_line, show_hidden
 
 FILE_NAMES = ("SKILL.md", "skill.md")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -79,7 +79,7 @@ def find_skills(shelves: Sequence[Shelf]) -> Skills:
         try:
             skill = _read(shelf, path)
         except WoloError as error:
-            notices.append(f"{error.message} {error.hint}".strip())
+            notices.append(clean_line(f"{error.message} {error.hint}".strip()))
         else:
             found.setdefault(skill.name, skill)
     return Skills(tuple(found[name] for name in sorted(found)), tuple(notices))
