@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from tests.components import require
 from tests.end_to_end.test_compaction import SUMMARY, fill
-from tests.end_to_end.test_repl import PROMPT, leave, prompts, repl, shown, wait_for_prompt
+from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_prompt
+from tests.end_to_end.test_stopping import is_alive
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text, usage
-from tests.fakes.screen import Terminal, pty_wolo
+from tests.fakes.screen import PROMPT, Terminal, pty_wolo
 from wolo.config import trust
 from wolo.conversation import hooking
 from wolo.places import find_places
@@ -251,6 +253,49 @@ def test_what_hooks_add_to_a_result_stands_below_it(provider: ProviderServer) ->
     assert Path("a.txt").read_text() == "one"
 
 
+def test_what_a_hook_does_after_a_call_is_undone_with_it(provider: ProviderServer) -> None:
+    Path("a.txt").write_text("old")
+    write_settings(*hook("PostToolUse", script("format", "open('a.txt', 'a').write(' formatted')"), "Write|Edit"))
+    provider.script(
+        call("read", {"path": "a.txt"}),
+        call("edit", {"path": "a.txt", "old": "old", "new": "new"}),
+        call("edit", {"path": "a.txt", "old": "new", "new": "newer"}),
+        text("Done."),
+    )
+    assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 0
+    assert Path("a.txt").read_text() == "newer formatted formatted"
+    undone = run_wolo("undo", "--json")
+    assert (undone.exit_code, undone.json["conflicts"]) == (0, [])
+    assert Path("a.txt").read_text() == "old"
+
+
+BEHIND = "import os; os.rename('scripts', 'o'); os.mkdir('scripts'); open('scripts/' + 'check' + '.sh', 'w').write('exit 0')"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write", {"path": "scripts/check.sh", "content": "exit 0"}),
+        ("edit", {"path": "scripts/check.sh", "old": "2", "new": "0"}),
+        ("shell", {"command": "echo exit 0 > scripts/check.sh"}),
+        ("shell", {"command": "mv scripts other"}),
+        ("shell", {"command": f'python3 -c "{BEHIND}"'}),
+    ],
+)
+def test_the_model_cannot_have_its_own_program_run_as_a_hook(
+    provider: ProviderServer, tool: str, arguments: Mapping[str, Any]
+) -> None:
+    """Not even in the mode that asks least: in the sandbox such a file cannot be changed, outside of it a person is asked."""
+    require("bwrap")
+    Path("scripts").mkdir()
+    Path("scripts/check.sh").write_text("exit 2\n")
+    write_settings(*hook("PreToolUse", "sh ./scripts/check.sh", "Glob"))
+    provider.script(calls((tool, arguments), ("shell", {"command": "touch here"})), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--mode", "auto", "go").exit_code in (0, 4)
+    assert Path("scripts/check.sh").read_text() == "exit 2\n"
+    assert Path("here").exists()
+
+
 # Prompts, and the end of a turn
 
 
@@ -333,7 +378,7 @@ def test_when_its_time_is_up_all_that_a_hook_started_is_ended(provider: Provider
     write_settings(*hook("PreToolUse", script("slow", body), timeout_s=1))
     provider.script(call("write", WRITE), text("Done."))
     assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it").exit_code == 0
-    assert not Path("/proc", Path("pid").read_text()).exists()
+    assert not is_alive(int(Path("pid").read_text()))
 
 
 def test_a_hook_need_not_read_and_may_flood(provider: ProviderServer) -> None:
@@ -566,7 +611,7 @@ def test_a_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:
         terminal.press("escape")
         terminal.wait_for("Interrupted.")
         terminal.wait_until(lambda: shown(terminal)[-2].rstrip() == f"{PROMPT} hello", complaint="the text was lost")
-        assert not Path("/proc", Path("pid").read_text()).exists()
+        terminal.wait_until(lambda: not is_alive(int(Path("pid").read_text())), complaint="the hook went on")
         terminal.press("ctrl-c")
         wait_for_prompt(terminal)
     assert provider.requests == []

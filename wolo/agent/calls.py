@@ -39,6 +39,7 @@ from wolo.guard.secrets import Restored, ask_first
 from wolo.guard.weighing import SAFE
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, ToolPart, new_id
+from wolo.tools.changes import Looks
 from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View
 from wolo.tools.toolbox import Toolbox
 
@@ -178,13 +179,29 @@ class Calls:
     async def _told_after(self, call: Planned, ended: Ended, heard: Heard, brake: Brake) -> Ended:
         """The result as hooks want the model to read it. It stands, whether they are interrupted or not."""
         part = ended.part
+        if not self._hooks.are_there:
+            return ended
         if heard.updated_input is not None:
             words = CHANGED_BY_HOOK.format(arguments=json.dumps(part.input, ensure_ascii=False))
             part = replace(part, output=f"{words}\n\n{part.output}")
         part = with_words(part, replace(heard, decision=""))
         with suppress(Stopped):
-            part = await self._hooks.after_call(part, call.given.value, ended.files_changed, brake)
+            part = await self._heard_after(part, call.given.value, ended.files_changed, brake)
         return replace(ended, part=part)
+
+    async def _heard_after(self, part: ToolPart, arguments: Mapping[str, Any], files: Sequence[str], brake: Brake) -> ToolPart:
+        """What hooks make of the files a call has changed (a formatter does) is undone with the call."""
+        looks = Looks(self._context.for_call(part.wire_id, lambda text: None)) if files else None
+        try:
+            if looks is not None:
+                await looks.before()
+        except ToolError:
+            looks = None  # the person's own program runs, whether it can be undone or not
+        try:
+            return await self._hooks.after_call(part, arguments, files, brake)
+        finally:
+            if looks is not None:
+                await asyncio.to_thread(looks.after)
 
     async def _decide(self, call: Planned, tool: Tool, heard: Heard, brake: Brake) -> Planned | Ended:
         """The call as it may run, or its refusal.

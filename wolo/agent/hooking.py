@@ -83,6 +83,10 @@ class Hooks:
         self._emit = emit
         self._secrets = secrets
 
+    @property
+    def are_there(self) -> bool:
+        return self._run is not None
+
     async def at(self, event: str, brake: Brake | None = None, **payload: Any) -> Heard:
         """Raises Stopped when the brake is pulled: the hooks are ended then."""
         if self._run is None:

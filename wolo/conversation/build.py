@@ -76,6 +76,10 @@ def _tie(site: Site, found: Found) -> Conversation:
     judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, shown)
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
     context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
+    hook_notices: list[str] = []
+    hook_sets = find_hooks(config, places, workspace.root, cwd, site.given, hook_notices)
+    hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun)
+    judge.obey(hooking.programs(workspace))
     put_up(site.enclosure, judge, context, places, shown)
     confines = Confines(config, judge, context, places, shown)
     context.skill = library.offered
@@ -91,9 +95,6 @@ def _tie(site: Site, found: Found) -> Conversation:
     )
     subagents = Subagents(Parent(site, _reach(site, secrets), preamble, context, judge), agents)
     context.agents, context.delegate = agents.offers, subagents.delegate
-    hook_notices: list[str] = []
-    hook_sets = find_hooks(config, places, workspace.root, cwd, site.given, hook_notices)
-    hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun)
     asker = make_asker(_reach(site, secrets), site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
     goes_on = runs_on = serves_on = stays_in_session = False

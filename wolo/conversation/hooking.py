@@ -22,6 +22,7 @@ from wolo.places import Places
 from wolo.tools.tool import ToolContext
 from wolo.workspace.environment import persons_environment
 from wolo.workspace.programs import find_program
+from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.extensions.hooks import Hooks, Placed
@@ -173,6 +174,17 @@ class Hooking:
         self._hooks: Hooks | None = None
         self._facts: Callable[[], Mapping[str, Any]] = dict
         self._source = "startup"
+
+    def programs(self, workspace: Workspace) -> list[Path]:
+        """Files of the workspace that hooks run: who could write one could have anything run outside of the sandbox."""
+        running = [each for each in self.sets if each.runs and each.hooks]
+        if not running:
+            return []
+        from wolo.extensions.hook_digest import programs  # noqa: PLC0415  # only where there are hooks
+
+        roots = (workspace.root, *workspace.extra)
+        found = (path for each in running for path in programs(each.hooks, each.folder or workspace.start, roots))
+        return list(dict.fromkeys(found))
 
     def tie(self, context: ToolContext, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool) -> RunHook | None:
         """`facts` are told with every event."""

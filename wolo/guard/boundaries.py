@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from wolo.guard import protected
 from wolo.guard.naming import files_of, spelled
 
 
@@ -22,12 +23,18 @@ class Boundaries:
         free = [os.path.realpath(path) for path in free_reads]
         self._free_reads = _Below(free)
         self._free_spelled = files_of(free)
+        self.obeyed: tuple[str, ...] = ()
+        """Files of the workspace that wolo itself runs for the person, by whatever name."""
 
     def is_inside(self, path: str) -> bool:
         return self._inside.holds(path)
 
     def is_own(self, path: str) -> bool:
         return self._own.holds(path)
+
+    def runs_code(self, path: str) -> bool:
+        """Whether something obeys what is written there."""
+        return protected.runs_code(path) or protected.fold(path) in map(protected.fold, self.obeyed)
 
     def is_free(self, path: str) -> bool:
         """A file that was spilled for the model, who was told its name; not the folder, which lists what others were told."""

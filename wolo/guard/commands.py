@@ -148,7 +148,7 @@ class CommandJudge:
             return named.unknown or where
         looks_only = confined and _is_of(line, LOOKERS)
         for path in (*_real_places(line), *named.paths):
-            if protected.is_secret(path) or (protected.runs_code(path) and not looks_only):
+            if protected.is_secret(path) or (self._boundaries.runs_code(path) and not looks_only):
                 return f"The command names {path}, which is protected."
         return ""
 

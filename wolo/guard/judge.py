@@ -77,10 +77,15 @@ class Judge:
         """As they were given, then those of this session."""
         return (*self._book.rules, *self.grants.rules)
 
+    def obey(self, paths: Iterable[Path]) -> None:
+        """These files run for the person: writing them asks in every mode. Called before walls are put up."""
+        self._boundaries.obeyed = tuple(map(os.path.realpath, paths))
+
     def denied_places(self, tool: str) -> tuple[str, ...]:
         """What rules deny as a whole, for the walls to hold it, too: `read:notes/**` says one, `read:**/*.key` none."""
         places = (whole_place(rule.pattern, self._ground) for rule in self.rules if rule.decision == "deny" and rule.tool == tool)
-        return tuple(dict.fromkeys(place for place in places if place and place not in self._boundaries.roots))
+        obeyed = self._boundaries.obeyed if tool == "write" else ()
+        return tuple(dict.fromkeys(place for place in (*places, *obeyed) if place and place not in self._boundaries.roots))
 
     def judge(self, tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any] | None = None) -> Verdict:
         """Without intents a call has no effects and is allowed."""
@@ -213,7 +218,7 @@ class Judge:
         verdict = self._scales.weigh(Matter("write", paths, self._about("Writing", intent), default), extra)
         if verdict.decision != "allow":
             return verdict
-        if any(map(protected.runs_code, {*paths})):
+        if any(map(self._boundaries.runs_code, {*paths})):
             return Verdict(
                 "ask", f"{self._shown(intent)} is a protected name, what is written there may run, so this needs an approval."
             )

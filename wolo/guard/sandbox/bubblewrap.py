@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
+from wolo.guard.protected import is_obeyed_by_name
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.memory import in_memory
-from wolo.guard.sandbox.names import names_in
+from wolo.guard.sandbox.names import folders_between, names_in
 from wolo.guard.sandbox.neighbours import secrets_around
 from wolo.guard.sandbox.placeholders import Janitor, Placeholders
 from wolo.guard.sandbox.profile import Profile, environment
@@ -132,7 +133,11 @@ class Bubblewrap:
         for path in host_sockets(by_modes=self._goes_by_modes):
             tree.hide(path)
         for path in profile.kept:
-            if any(is_below(path, root) for root in profile.writable) and os.path.lexists(path):
+            around = next((root for root in profile.writable if is_below(path, root)), "")
+            if around and os.path.lexists(path):
+                for folder in () if only_reads else folders_between(around, path):
+                    if not is_obeyed_by_name(folder):  # those are kept as they are, all of them
+                        tree.keep_in_place(folder)
                 tree.protect(path)
         for root in () if only_reads else profile.writable:
             self._protect(root, tree, held)

@@ -55,11 +55,11 @@ def names_in(root: str, home: str) -> Names:
     return Names(
         present=tuple(dict.fromkeys([*present, *filter(os.path.lexists, pointed)])),
         missing=tuple(dict.fromkeys([*(path for path in named if fold(path) not in there), *filter(None, awaited)])),
-        kept_in_place=tuple(dict.fromkeys(folder for path in repositories for folder in _between(root, path))),
+        kept_in_place=tuple(dict.fromkeys(folder for path in repositories for folder in folders_between(root, path))),
     )
 
 
-def _between(root: str, path: str) -> Iterator[str]:
+def folders_between(root: str, path: str) -> Iterator[str]:
     folder = os.path.dirname(path)  # noqa: PTH120  # text all along
     while folder != root:
         yield folder
