@@ -49,6 +49,15 @@ def wait_for_written(terminal: Terminal, wanted: str) -> None:
     terminal.wait_until(is_written, complaint=f"{wanted!r} was not written")
 
 
+def wait_for_offer(terminal: Terminal, typed: str, offered: str) -> None:
+    """The menu for all that was typed: the one before is taken away when more of it arrives."""
+
+    def is_offered() -> bool:
+        return "".join(written(terminal).split()).startswith("".join(typed.split())) and terminal.shows(offered)
+
+    terminal.wait_until(is_offered, complaint=f"{offered!r} was not offered for {typed!r}")
+
+
 # History
 
 
@@ -91,7 +100,7 @@ def test_what_was_sent_is_found_with_ctrl_r(provider: ProviderServer) -> None:
         terminal.press("ctrl-r")
         terminal.wait_for("search: " if terminal.is_narrow else "search what was sent:")
         terminal.type("NEED")
-        wait_for_written(terminal, "the needle")
+        terminal.wait_until(lambda: "› the needle" in terminal.lines)
         terminal.press("enter", "enter")
         terminal.wait_for("Three.")
         leave(terminal)
@@ -321,12 +330,12 @@ def test_files_are_offered_as_git_sees_them(provider: ProviderServer) -> None:
     Path("hidden_calculator.py").write_text("no\n")
     with repl(provider) as terminal:
         terminal.type("see @clc")
-        terminal.wait_for("src/deep/calc")
+        wait_for_offer(terminal, "see @clc", "src/deep/calc")
         assert not terminal.shows("hidden_calculator")
         terminal.press("tab", "enter")
         wait_for_written(terminal, "see @src/deep/calculator.py")
         terminal.type(" and @two")
-        terminal.wait_for("src/two words.py")
+        wait_for_offer(terminal, "see @src/deep/calculator.py and @two", "src/two words.py")
         terminal.press("down", "enter")
         wait_for_written(terminal, 'see @src/deep/calculator.py and @"src/two words.py"')
         terminal.press("enter")
@@ -344,7 +353,7 @@ def test_commands_are_offered_with_their_help(provider: ProviderServer) -> None:
             complaint="there was no menu",
         )
         terminal.type("comp")
-        terminal.wait_for("/compact" if terminal.is_narrow else "make room in the model's window")
+        wait_for_offer(terminal, "/comp", "/compact" if terminal.is_narrow else "make room in the model's window")
         terminal.press("tab", "enter")
         wait_for_written(terminal, "/compact")
         terminal.press("escape", "ctrl-c")

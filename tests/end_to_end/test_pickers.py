@@ -35,6 +35,7 @@ def foot(terminal: Terminal) -> str:
     return "\n".join(line for line in terminal.lines if line.strip())
 
 
+@pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
 def test_a_session_is_found_by_its_words_and_seen_before_it_is_taken(provider: ProviderServer) -> None:
     say(provider, "about ostriches", "about emus", "about penguins")
     with repl(provider) as terminal:
@@ -65,7 +66,7 @@ def test_nothing_is_chosen_and_what_was_open_stays_open(provider: ProviderServer
     with repl(provider) as terminal:
         terminal.enter("/resume")
         terminal.wait_for("Enter takes it")
-        terminal.wait_for("The answer to about ostriches.")
+        terminal.wait_for("› about ostriches" if terminal.is_narrow else "The answer to about ostriches.")
         terminal.press(key)
         wait_until_chosen(terminal)
         provider.script(text("New."))
@@ -75,6 +76,7 @@ def test_nothing_is_chosen_and_what_was_open_stays_open(provider: ProviderServer
     assert prompts(provider)[-1] == "hello"
 
 
+@pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
 def test_arrows_move_and_tab_shows_the_sessions_of_other_directories(provider: ProviderServer) -> None:
     here = Path.cwd()
     elsewhere = here / "elsewhere"
@@ -133,7 +135,7 @@ def test_where_nothing_can_move_there_are_numbers(provider: ProviderServer, env:
         terminal.wait_for("There is no number 7.")
         terminal.wait_until(lambda: terminal.times("Which session? Enter takes 1") == 2)
         terminal.enter("2")
-        terminal.wait_for("The answer to about ostriches.")
+        terminal.wait_for("› about ostriches" if terminal.is_narrow else "The answer to about ostriches.")
         terminal.enter("go on")
         terminal.wait_for("Gladly.")
         leave(terminal)
@@ -151,6 +153,7 @@ def test_the_list_fits_any_window(provider: ProviderServer, rows: int, columns: 
         assert terminal.wait_for_exit() == 0
 
 
+@pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
 def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAI_API_KEY", "zk-0123456789abcdef")
     with repl(provider) as terminal:
@@ -180,14 +183,15 @@ def test_while_the_model_works_another_one_is_chosen_for_afterwards(provider: Pr
         terminal.type("acme")
         terminal.wait_for("acme/small")
         terminal.press("enter")
-        terminal.wait_until(lambda: "⧗ /model acme/small" in "\n".join(terminal.lines), complaint="it is not told what waits")
+        terminal.wait_for("⧗ /model acme/small")
         hold.release()
         terminal.wait_for("Done.")
         wait_for_prompt(terminal)
-        terminal.wait_until(lambda: "acme/small" in terminal.lines[terminal.cursor[0] + 1])
+        terminal.wait_for("wolo · acme/small")
         leave(terminal)
 
 
+@pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
 def test_a_place_to_go_back_to_says_what_would_change(provider: ProviderServer) -> None:
     Path("kept.txt").write_text("old\n")
     provider.script(text("Hello."), call("edit", {"path": "kept.txt", "old": "old", "new": "new"}), text("Written."))
@@ -210,6 +214,7 @@ def test_a_place_to_go_back_to_says_what_would_change(provider: ProviderServer) 
     assert Path("kept.txt").read_text() == "old\n"
 
 
+@pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
 def test_rewinding_leaves_files_alone_unless_asked(provider: ProviderServer) -> None:
     provider.script(call("write", {"path": "new.txt", "content": "new\n"}), text("Written."))
     with repl(provider, "--mode", "edit") as terminal:
@@ -236,7 +241,7 @@ def test_escape_twice_on_an_empty_line_asks_where_to_go_back_to(provider: Provid
         terminal.press("escape")
         terminal.child.expect([pexpect.TIMEOUT], timeout=0.2)
         terminal.press("escape")
-        terminal.wait_for("Back to before which prompt?")
+        terminal.wait_for("Back to before")
         terminal.press("enter")
         terminal.wait_for("Back to before: hello")
 
