@@ -222,7 +222,7 @@ def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provide
     Path(".env").write_text("PASSWORD=CANARY-ENV")
     Path("open.txt").write_text("to be seen")
     (home / "next").write_text("CANARY-NEXT")
-    command(Path(".claude/commands"), "look", 'Look at @~/private.txt, @.env, @".env"@~/next and @open.txt.')
+    command(Path(".claude/commands"), "look", "Look at @~/private.txt, @.env, @.env@~/next and @open.txt.")
     provider.script(text("Seen."))
     with repl(provider) as terminal:
         terminal.enter("/look")
