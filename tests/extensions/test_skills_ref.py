@@ -1,0 +1,60 @@
+"""The reference validator of Agent Skills and wolo agree on what a skill is."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from skills_ref.validator import validate
+
+from tests.fakes.written import skill
+from wolo.config.project import read_file
+from wolo.extensions.shelves import Shelf
+from wolo.extensions.skills import find_skills
+
+GOOD = {
+    "plain": ("pdf-tools", "Reads PDF files.", ""),
+    "longest": ("a" * 64, "x" * 1024, ""),
+    "all fields": (
+        "a1-2b",
+        "Reads.",
+        "license: MIT\ncompatibility: needs git\nmetadata:\n  author: me\nallowed-tools: Read Bash\n",
+    ),
+    "quoted": ("pdf", '"Use it so: first read."', ""),
+    "folded": ("pdf", ">\n  Reads\n  PDF files.", ""),
+}
+BAD = {
+    "capitals": ("Pdf", "Reads.", ""),
+    "hyphen at the end": ("pdf-", "Reads.", ""),
+    "two hyphens": ("p--df", "Reads.", ""),
+    "underscore": ("p_df", "Reads.", ""),
+    "name too long": ("a" * 65, "Reads.", ""),
+    "description too long": ("pdf", "x" * 1025, ""),
+    "no description": ("pdf", "''", ""),
+    "twice": ("pdf", "Reads.", "name: pdf\n"),
+    "anchor": ("pdf", "&a Reads.", ""),
+    "tag": ("pdf", "!!str Reads.", ""),
+}
+
+
+def accepted(name: str, description: str, more: str) -> tuple[bool, bool]:
+    """By the reference, and by wolo."""
+    path = skill(Path("skills").absolute(), name, description, more=more)
+    skills = find_skills([Shelf(path.parent.parent, partial(read_file, root=Path.cwd()), Path.cwd())])
+    return validate(path.parent) == [], bool(skills.found)
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_what_the_reference_accepts_is_a_skill(case: str) -> None:
+    assert accepted(*GOOD[case]) == (True, True)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_the_reference_refuses_is_none(case: str) -> None:
+    assert accepted(*BAD[case]) == (False, False)
+
+
+def test_more_fields_and_a_colon_without_quotes_are_forgiven_as_people_write_them() -> None:
+    assert accepted("pdf", "Reads.", "argument-hint: [file]\ndisable-model-invocation: true\n") == (False, True)
+    assert accepted("docx", "Use it so: first read.", "") == (False, True)
