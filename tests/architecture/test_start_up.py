@@ -86,6 +86,28 @@ def test_the_first_prompt_waits_for_nothing_that_only_an_answer_needs(provider: 
     assert not modules & LATER
 
 
+def test_servers_whose_tools_are_known_cost_a_run_that_calls_none_no_library(provider: ProviderServer, isolated: Path) -> None:
+    server = Path(__file__).parents[1] / "fakes" / "mcp_plain.py"
+    config = isolated / "wolo" / "config" / "config.toml"
+    config.parent.mkdir(parents=True, mode=0o700)
+    config.write_text(f"[mcp_servers.good]\ncommand = {sys.executable!r}\nargs = [{str(server)!r}, 'good']\n")
+    config.chmod(0o600)
+    provider.script(text("First."), text("Second."))
+    given = ("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
+    assert {"mcp", "pydantic"} <= imported_by(*given)
+    provider.forget_prefix()
+    assert not imported_by(*given) & HEAVY
+    first, second = ([tool["function"]["name"] for tool in asked.json["tools"]] for asked in provider.requests)
+    assert "mcp__good__say" in first
+    assert first == second
+
+
+def test_without_servers_little_of_their_room_is_loaded(provider: ProviderServer) -> None:
+    provider.script(text("Hello."))
+    modules = modules_of("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
+    assert not {f"wolo.mcp.{name}" for name in ("sdk", "client", "child", "answer", "schemas", "remote_tool")} & modules
+
+
 def test_only_the_wire_format_in_use_is_loaded(provider: ProviderServer) -> None:
     at = ("-p", "--api-key", "k", "-m", "test-model", "hi")
     provider.script(text("Hello."), replies_anthropic.text("Hello."))

@@ -16,10 +16,10 @@ import pytest
 from tests.fakes.mcp_server import PIXEL
 from wolo.errors import ToolError
 from wolo.mcp.cached_tools import CachedTools
-from wolo.mcp.client import Surroundings
 from wolo.mcp.remote_tool import RemoteTool
 from wolo.mcp.server import Server, Wanted
 from wolo.mcp.servers import Servers
+from wolo.mcp.surroundings import Surroundings
 from wolo.tools.tool import Interrupted, Result, ShellState, ToolContext
 from wolo.workspace.files import FileLedger
 from wolo.workspace.processes import Processes

@@ -13,9 +13,9 @@ from wolo.config.given import Given, many
 from wolo.config.schema import Config
 from wolo.config.servers import consent_notice, keep_consent, wanted_servers
 from wolo.mcp.cached_tools import CachedTools
-from wolo.mcp.client import Surroundings
 from wolo.mcp.server import Wanted
 from wolo.mcp.servers import Servers, Standing
+from wolo.mcp.surroundings import Surroundings
 from wolo.places import Places, find_places
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace, find_root

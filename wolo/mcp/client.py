@@ -11,31 +11,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from wolo.errors import ConfigError, ToolError
 from wolo.mcp.answer import Answer
 from wolo.mcp.child import Said, start_child
 from wolo.mcp.link import Link, Lost, Refused
 from wolo.mcp.listed import Listed
 from wolo.mcp.server import Server
+from wolo.mcp.surroundings import Surroundings
 from wolo.workspace.environment import command_environment
-from wolo.workspace.processes import Processes
 from wolo.workspace.programs import find_program
-from wolo.workspace.root import Workspace
 
 State = Literal["idle", "starting", "ready", "failed"]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _STATUS = {401: "it wants a login (401)", 403: "it refuses what the headers say (403)", 404: "there is nothing (404)"}
-
-
-class Surroundings(Struct, frozen=True):
-    """What servers are started in."""
-
-    workspace: Workspace
-    cwd: Path
-    environ: Mapping[str, str]
-    processes: Processes
 
 
 class Client:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
 from wolo.mcp.cached_tools import CachedTools, Remembered
-from wolo.mcp.client import Client, Surroundings
 from wolo.mcp.listed import Listed
-from wolo.mcp.remote_tool import RemoteTool
 from wolo.mcp.server import Wanted, fingerprint
+from wolo.mcp.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from wolo.mcp.client import Client
+    from wolo.mcp.remote_tool import RemoteTool
 
 ATTENDED_WAIT_S = 1.0
 """A person waits so long for servers that were never seen before; their tools come later then."""
@@ -149,6 +152,8 @@ class Servers:
     def _add(self, wanted: Wanted) -> None:
         if not wanted.is_allowed or not wanted.server.enabled:
             return
+        from wolo.mcp.client import Client  # noqa: PLC0415  # most starts have no server
+
         client = self._clients[wanted.name] = Client(wanted.name, wanted.server, self._around, partial(self._hear, wanted))
         remembered = self._cached.read(fingerprint(wanted.name, wanted.server))
         if remembered is None:
@@ -169,6 +174,8 @@ class Servers:
 
     def _take(self, client: Client, listed: Iterable[Listed]) -> None:
         """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
+        from wolo.mcp.remote_tool import RemoteTool  # noqa: PLC0415  # the same
+
         known = {tool.name for tool in (*self._tools, *self._arrived)}
         for each in listed:
             if client.server.offers(each.name):
