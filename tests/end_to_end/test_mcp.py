@@ -174,6 +174,16 @@ def test_a_tool_that_the_provider_will_not_take_is_left_out_and_the_rest_goes_on
     assert f"{SAY} is not offered any more" in done.stderr
 
 
+def test_a_replay_asks_no_server(provider: ProviderServer) -> None:
+    log = Path("log").absolute()
+    set_up(good=plain("good", "--log", str(log)))
+    provider.script(call(SAY, {"text": "hi"}), text("Done."))
+    done = run_wolo("-p", "--json", "--allow", "mcp:good/*", *provider.flags, "go", timeout=120)
+    before = log.read_text()
+    again = run_wolo("replay", done.json["session_id"], timeout=120)
+    assert (again.exit_code, log.read_text()) == (0, before), again.stdout
+
+
 # Those that fail
 
 

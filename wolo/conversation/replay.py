@@ -29,6 +29,7 @@ from wolo.conversation.verifying import recorded_verify
 from wolo.guard.intents import WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import effective
+from wolo.mcp.recorded_tool import recorded_tools
 from wolo.messages.likeness import request, result
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
@@ -175,6 +176,7 @@ class _Replay:
             attended=turn.is_attended,
             skills=skills,
             agents=agents,
+            more_tools=recorded_tools([call.tool for call in self._calls.values()]),
         )
         return _Rooms(judge, context, preamble.toolbox, stage.there(preamble.system))
 

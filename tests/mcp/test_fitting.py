@@ -1,0 +1,108 @@
+"""What a server says of its tools, made fit for every provider: names, schemas, and the way back to the server's own keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.mcp_plain import NASTY
+from wolo.formats.lint.tool_schema import complaints
+from wolo.formats.tool_names import LEGAL
+from wolo.guard.patterns import TargetPattern
+from wolo.mcp.listed import MOST_TOOLS, read_listed
+from wolo.mcp.names import offered_name, rule_name
+from wolo.mcp.schemas import MOST_BYTES, Fitted
+
+SERVERS = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
+TOOLS = st.text(min_size=1, max_size=80)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=12), inner, max_size=3),
+    max_leaves=12,
+)
+KEYWORDS = st.sampled_from(["type", "properties", "required", "items", "anyOf", "$ref", "$defs", "enum", "additionalProperties"])
+SCHEMAS = st.recursive(
+    JSON, lambda inner: st.dictionaries(KEYWORDS, inner | st.dictionaries(st.text(max_size=8), inner, max_size=3), max_size=4)
+)
+
+
+def test_a_plain_name_is_joined_and_an_odd_one_is_marked() -> None:
+    assert offered_name("github", "get_issue") == "mcp__github__get_issue"
+    assert re.fullmatch(r"mcp__my_server__get_issue_[0-9a-f]{8}", offered_name("my.server", "get issue"))
+    assert len(offered_name("s" * 64, "t" * 64)) == 64
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(SERVERS, TOOLS), min_size=2, max_size=8, unique=True))
+def test_every_name_is_legal_and_no_two_tools_share_one(pairs: list[tuple[str, str]]) -> None:
+    names = [offered_name(server, tool) for server, tool in pairs]
+    assert all(LEGAL.fullmatch(name) for name in names)
+    assert len(set(names)) == len(names)
+
+
+def test_a_server_whose_name_looks_like_two_is_told_apart() -> None:
+    pairs = [("a", "b__c"), ("a__b", "c"), ("a_", "_b__c"), ("a", "_b"), ("a_", "b")]
+    assert len({offered_name(*pair) for pair in pairs}) == len(pairs)
+
+
+@settings(deadline=None, max_examples=200)
+@given(SERVERS, TOOLS, SERVERS)
+def test_a_rule_for_a_server_covers_all_its_tools_and_nobody_elses(server: str, tool: str, other: str) -> None:
+    pattern = TargetPattern("mcp", f"{server}/*")
+    assert pattern.matches(rule_name(server, tool))
+    assert other == server or not pattern.matches(rule_name(other, tool))
+
+
+@settings(deadline=None, max_examples=200)
+@given(SCHEMAS)
+def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:
+    (listed,) = read_listed([{"name": "x", "inputSchema": schema}])
+    parameters = Fitted(listed.parameters).parameters
+    assert parameters["type"] == "object"
+    assert not list(complaints("x", parameters))
+    assert len(json.dumps(parameters)) <= 2 * MOST_BYTES
+
+
+def test_the_strange_ones_are_read_and_what_is_no_tool_is_passed_over() -> None:
+    listed = read_listed(NASTY)
+    assert len(listed) == 14
+    assert [each.name for each in listed] == sorted(each.name for each in listed)
+    odd = next(each for each in listed if each.name.startswith("dots"))
+    assert odd.description == "An odd name\\u{200b}."
+
+
+def test_of_two_tools_with_one_name_the_first_counts_and_a_flood_is_cut() -> None:
+    twice = read_listed([{"name": "x", "description": "first"}, {"name": "x", "description": "second"}])
+    assert [each.description for each in twice] == ["first"]
+    assert len(read_listed({"name": f"t{number}"} for number in range(1000))) == MOST_TOOLS
+
+
+def test_keys_that_no_provider_takes_come_back_under_their_own_names_at_every_depth() -> None:
+    inner = {"type": "object", "properties": {"ö": {"type": "string"}}}
+    fitted = Fitted(
+        {
+            "type": "object",
+            "properties": {"$filter": {"type": "string"}, "a b": {"type": "array", "items": inner}, "ok": {"type": "string"}},
+            "required": ["$filter", "ok"],
+        }
+    )
+    outer, rows, ok = fitted.parameters["properties"]
+    (deep,) = fitted.parameters["properties"][rows]["items"]["properties"]
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", key) for key in (outer, rows, ok, deep))
+    assert fitted.parameters["required"] == [outer, "ok"]
+    assert fitted.given_back({outer: 1, rows: [{deep: 2}], "ok": {"ö": 3}}) == {"$filter": 1, "a b": [{"ö": 2}], "ok": {"ö": 3}}
+
+
+def test_a_list_that_the_model_wrote_as_text_is_a_list_where_one_is_wanted() -> None:
+    fitted = Fitted({"type": "object", "properties": {"xs": {"type": "array"}, "text": {"type": "string"}, "free": {}}})
+    assert fitted.given_back({"xs": "[1, 2]", "text": "[1]", "free": "[1]"}) == {"xs": [1, 2], "text": "[1]", "free": "[1]"}
+    assert fitted.given_back({"xs": "[1, 2"}) == {"xs": "[1, 2"}
+
+
+def test_a_huge_schema_becomes_any_object() -> None:
+    fields = {f"field{number}": {"type": "string", "description": "x" * 100} for number in range(1000)}
+    assert Fitted({"type": "object", "properties": fields}).parameters == {"type": "object", "properties": {}}
