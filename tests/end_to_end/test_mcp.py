@@ -451,3 +451,15 @@ def test_a_server_that_makes_no_sense_is_named_before_anything_is_sent(
     assert done.exit_code == 2
     assert f"the MCP server odd: {said}" in done.stderr
     assert provider.requests == []
+
+
+def test_doctor_names_servers_that_failed_or_make_no_sense(provider: ProviderServer) -> None:
+    set_up(dies=plain("dies"), good=plain("good"))
+    provider.script(text("Done."))
+    run_wolo("-p", *provider.flags, "go", timeout=120)
+    told = run_wolo("doctor", "--json", timeout=120).json
+    assert [(each["name"], each["state"]) for each in told["mcp_servers"]] == [("dies", "failed last time"), ("good", "ready")]
+    assert "The MCP server dies could not be used last time: `wolo mcp test dies` says why." in told["problems"]
+    set_up(odd={"args": ["x"]})
+    told = run_wolo("doctor", "--json", timeout=120).json
+    assert any("the MCP server odd: it has neither a command nor a url" in problem for problem in told["problems"])

@@ -38,7 +38,7 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         tools = "" if row["tools"] is None else f"{_counted(len(row['tools']))}, "
-        tell(f"{row['name']:<{width}}  {row['state']:<13}  {tools}{row['reached']}  ({row['source']})")
+        tell(f"{row['name']:<{width}}  {row['state']:<16}  {tools}{row['reached']}  ({row['source']})")
 
 
 @app.command("add")
@@ -169,26 +169,20 @@ def _find(name: str, trust: bool) -> Wanted:
 
 def _row(wanted: Wanted) -> dict[str, Any]:
     """Values of variables and headers may be secrets: only their names are shown."""
-    from wolo.conversation.servers import cached_tools
-    from wolo.mcp.server import described, fingerprint
+    from wolo.conversation.servers import last_known
+    from wolo.mcp.server import described
     from wolo.messages.terminal_text import clean_line
-    from wolo.places import find_places
 
-    server = wanted.server
-    remembered = cached_tools(find_places()).read(fingerprint(wanted.name, server))
-    state = "off" if not server.enabled else "needs consent" if not wanted.is_allowed else "not tried yet"
-    if state == "not tried yet" and remembered is not None:
-        state = "failed last" if remembered.failed else "ready"
+    server, known = wanted.server, last_known(wanted)
     _, reached = next(iter(described(server)))
-    names = [each.name for each in remembered.tools if server.offers(each.name)] if remembered else None
     return {
         "name": wanted.name,
-        "state": state,
+        "state": known.state,
         "source": clean_line(wanted.source),
         "reached": clean_line(reached),
         "env": sorted(server.env),
         "headers": sorted(server.headers),
-        "tools": names,
+        "tools": None if known.tools is None else list(known.tools),
     }
 
 

@@ -14,9 +14,11 @@ from wolo import __version__
 from wolo.config import keys, layers
 from wolo.conversation import hooking, model_facts
 from wolo.conversation.choosing import choose_now
+from wolo.conversation.servers import last_known, servers_here
 from wolo.conversation.watching import checkpoints_folder
 from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.ladder import Found, find
+from wolo.messages.terminal_text import clean_line
 from wolo.models.loopback import find_servers
 from wolo.places import find_places
 from wolo.sessions import migrations, salvage
@@ -40,6 +42,7 @@ def examine() -> dict[str, Any]:
         "checkpoints": _checkpoints(),
         "sandbox": _sandbox(),
         "servers": _model_servers(),
+        "mcp_servers": _mcp_servers(problems),
         "hooks": _hooks(problems),
         "problems": problems,
     }
@@ -70,8 +73,28 @@ def lines(report: Report) -> Iterator[str]:
         yield f"hooks     {each['hooks']} in {each['source']}: {each['standing']}"
     for server in report["servers"]:
         yield f"found     {server}"
+    for server in report["mcp_servers"]:
+        yield f"mcp       {server['name']}: {server['state']}, from {server['source']}"
     for problem in report["problems"]:
         yield f"problem   {problem}"
+
+
+def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
+    """None is started: what came of the last time tells enough."""
+    notices: list[str] = []
+    try:
+        found = servers_here({}, notices)
+    except WoloError as error:
+        problems.append(error.message)
+        return []
+    problems += [notice for notice in notices if notice not in problems]
+    rows = [(each, last_known(each)) for each in found]
+    problems += [
+        f"The MCP server {each.name} could not be used last time: `wolo mcp test {each.name}` says why."
+        for each, known in rows
+        if known.state == "failed last time"
+    ]
+    return [{"name": each.name, "state": known.state, "source": clean_line(each.source)} for each, known in rows]
 
 
 def _sandbox() -> dict[str, Any]:

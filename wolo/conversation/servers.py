@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from wolo.config.given import Given, many
 from wolo.config.schema import Config
 from wolo.config.servers import consent_notice, keep_consent, wanted_servers
 from wolo.mcp.cached_tools import CachedTools
-from wolo.mcp.server import Wanted
+from wolo.mcp.server import Wanted, fingerprint
 from wolo.mcp.servers import Servers, Standing
 from wolo.mcp.surroundings import Surroundings
 from wolo.places import Places, find_places
@@ -65,6 +66,26 @@ def settings_here(given: Given) -> Config:
 def servers_here(given: Given, notices: list[str]) -> tuple[Wanted, ...]:
     """All that are written down for this directory. Raises ConfigError."""
     return wanted_servers(settings_here(given), find_places(), find_root(), _real(Path.cwd()), notices)
+
+
+class LastKnown(NamedTuple):
+    state: Literal["off", "needs consent", "not tried yet", "failed last time", "ready"]
+    tools: tuple[str, ...] | None
+    """By the server's own names; None: it never listed any."""
+
+
+def last_known(wanted: Wanted) -> LastKnown:
+    """What can be said of a server without starting it."""
+    server = wanted.server
+    remembered = cached_tools(find_places()).read(fingerprint(wanted.name, server))
+    tools = tuple(each.name for each in remembered.tools if server.offers(each.name)) if remembered else None
+    if not server.enabled:
+        return LastKnown("off", tools)
+    if not wanted.is_allowed:
+        return LastKnown("needs consent", tools)
+    if remembered is None:
+        return LastKnown("not tried yet", tools)
+    return LastKnown("failed last time" if remembered.failed else "ready", tools)
 
 
 async def try_out(wanted: Wanted) -> Standing:
