@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 import shlex
 import subprocess
 import time
@@ -39,8 +40,20 @@ def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
         saxutils.escape(K, {"'": "&apos;", '"': "&quot;"}),
         saxutils.escape(K, {"'": "&#39;", '"': "&#34;"}),
         saxutils.quoteattr(f"it's {K}"),
-        subprocess.run(["bash", "-c", 'x="$1"; declare -p x', "-", K], capture_output=True, check=True, text=True).stdout,
+        *(
+            subprocess.run(
+                ["bash", "-c", script, "-", f"it's {K}"[skipped:]],
+                capture_output=True,
+                check=True,
+                text=True,
+                env={**os.environ, "LC_ALL": locale},
+            ).stdout
+            for script in ('x="$1"; declare -p x', 'printf %q "$1"')
+            for skipped in (0, 5)
+            for locale in ("C", "C.UTF-8")
+        ),
         repr(K),
+        repr(data),
         html.escape(K),
         html.escape(K, quote=False),
         shlex.quote(f"it's {K}"),

@@ -45,6 +45,7 @@ def forms(value: str) -> Iterator[str]:
     yield value.replace("'", "'\\''")
     yield value.replace("'", "'\"'\"'")
     yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
+    yield re.sub(r"(?=[\x00-\x7f])([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
     html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     yield html
     for double, single in (("&quot;", "&#x27;"), ("&quot;", "&#39;"), ("&#34;", "&#39;"), ("&quot;", "&apos;"), ("&quot;", "'")):
@@ -57,6 +58,14 @@ def forms(value: str) -> Iterator[str]:
         yield core.replace("+", "-").replace("/", "_")
     yield data.hex()
     yield data.hex().upper()
+    yield repr(data)[2:-1]
+    for quote_mark in ("'", '"'):
+        yield _in_octal(value.replace("\\", "\\\\").replace(quote_mark, f"\\{quote_mark}"))
+
+
+def _in_octal(value: str) -> str:
+    """As shells write it in the C locale, and git a path: letters beyond ASCII byte by byte."""
+    return "".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in value.encode("utf-8", "replace"))
 
 
 def base64_cores(data: bytes) -> Iterator[str]:
