@@ -59,8 +59,9 @@ def test_one_reads_and_writes_in_turns(provider: ProviderServer, way: tuple[tupl
         assert terminal.wait_for_exit() == 0
     assert re.findall(rb"\x1b[^=>]", bytes(terminal.raw)) == []
     shown = terminal.text
-    for change in ("… waiting for the model", "… shell echo made", "shell echo made", "| 1 | 2 |", "wolo --resume"):
+    for change in ("shell echo made", "| 1 | 2 |", "wolo --resume"):
         assert change in shown
+    assert shown.count("shell echo made") == 1
     assert prompts(provider)[-1] == "again"
 
 
@@ -141,7 +142,25 @@ def test_one_task_is_plain_too(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "--plain", "--allow", "shell:echo *", "do it") as terminal:
         assert terminal.wait_for_exit() == 0
     assert b"\x1b" not in terminal.raw
-    assert terminal.shows("… shell echo made")
+    assert terminal.shows("● shell echo made · exit 0")
+
+
+def test_what_is_slow_is_announced_once(provider: ProviderServer) -> None:
+    hold = Hold()
+    slow = call("shell", {"command": "while [ ! -e on ]; do sleep 0.05; done"})
+    provider.script(sse(hold, delta("Some words.\n"), finish("stop", usage())), slow, text("Done."))
+    with plain(provider, "--plain", "--mode", "yolo", "--sandbox", "off") as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("… waiting for the model")
+        hold.release()
+        terminal.wait_for("Some words.")
+        wait_for_turn(terminal)
+        terminal.enter("work")
+        terminal.wait_for("… shell while")
+        Path("on").touch()
+        terminal.wait_for("Done.")
+        wait_for_turn(terminal)
+        assert sum(line.startswith("… shell") for line in terminal.text.split("\n")) == 1
 
 
 def test_what_is_typed_out_of_turn_is_heard_when_its_turn_comes(provider: ProviderServer) -> None:

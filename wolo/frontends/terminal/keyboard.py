@@ -19,8 +19,6 @@ class Keyboard:
         self._descriptor = sys.stdin.fileno()
         self._before: list[Any] | None = None
         """The modes found when it was hushed; None while it is not."""
-        self.answers = False
-        """Somebody types a line right now that was asked for."""
 
     @property
     def is_hushed(self) -> bool:

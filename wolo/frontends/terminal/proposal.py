@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -40,7 +40,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     """Line by line. `waiting` is what else of the answer is going to be asked; `before` what a file that would be written
     anew holds now."""
     lines = [_headline(asked)]
-    lines += [line for intent in asked.intents for line in _spelled_out(intent)]
+    lines += _each_once(_spelled_out(intent) for intent in asked.intents)
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
         lines += [Text("  ").append_text(line) for line in _changes(asked.part, before)]
     if any(isinstance(intent, CallIntent) and intent.target.startswith("mcp:") for intent in asked.intents):
@@ -77,6 +77,14 @@ def _headline(asked: ApprovalAsked) -> Text:
         return Text.assemble(("! ", "bold red"), (f"The sandbox stopped {name}", "bold reverse"))
     wishes = " and ".join(dict.fromkeys(_WISHES[type(intent)] for intent in asked.intents)) or "go on"
     return Text.assemble(("? ", "bold yellow"), (f"{name} wants to {wishes}", "bold"))
+
+
+def _each_once(wishes: Iterable[list[Text]]) -> list[Text]:
+    """A file that is read and written is named once."""
+    seen: dict[str, list[Text]] = {}
+    for lines in wishes:
+        seen.setdefault("\n".join(line.plain for line in lines), lines)
+    return [line for lines in seen.values() for line in lines]
 
 
 def _spelled_out(intent: Intent) -> list[Text]:

@@ -42,7 +42,6 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
     if screen.foot is not None:
         return await screen.foot.ask(question, draft=draft, may_pass=may_pass)
     screen.ask_space()
-    keyboard.answers = True
     try:
         await asyncio.sleep(SETTLE_S)
         if not screen.stdout.can_move:
@@ -50,7 +49,6 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
             return await read_typed(f"{clean(question)}{draft and f'[{draft}] '}", keyboard, screen.stdout) or draft
         return await _read(question, keyboard, draft, may_pass)
     finally:
-        keyboard.answers = False
         screen.fresh()
 
 

@@ -12,7 +12,7 @@ from wolo.frontends.terminal.screen import Screen
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.questions import Question, Replies, Reply
 
-_HOW = "The model asks. A number picks, your own words do too; Enter passes a question over, Esc all of them."
+_HOW = "The model asks. A number picks, your own words do too; Enter passes a question over, {} all of them."
 
 
 async def ask_questions(asked: QuestionsAsked, screen: Screen, keyboard: Keyboard) -> Replies | None:
@@ -33,7 +33,7 @@ async def ask_questions(asked: QuestionsAsked, screen: Screen, keyboard: Keyboar
 async def _ask_by_line(asked: QuestionsAsked, screen: Screen, keyboard: Keyboard) -> Replies | None:
     """A number picks an option, anything else is the person's own words."""
     replies: list[Reply] = []
-    screen.say(_HOW, "dim")
+    screen.say(_HOW.format("Esc" if screen.stdout.can_move else "Ctrl-D"), "dim")
     for number, question in enumerate(asked.questions, start=1):
         _show(question, screen, f" ({number} of {len(asked.questions)})" if len(asked.questions) > 1 else "")
         try:

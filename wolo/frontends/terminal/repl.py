@@ -21,7 +21,7 @@ from wolo.frontends.terminal.choosing import choose_ahead, is_chosen_ahead, ment
 from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
-from wolo.frontends.terminal.doing import doing, told_as_line, told_beside
+from wolo.frontends.terminal.doing import doing, told_beside
 from wolo.frontends.terminal.editing import Editing
 from wolo.frontends.terminal.facts_line import FactsLine
 from wolo.frontends.terminal.foot import Foot
@@ -38,7 +38,7 @@ from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.todo_shown import TodoShown
 from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.waiting import Waiting
-from wolo.frontends.terminal.writing import Turns, Writing
+from wolo.frontends.terminal.writing import KEYS_IN_TURNS, Turns, Writing
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean
 
@@ -182,8 +182,7 @@ class Repl:
         self._screen.fresh()
         if not self._foot.leaves_what_was_typed:
             self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
-        if self._screen.stage or not is_command(text):
-            self._screen.status.start(doing(text, self._commands) if is_command(text) else "getting ready")
+        self._screen.status.start(doing(text, self._commands) if is_command(text) else "getting ready")
         self._work = asyncio.ensure_future(self._take(text))
         self._work.add_done_callback(self._ended)
         self._composer.is_working, self._is_stopping = True, False
@@ -284,8 +283,7 @@ class Repl:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
         commands = self._written.all(self.conversation, anew=True)
-        with told_as_line(doing(line, commands), self._terminal):
-            outcome = await dispatch(line, self._desk_with(commands))
+        outcome = await dispatch(line, self._desk_with(commands))
         match outcome:
             case Shown(text=""):
                 pass
@@ -331,7 +329,7 @@ class Repl:
         self._beside.run(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
 
     def keys_listed(self) -> str:
-        return self._keymap.listed()
+        return KEYS_IN_TURNS if isinstance(self._foot, Turns) else self._keymap.listed()
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)

@@ -273,7 +273,7 @@ class Screen:
     # Calls
 
     def _call_started(self, event: CallStarted) -> None:
-        self.status.begin_call(event.part.id, f"{event.part.tool} {clean_line(tool.subject(event.part))[:MOST_SUBJECT]}")
+        self.status.begin_call(event.part.id, f"{event.part.tool} {clean_line(tool.subject(event.part))[:MOST_SUBJECT]}".rstrip())
 
     def _call_ended(self, event: CallEnded) -> None:
         self.status.end_call(event.part.id)

@@ -16,6 +16,7 @@ _PLAIN_FRAMES = "-\\|/"
 _TICK_S = 0.1
 _REPAINT_S = 0.5
 """How often the whole line is painted while only the spinner moves in between: little is written however long it takes."""
+SLOW_S = 1.0
 _HINT = " · Ctrl-C stops"
 _ROOM_FOR_HINT = 60
 
@@ -56,34 +57,52 @@ class Status(Protocol):
 
 
 class StatusLines:
-    """Where nothing can move: whatever begins is a line of its own, once."""
+    """Where nothing can move: what takes longer than a second is a line of its own, once. What is quick its outcome tells."""
 
     is_alive = False
 
     def __init__(self, print_line: Callable[[str], None]) -> None:
         self.aside: Callable[[], str] = str
         self._print = print_line
-        self._told = ""
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        """By the id of a call; empty for all else."""
 
     def start(self, words: Words) -> None:
-        told = clean_line(words if isinstance(words, str) else words())
-        if told != self._told:
-            self._told = told
-            self._print(f"… {told}")
+        self.stop()
+        self._tell_once_slow("", words)
 
     def begin_call(self, id: str, words: str) -> None:
-        self.start(words)
+        self.hide()
+        self._tell_once_slow(id, words)
+
+    def end_call(self, id: str) -> None:
+        self._cancel(id)
 
     def stop(self) -> None:
-        self._told = ""
+        for id in list(self._due):
+            self._cancel(id)
+
+    def hide(self) -> None:
+        """Something is printed: one hears that it goes on."""
+        self._cancel("")
+
+    def _tell_once_slow(self, id: str, words: Words) -> None:
+        def tell() -> None:
+            del self._due[id]
+            self._print(f"… {clean_line(words if isinstance(words, str) else words())}")
+
+        self._cancel(id)
+        self._due[id] = asyncio.get_running_loop().call_later(SLOW_S, tell)
+
+    def _cancel(self, id: str) -> None:
+        if due := self._due.pop(id, None):
+            due.cancel()
 
     def say(self, words: Words) -> None: ...
     def heard(self) -> None: ...
     def hear_call(self, id: str, printed: str) -> None: ...
-    def end_call(self, id: str) -> None: ...
     def unfinished(self, line: str) -> None: ...
     def hold(self, held: bool) -> None: ...
-    def hide(self) -> None: ...
     def pause(self) -> None: ...
 
 

@@ -16,6 +16,14 @@ from wolo.frontends.terminal.typed_line import read_typed
 PROMPT = "> "
 CONTINUES = "\\"
 """At the end of a line: the next one belongs to it."""
+KEYS_IN_TURNS = """\
+Enter   sends
+\\       at the end of a line: it goes on in the next one
+Ctrl-C  drops the line, or stops what runs; twice within two seconds leaves
+Ctrl-D  leaves, when nothing is written
+Ctrl-Z  back to the shell; fg comes back
+
+All other keys are your terminal's own."""
 
 
 class Writing(Protocol):
