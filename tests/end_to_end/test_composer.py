@@ -699,6 +699,22 @@ def test_lines_that_come_one_by_one_without_marks_are_one_message(provider: Prov
     assert prompts(provider) == ["\n".join(lines)]
 
 
+def test_what_cannot_be_attached_is_said_and_the_prompt_stands_there_again(provider: ProviderServer) -> None:
+    provider.script(text("Read."))
+    Path("big.txt").write_bytes(b"x" * 30_000_000)
+    with repl(provider) as terminal:
+        terminal.type("look at @big.txt please")
+        terminal.press("enter")
+        terminal.wait_for("is too large to attach")
+        terminal.wait_until(lambda: shown(terminal)[-2] == "› look at @big.txt please")
+        Path("big.txt").write_text("small\n")
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        wait_for_prompt(terminal)
+        leave(terminal)
+    assert prompts(provider)[0].startswith("look at @big.txt please")
+
+
 # Marks of a paste that come late, twice, or never
 
 MARKED = "\x1b[200~löng\r\nzwei 🙂\tx\rdrei\x1b[201~"

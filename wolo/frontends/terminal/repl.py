@@ -258,7 +258,11 @@ class Repl:
             complain(error, self._screen)
 
     async def _prompt(self, said: str | Prompted, line: str) -> None:
-        message = self._compose(said)
+        try:
+            message = self._compose(said)
+        except WoloError:
+            self._composer.give_back(line)
+            raise
         await run_turn(self.conversation, message, self._terminal)
         if all(each.id != message.id for each in reversed(self.conversation.history)):  # a hook kept it back
             self._composer.give_back(line)
