@@ -293,6 +293,22 @@ def test_the_prompt_is_there_while_servers_are_slow_and_their_tools_come_later(p
     assert "mcp__late__say" in second
 
 
+def test_a_new_conversation_goes_on_with_the_same_servers(provider: ProviderServer) -> None:
+    log = Path("log").absolute()
+    set_up(good=plain("good", "--log", str(log)))
+    provider.script(call(SAY, {"text": "one"}), text("First."), call(SAY, {"text": "two"}), text("Second."))
+    with repl(provider, "--yolo", columns=160) as terminal:
+        wait_until_ready(terminal, "good")
+        terminal.say("go", "First.")
+        terminal.say("/new", "wolo · custom/test-model · yolo · ")
+        provider.forget_prefix()
+        terminal.say("again", "Second.")
+        assert leave(terminal) == 0
+    pids = [entry["pid"] for line in log.read_text().splitlines() if "pid" in (entry := json.loads(line))]
+    assert len(pids) == 1
+    assert not is_alive(pids[0])
+
+
 def wait_until_ready(terminal: Terminal, name: str) -> None:
     """Asks for the list until it says so."""
     while f"{name} ready · " not in (shown := " ".join(terminal.text.split())):

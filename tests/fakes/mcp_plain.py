@@ -101,7 +101,7 @@ def call(asked: dict[str, Any], mode: str) -> None:
 def handle(asked: dict[str, Any], mode: str) -> None:
     method: str = asked.get("method", "")
     if method == "initialize":
-        capabilities = {"tools": {"listChanged": True}}
+        capabilities = {} if mode == "no-tools" else {"tools": {"listChanged": True}}
         version = asked["params"]["protocolVersion"]
         info = {"name": mode, "version": "1"}
         answer(asked, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info})

@@ -296,3 +296,36 @@ async def test_the_first_turn_waits_a_moment_only() -> None:
 async def test_only_some_of_its_tools_are_offered() -> None:
     async with serving(one=plain("nasty", enabled_tools=("cycle", "tree"), disabled_tools=("tree",))) as servers:
         assert [each.name for each in (await settled(servers)).tools] == ["mcp__one__cycle"]
+
+
+async def test_a_server_that_has_other_things_than_tools_is_ready_and_offers_none() -> None:
+    async with serving(notes=plain("no-tools")) as servers:
+        await settled(servers)
+        assert [(each.state, each.tools) for each in servers.standings()] == [("ready", ())]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "said"),
+    [
+        (401, "application/json", "it wants a login (401)"),
+        (403, "text/plain", "it refuses what the headers say (403)"),
+        (404, "text/plain", "there is nothing (404)"),
+        (500, "text/plain", "Server returned an error response"),
+        (200, "text/html", "Unexpected content type: text/html"),
+    ],
+)
+async def test_an_address_that_is_no_server_says_why(status: int, kind: str, said: str) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 {status} x\r\ncontent-type: {kind}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno"
+        writer.write(head.encode())
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        async with serving(web=Server(url=f"http://127.0.0.1:{port}/mcp")) as servers:
+            await settled(servers)
+            (standing,) = servers.standings()
+            assert (standing.state, standing.why) == ("failed", said)

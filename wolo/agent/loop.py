@@ -71,6 +71,7 @@ class Agent:
         self.verify = verify
         self._toolbox = toolbox
         self._late = late
+        self._hide = context.secrets.hide
         self._reread = reread or (lambda: system)
         self.hooks = Hooks(run_hook, emit, context.secrets)
         self.calls = Calls(toolbox, context, judge, emit=emit, ask_person=ask_person, hooks=self.hooks)
@@ -93,7 +94,7 @@ class Agent:
             return ""
         await self._late.settle()
         self._toolbox.add(self._late.tools)
-        return self._late.news()
+        return self._hide(self._late.news())
 
     def drop_blamed(self, refusal: str) -> str:
         """The tool from elsewhere that a provider's refusal is about is offered no more; empty: it is about none."""

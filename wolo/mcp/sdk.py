@@ -129,6 +129,8 @@ class _Link:
 
     async def tools(self) -> tuple[Listed, ...]:
         self._entries.clear()
+        if self._connected.server_capabilities.tools is None:
+            return ()
         cursor: str | None = None
         seen: set[str | None] = {None}
         with _translating():

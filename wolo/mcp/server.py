@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from wolo.errors import ConfigError
+from wolo.messages.terminal_text import clean_line
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """It is part of rules and of the names that models call tools by."""
@@ -64,7 +65,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 def check(name: str, server: Server, where: str) -> None:
     """Raises ConfigError for one that could never be reached."""
     if complaint := _complaint(name, server):
-        raise ConfigError(f"{where}: the MCP server {name}: {complaint}.", hint=_HINT)
+        raise ConfigError(f"{where}: the MCP server {clean_line(name)}: {complaint}.", hint=_HINT)
 
 
 _HINT = 'It needs either `command` (with `args`) or `url`: command = "npx", args = ["-y", "some-server"].'

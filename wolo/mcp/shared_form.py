@@ -9,6 +9,7 @@ import msgspec
 
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server, check
+from wolo.messages.terminal_text import clean_line
 
 _TRANSPORTS = {
     "stdio": "stdio",
@@ -36,7 +37,7 @@ def read_servers(data: bytes, where: str, complaints: list[str]) -> Iterator[tup
         except ConfigError as error:
             complaints.append(error.message)
         except msgspec.ValidationError as error:
-            complaints.append(f"{where}: the MCP server {name}: {error}.")
+            complaints.append(f"{where}: the MCP server {clean_line(name)}: {error}.")
         else:
             yield name, server
 
