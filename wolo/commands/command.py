@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from wolo.agent.events import Event
 from wolo.conversation.conversation import Conversation
@@ -17,8 +18,7 @@ GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "
 """In the order in which /help shows them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Struct, frozen=True):
     """What a command may use."""
 
     conversation: Conversation
@@ -28,8 +28,7 @@ class Desk:
     """Of the window in which is read what it shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """Something to read."""
 
     text: str
@@ -37,8 +36,7 @@ class Shown:
     """Written by the model: to be drawn as its answers are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """Another conversation takes the place of this one, which is closed."""
 
     conversation: Conversation
@@ -48,15 +46,13 @@ class Opened:
     """Something to read first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Worked:
+class Worked(Struct, frozen=True):
     """Something that takes a while: its events are to be shown as those of a turn. `Conversation.interrupt` stops it."""
 
     events: AsyncIterator[Event]
 
 
-@dataclass(frozen=True, slots=True)
-class Prompted:
+class Prompted(Struct, frozen=True):
     """A prompt, to be shown and then sent as if the person had written it."""
 
     text: str
@@ -71,16 +67,14 @@ class Prompted:
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Struct, frozen=True):
     """The person leaves."""
 
 
 Outcome = Shown | Opened | Worked | Prompted | Left
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     name: str
     help: str
     """One line."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from wolo.agent.brake import Brake
 from wolo.agent.calls import AskPerson, Emit
@@ -26,8 +27,7 @@ from wolo.tools.questions import PutQuestions
 from wolo.workspace.checkpoints.watch import Watch
 
 
-@dataclass(frozen=True, slots=True)
-class Joints:
+class Joints(Struct, frozen=True):
     secrets: Secrets
     """What a prompt must not tell."""
     make_agent: Callable[[Emit, AskPerson | None, PutQuestions | None], Agent]
