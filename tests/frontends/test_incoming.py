@@ -22,7 +22,8 @@ class Line(Incoming):
     """A keyboard at the other end of a line: each piece arrives so long after the one before."""
 
     def __init__(self, *pieces: tuple[float, str]) -> None:
-        super().__init__(Presence(lambda sequence: None))
+        self.presence = Presence(lambda sequence: None)
+        super().__init__(self.presence)
         self.coming = list(pieces)
 
     def _read(self) -> str:
@@ -63,6 +64,17 @@ def test_a_report_behind_enter_is_no_text(text: str, after_s: float, report: str
     assert Line((LATER_S, text), (after_s, report)).all_keys() == typed(text)
     assert Line((LATER_S, text + report)).all_keys() == typed(text)
     assert Line((LATER_S, text), (after_s, report[:2]), (SOON_S, report[2:])).all_keys() == typed(text)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_report_counts_until_a_key_is_pressed(together: bool) -> None:
+    pieces = [(LATER_S, "go on\r"), (SOON_S, OUT)]
+    gone = Line(*([(LATER_S, "go on\r" + OUT)] if together else pieces))
+    assert gone.all_keys() == typed("go on\r")
+    assert gone.presence.is_away(after_s=60)
+    back = Line(*([(LATER_S, OUT + "x")] if together else [(LATER_S, OUT), (SOON_S, "x")]))
+    assert back.all_keys() == typed("x")
+    assert not back.presence.is_away(after_s=60)
 
 
 def test_a_key_behind_enter_is_no_text_either() -> None:

@@ -56,6 +56,8 @@ class Incoming(Vt100Input):
         self._does_mark = False
         """The terminal is known to mark pastes, because it did. Those that report whether one looks at them do so, too."""
         self._pasted_at = float("-inf")
+        self._reported = ""
+        """What the terminal has said of itself, behind all keys."""
 
     def read_keys(self) -> list[KeyPress]:
         come = self._read()
@@ -151,11 +153,14 @@ class Incoming(Vt100Input):
         return SAME_PASTE_S if time.monotonic() - self._pasted_at < BURST_S else 0.0
 
     def _without_reports(self, text: str) -> str:
-        """What the terminal says of itself is heard, wherever it stands between the keys."""
+        """What the terminal says of itself stands anywhere between the keys; it is heard when no key came after it."""
         pieces = _REPORT.split(text)
-        for report in pieces[1::2]:
-            self._presence.hear(report)
+        if reports := pieces[1::2]:
             self._does_mark = True
+        if pieces[-1] != _beginning_of_mark(pieces[-1]):
+            self._reported = ""
+        elif reports:
+            self._reported = reports[-1]
         return "".join(pieces[::2])
 
     def _more(self, patience_s: float) -> str:
@@ -178,7 +183,11 @@ class Incoming(Vt100Input):
 
     def _taken(self) -> list[KeyPress]:
         taken, self._buffer = self._buffer, []
-        return [key for key in taken if not self._presence.hear(key.data)]
+        keys = [key for key in taken if not self._presence.hear(key.data)]
+        if self._reported:
+            self._presence.hear(self._reported)
+            self._reported = ""
+        return keys
 
     @contextmanager
     def raw_mode(self) -> Iterator[None]:
