@@ -339,6 +339,34 @@ def test_a_stop_hook_sends_the_model_back_three_times_at_most(provider: Provider
     assert [each["stop_hook_active"] for each in told()] == [False, True, True]
 
 
+def test_a_session_with_hooks_is_played_again_without_them(provider: ProviderServer) -> None:
+    once = "p = os.path.expanduser('~/once')\nif not os.path.exists(p): open(p, 'w'); " + saying(
+        decision="block", reason="Test it."
+    )
+    write_settings(
+        *hook("UserPromptSubmit", script("context", "print('Mind it.')")),
+        *changing("changed['path'] = 'b.txt'"),
+        *hook("PreToolUse", script("no", "sys.exit(2)"), "Glob"),
+        *hook("PermissionRequest", script("yes", specific("PermissionRequest", decision={"behavior": "allow"})), "Bash"),
+        *hook("PostToolUse", script("format", specific("PostToolUse", additionalContext="Format it.")), "Write"),
+        *hook("Stop", script("again", once)),
+    )
+    text_of = (
+        (Path.home() / "change.py")
+        .read_text()
+        .replace("changed = told", "if 'path' not in told['tool_input']: sys.exit()\nchanged = told")
+    )
+    (Path.home() / "change.py").write_text(text_of)
+    provider.script(
+        calls(("write", WRITE), ("glob", {"pattern": "*"}), ("shell", {"command": "touch x"})), text("Done."), text("Now.")
+    )
+    ran = run_wolo("--json", *provider.flags, "--mode", "edit", "write it")
+    assert ran.json["result"] == "Now.", ran.stderr
+    write_settings()
+    played = run_wolo("replay", ran.json["session_id"], "--json")
+    assert (played.exit_code, played.json["same"]) == (0, True), played.stdout
+
+
 # A hook that fails
 
 

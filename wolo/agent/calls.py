@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,7 +19,6 @@ from wolo.agent.hooking import NOTHING, Heard, Hooks, asked_by_hook, with_words
 from wolo.agent.outside import Outside, why_it_never_ran
 from wolo.agent.progress import Progress
 from wolo.agent.refusals import (
-    CHANGED_BY_HOOK,
     DENIED_BY_HOOK,
     DENIED_BY_PERSON,
     DENIED_BY_RULE,
@@ -156,18 +154,22 @@ class Calls:
             return Ended(part=call.part)
         try:
             heard = await self._hooks.before_call(call.part, call.given.value, brake)
-            if heard.decision == "deny":
-                return self._hidden(_denied(call.part, "denied_by_rule", heard.reason, DENIED_BY_HOOK))
-            changed = call if heard.updated_input is None else self._changed(call, heard.updated_input)
-            decided = await self._decide(changed, call.tool, heard, brake)
-            ended = decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, call.tool, brake)
+            ended = await self._heeding(heard, message_id, call, call.tool, brake)
         except ToolError as error:
             ended = Ended(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
         except Stopped:
-            return Ended(part=end(call.part, "never_started", NEVER_STARTED))
-        else:
-            ended = await self._told_after(changed, self._hidden(ended), heard, brake)
-        return self._hidden(replace(ended, part=replace(ended.part, input=call.part.input)))
+            ended = Ended(part=end(call.part, "never_started", NEVER_STARTED))
+        return self._hidden(replace(ended, part=self._hooks.noted(replace(ended.part, input=call.part.input))))
+
+    async def _heeding(self, heard: Heard, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:
+        """Raises ToolError when hooks have made nonsense of the arguments, and Stopped."""
+        if heard.decision == "deny":
+            return _denied(call.part, "denied_by_rule", heard.reason, DENIED_BY_HOOK)
+        if heard.updated_input is not None:
+            call = self._changed(call, heard.updated_input)
+        decided = await self._decide(call, tool, heard, brake)
+        ended = decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, tool, brake)
+        return await self._told_after(call, self._hidden(ended), heard, brake)
 
     def _changed(self, call: Planned, arguments: Mapping[str, Any]) -> Planned:
         """The call with the arguments that a hook wants it to have. Raises ToolError."""
@@ -178,13 +180,9 @@ class Calls:
 
     async def _told_after(self, call: Planned, ended: Ended, heard: Heard, brake: Brake) -> Ended:
         """The result as hooks want the model to read it. It stands, whether they are interrupted or not."""
-        part = ended.part
         if not self._hooks.are_there:
             return ended
-        if heard.updated_input is not None:
-            words = CHANGED_BY_HOOK.format(arguments=json.dumps(part.input, ensure_ascii=False))
-            part = replace(part, output=f"{words}\n\n{part.output}")
-        part = with_words(part, replace(heard, decision=""))
+        part = with_words(ended.part, replace(heard, decision=""), is_changed=heard.updated_input is not None)
         with suppress(Stopped):
             part = await self._heard_after(part, call.given.value, ended.files_changed, brake)
         return replace(ended, part=part)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from wolo.agent.brake import Brake
 from wolo.agent.events import Event, HookAwaited, Noticed
-from wolo.agent.refusals import FROM_HOOK
+from wolo.agent.refusals import CHANGED_BY_HOOK, FROM_HOOK
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets import Secrets
-from wolo.messages.message import Message
+from wolo.messages.message import SENT_BACK, Message, nudge
 from wolo.messages.parts import TextPart, ToolPart
 
 T = TypeVar("T")
+HOOKS = "hooks"
+"""Under this name the metadata of a call, and of a word by which the model was sent back, keep what was heard."""
 Word = Literal["", "allow", "ask", "deny"]
 MOST_SENT_BACK = 3
 """How often in a turn hooks may send the model back to work."""
@@ -82,6 +85,8 @@ class Hooks:
         self._run = run
         self._emit = emit
         self._secrets = secrets
+        self._heard: dict[str, dict[str, Heard]] = {}
+        """Of calls that have not ended, by id and event."""
 
     @property
     def are_there(self) -> bool:
@@ -101,9 +106,20 @@ class Hooks:
         hide = self._secrets.hide
         for notice in said.notices:
             await self._emit(Noticed(text=hide(notice), level="warning"))
-        return Heard(
+        heard = Heard(
             decision=said.decision, reason=hide(said.reason), context=hide(said.context), updated_input=said.updated_input
         )
+        if heard != NOTHING and "tool_use_id" in payload:
+            self._heard.setdefault(payload["tool_use_id"], {})[event] = heard
+        return heard
+
+    def noted(self, part: ToolPart) -> ToolPart:
+        """The call with what was heard of it, for whoever plays it again."""
+        heard = self._heard.pop(part.id, {})
+        if not heard:
+            return part
+        said = self._secrets.hide_value({event: to_builtins(each) for event, each in heard.items()})
+        return replace(part, metadata={**part.metadata, HOOKS: said})
 
     # Prompts
 
@@ -120,12 +136,14 @@ class Hooks:
             return prompt
         return replace(prompt, parts=(*prompt.parts, TextPart(text=f"\n\n{CONTEXT.format(text=added)}")))
 
-    async def sends_back(self, answer: str, times: int, brake: Brake) -> str:
-        """The model says it is done: what it must hear first; empty when it may stop."""
+    async def sends_back(self, answer: str, times: int, brake: Brake) -> Message | None:
+        """The model says it is done: what it must hear first; None when it may stop."""
         if self._run is None or times >= MOST_SENT_BACK:
-            return ""
+            return None
         heard = await self.at("Stop", brake, stop_hook_active=times > 0, last_assistant_message=answer)
-        return FROM_HOOK.format(text=heard.reason) if heard.decision == "deny" else ""
+        if heard.decision != "deny":
+            return None
+        return nudge(FROM_HOOK.format(text=heard.reason), SENT_BACK, **{HOOKS: to_builtins(heard)})
 
     # Calls
 
@@ -160,8 +178,11 @@ class Hooks:
                 await telling
 
 
-def with_words(part: ToolPart, heard: Heard) -> ToolPart:
-    """The result, and below it what hooks want the model to know."""
+def with_words(part: ToolPart, heard: Heard, *, is_changed: bool = False) -> ToolPart:
+    """The result, and below it what hooks want the model to know; `is_changed`: the arguments are theirs."""
+    if is_changed:
+        words = CHANGED_BY_HOOK.format(arguments=json.dumps(part.input, ensure_ascii=False))
+        part = replace(part, output=f"{part.output}\n\n{words}")
     reason = heard.reason if heard.decision == "deny" else ""
     said = "\n\n".join(filter(None, (reason, heard.context)))
     return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=said)}") if said else part
@@ -173,6 +194,13 @@ def asked_by_hook(verdict: Verdict, reason: str) -> Verdict:
     if verdict.decision == "ask":
         return replace(verdict, reason=f"{reason} {verdict.reason}")
     return replace(verdict, decision="ask", reason=reason, rule="", source="hook")
+
+
+def input_as_run(part: ToolPart) -> dict[str, Any]:
+    """The arguments a kept call had in the end: hooks may have changed them."""
+    heard = part.metadata.get(HOOKS)
+    before = heard.get("PreToolUse", {}) if isinstance(heard, dict) else {}
+    return dict(before.get("updated_input") or part.input)
 
 
 def _call(part: ToolPart, arguments: Mapping[str, Any]) -> dict[str, Any]:

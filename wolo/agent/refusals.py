@@ -16,7 +16,7 @@ INTERRUPTED = "The call was interrupted while it was running. It may have had ef
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
 DENIED_BY_HOOK = "A hook of the user's does not let this call happen, so it was not run: {reason}"
-CHANGED_BY_HOOK = "A hook of the user's has changed the arguments of this call; it ran with {arguments}"
+CHANGED_BY_HOOK = "[A hook of the user's has changed the arguments of this call; it ran with {arguments}]"
 WRONGLY_CHANGED = (
     "A hook of the user's has changed the arguments of this call so that they make no sense; it was not run. {reason}"
 )

@@ -31,7 +31,7 @@ from wolo.agent.round import Round
 from wolo.agent.verification import Verifier, Verify
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
-from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, SENT_BACK, Message, Usage, nudge
+from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.ask import Question
 
@@ -268,9 +268,9 @@ class Play:
 
     async def _sent_back(self) -> Message | None:
         """What hooks want the model to hear before it may stop. Raises Stopped."""
-        words = await self._agent.hooks.sends_back(self._answer, self._times_sent_back, self._brake)
+        told = await self._agent.hooks.sends_back(self._answer, self._times_sent_back, self._brake)
         self._times_sent_back += 1
-        return nudge(words, SENT_BACK) if words else None
+        return told
 
     async def _hear(self) -> None:
         """What a person has said in the meantime, and which jobs have ended. Raises Stopped: what was not heard waits on."""

@@ -21,6 +21,7 @@ from wolo.config.schema import Config
 from wolo.conversation.hands import jobs_folder, new_shell
 from wolo.conversation.library import Library, own_folders
 from wolo.conversation.preamble import prepare
+from wolo.conversation.recorded_hooks import recorded_hooks
 from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.stage import Stage
 from wolo.conversation.tape import BY_PERSON, RecordedTurn, Tape, renamed, stopped
@@ -191,6 +192,7 @@ class _Replay:
             system=rooms.system,
             compactor=self._compactor,
             verify=recorded_verify(turn.new),
+            run_hook=recorded_hooks(turn.new),
         )
         rooms.context.recall = agent.recall
         return agent

@@ -14,6 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from wolo.agent.hooking import input_as_run
 from wolo.conversation.stage import Stage
 from wolo.conversation.tape import Tape
 from wolo.errors import ToolError
@@ -108,7 +109,7 @@ def _files_of_patch(patch: str, part: ToolPart) -> Iterator[tuple[str, _Done]]:
 
 def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
     try:
-        arguments = toolbox.decode(part.tool, part.input)[1]
+        arguments = toolbox.decode(part.tool, input_as_run(part))[1]
     except ToolError:
         return None
     return arguments if isinstance(arguments, Struct) else None

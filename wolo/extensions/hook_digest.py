@@ -65,10 +65,11 @@ def _content(path: Path) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b"none"
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        return b"no file"
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            return b"no file"
         if found.st_size > MOST_BYTES:
             return f"{found.st_size} {found.st_mtime_ns}".encode()
         return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,67 @@
+"""What of a folder a person lets run: kept for this folder and for exactly that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from wolo.config import consents
+from wolo.errors import ConfigError
+from wolo.places import Places, find_places
+
+
+@pytest.fixture
+def places() -> Places:
+    return find_places()
+
+
+def answers(places: Places, root: Path, *asked: str) -> list[consents.Answer | None]:
+    return [consents.answer_for(places, root, each, []) for each in asked]
+
+
+def test_an_answer_is_about_one_thing_in_one_folder(places: Places) -> None:
+    root = Path.cwd()
+    other = root / "other"
+    other.mkdir()
+    consents.keep(places, root, "hooks a 1", "yes")
+    consents.keep(places, root, "hooks b 1", "never")
+    assert answers(places, root, "hooks a 1", "hooks b 1", "hooks a 2") == ["yes", "never", None]
+    assert answers(places, other, "hooks a 1") == [None]
+    consents.keep(places, root, "hooks a 1", "never")
+    assert answers(places, root, "hooks a 1") == ["never"]
+
+
+def test_another_folder_in_its_place_is_asked_about_anew(places: Places) -> None:
+    root = Path.cwd() / "project"
+    root.mkdir()
+    consents.keep(places, root, "hooks a 1", "yes")
+    (Path.cwd() / "beside").mkdir()  # so that the new one cannot be the same on the disk
+    root.rename("moved")
+    root.mkdir()
+    assert answers(places, root, "hooks a 1") == [None]
+    shutil.rmtree(root)
+    assert answers(places, root, "hooks a 1") == [None]
+
+
+def test_the_oldest_answers_are_forgotten(places: Places) -> None:
+    for number in range(consents.MOST_KEPT + 1):
+        consents.keep(places, Path.cwd(), str(number), "yes")
+    assert answers(places, Path.cwd(), "0", "1", str(consents.MOST_KEPT)) == [None, "yes", "yes"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"/x": 1}', "[" * 100_000])
+def test_a_damaged_store_lets_nothing_run(places: Places, content: str) -> None:
+    places.state.mkdir(parents=True)
+    (places.state / "consents.json").write_text(content)
+    with pytest.raises(ConfigError, match="is damaged"):
+        answers(places, Path.cwd(), "hooks a 1")
+
+
+def test_what_stands_there_instead_of_an_answer_is_none(places: Places) -> None:
+    consents.keep(places, Path.cwd(), "hooks a 1", "yes")
+    path = places.state / "consents.json"
+    path.write_text(json.dumps(json.loads(path.read_text().replace('"yes"', '"perhaps"'))))
+    assert answers(places, Path.cwd(), "hooks a 1") == [None]
