@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
-from tests.fakes.replies import Hold, call, calls, delta, error, finish, sse, text, usage
+from tests.fakes.replies import Hold, Reply, call, calls, delta, error, finish, sse, text, usage
 from wolo.agent.events import (
     AnswerEnded,
     ApprovalAsked,
@@ -468,3 +469,41 @@ async def test_an_alarm_rings_once_and_not_while_it_is_held() -> None:
     assert alarm.rang
     alarm.stop()
     assert len(rung) == 1
+
+
+async def test_a_secret_in_a_task_stays_a_placeholder_for_everyone(provider: ProviderServer) -> None:
+    secret = "sk-very-secret-0123456789"
+
+    def hand_on(asked: Asked) -> Reply:
+        placeholder = str(asked.messages[1]["content"]).removeprefix("use ")
+        assert placeholder.startswith("SECRET_")
+        return call("task", {"prompt": f"try {placeholder}"})
+
+    provider.script(hand_on, text("Tried."), text("Done."))
+    async with begun(provider, api_key=secret) as conversation:
+        events = await events_of(conversation, f"use {secret}")
+    assert not of(CallDenied, events)
+    assert of(TaskStarted, events)[0].prompt.startswith("try SECRET_")
+    assert not any(secret.encode() in asked.body for asked in provider.requests)
+    assert secret not in repr(events)
+
+
+async def test_a_call_that_is_tried_out_is_judged_as_the_agent_would_be(provider: ProviderServer) -> None:
+    agent_file("reader", "---\ndescription: x\ntools: read\n---\n")
+    async with begun(provider, mode="plan") as conversation:
+        verdicts = {name: conversation.bench.verdict(f"task:{name}").decision for name in ("explore", "reader", "general")}
+    assert verdicts == {"explore": "allow", "reader": "allow", "general": "deny"}
+
+
+async def test_one_that_is_exported_and_brought_along_elsewhere_is_seen_there(provider: ProviderServer, tmp_path: Path) -> None:
+    provider.script(call("task", {"prompt": "look around", "agent": "explore"}), text("Seen."), text("Done."))
+    async with begun(provider) as conversation:
+        await events_of(conversation)
+    child = next(info for info in sessions() if info.agent)
+    file = tmp_path / "child.jsonl"
+    assert run_wolo("sessions", "export", child.id, "-o", str(file)).exit_code == 0
+    with Store.open(find_places().data) as store:
+        store.delete(child.task_of)
+    assert not sessions()
+    assert run_wolo("sessions", "import", str(file)).exit_code == 0
+    assert [info.title for info in sessions(with_tasks=False)] == ["look around"]

@@ -98,6 +98,7 @@ def test_what_would_leave_the_machine_asks_and_says_so() -> None:
     run = [RunIntent("curl", Path("/"))]
     assert ask_first(allow, run, carries, asks_nobody=False).decision == "ask"
     assert ask_first(Verdict("allow", "Walls.", confined=True), run, carries, asks_nobody=False).decision == "allow"
+    assert ask_first(allow, [CallIntent("task:explore")], carries, asks_nobody=True) is allow
     assert ask_first(allow, run, carries, asks_nobody=True).decision == "allow"
     assert "mean something to a shell" in ask_first(Verdict("ask", "Hm."), run, carries, asks_nobody=False).reason
     assert ask_first(Verdict("deny", "No."), run, carries, asks_nobody=False).decision == "deny"

@@ -64,7 +64,7 @@ def row(info: SessionInfo) -> dict[str, Any]:
     names = ("id", "name", "title", "cwd", "model", "created", "updated", "turns", "tokens", "cost_usd", "live")
     spelled = {name: getattr(info, name) for name in names}
     if info.agent:
-        spelled |= {"agent": info.agent, "task_of": (info.parent or "").partition("/")[0]}
+        spelled |= {"agent": info.agent, "task_of": info.task_of}
     return spelled | {"created": iso(info.created), "updated": iso(info.updated)}
 
 

@@ -149,7 +149,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         kill=partial(_kill, context, subagents, found.servers),
         enter_mode=partial(_enter_mode, confines, recorder, subagents),
         run_by_hand=partial(_run_by_hand, context),
-        bench=Bench(judge, config, workspace, lambda: context.shell.cwd),
+        bench=Bench(judge, config, workspace, lambda: context.shell.cwd, agents.offers),
         library=library,
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,

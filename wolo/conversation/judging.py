@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunI
 from wolo.guard.judge import Judge
 from wolo.guard.rules import TOOLS, Rule, Verdict
 from wolo.places import find_places
+from wolo.tools.agents import BUILTIN, Offer
 from wolo.workspace.root import Workspace, find_root
 
 
@@ -26,6 +27,8 @@ class Bench(NamedTuple):
     workspace: Workspace
     shell_cwd: Callable[[], Path] | None = None
     """Where the next command of a conversation would run; None: there is no conversation."""
+    agents: Sequence[Offer] = BUILTIN
+    """Those that could be given tasks."""
 
     def intent(self, call: str) -> Intent:
         """`shell:git push`, `read:src/a.py`, `fetch:docs.python.org`. Raises UsageError, and ToolError for an impossible path."""
@@ -41,7 +44,7 @@ class Bench(NamedTuple):
             return RunIntent(text, self.workspace.start)
         if tool == "fetch":
             return FetchIntent(text if "://" in text else f"https://{text}")
-        return CallIntent(call)
+        return CallIntent(call, only_reads=any(offer.only_reads and call == f"task:{offer.name}" for offer in self.agents))
 
     def verdict(self, call: str) -> Verdict:
         """What would become of it. Raises as `intent` does."""

@@ -105,6 +105,7 @@ class Subagents:
 
     async def delegate(self, name: str, prompt: str, call: ToolContext) -> Result:
         """Has that agent work on it. Raises ToolError when it cannot begin."""
+        prompt = self._parent.context.secrets.hide(prompt)
         profile = next(each for each in self.agents.found if each.name == name)
         async with self._places:
             try:
@@ -222,8 +223,7 @@ class Subagents:
         parent = self._parent
         opened = {"mode": parent.judge.mode.name, "cwd": str(parent.site.cwd), "attended": self._ask_person is not None}
         task = {"agent": profile.name, "session": parent.site.kept.session_id, "call": call.part_id}
-        message = user(parent.context.secrets.hide(prompt))
-        return replace(message, metadata={OPENED: opened, TASK: task})
+        return replace(user(prompt), metadata={OPENED: opened, TASK: task})
 
 
 def _prose() -> str:

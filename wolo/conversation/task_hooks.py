@@ -1,4 +1,4 @@
-"""A person's hooks around an agent that has a task: they hear which agent it is, and of its begin and end by names of their own."""
+"""A person's hooks around an agent that has a task: they hear which agent it is, and of its begin and end by other names."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *
     if not restored.names:
         return verdict
     what = f"the secret {restored.names[0]}" if len(restored.names) == 1 else f"the secrets {', '.join(restored.names)}"
-    leaves = any(isinstance(intent, FetchIntent | CallIntent) for intent in intents)
+    leaves = any(map(_leaves, intents))
     runs = any(isinstance(intent, RunIntent) for intent in intents)
     if verdict.decision == "allow" and (leaves or (runs and not verdict.confined and not asks_nobody)) and not _is_exact(verdict):
         where = "send" if leaves else "be free to send"
@@ -237,6 +237,11 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *
         )
         return replace(verdict, reason=f"{verdict.reason} The call carries {what}.{more}")
     return verdict
+
+
+def _leaves(intent: Intent) -> bool:
+    """What a task is about stays here: the other agent reads placeholders, too."""
+    return isinstance(intent, FetchIntent) or (isinstance(intent, CallIntent) and not intent.target.startswith("task:"))
 
 
 def _is_exact(verdict: Verdict) -> bool:

@@ -45,6 +45,15 @@ class SessionInfo(Struct, frozen=True):
         """Who worked in it on a task of another session; empty: it is a person's own."""
         return (self.parent or "").partition("/")[2]
 
+    @property
+    def task_of(self) -> str:
+        """Of that session; empty as well."""
+        return (self.parent or "").partition("/")[0] if is_task(self.parent) else ""
+
+
+def is_task(parent: str | None) -> bool:
+    return "/" in (parent or "")
+
 
 def task_of(session_id: str, agent: str) -> str:
     """The `parent` of a session in which an agent works on a task of that one."""

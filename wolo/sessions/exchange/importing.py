@@ -22,7 +22,7 @@ from wolo.sessions.exchange.glimpse import END_OF_TIME, look
 from wolo.sessions.exchange.imported import Imported
 from wolo.sessions.exchange.readable import plain
 from wolo.sessions.exchange.recognise import SHAPES, Shape, named, recognise
-from wolo.sessions.listing import SessionInfo
+from wolo.sessions.listing import SessionInfo, is_task
 from wolo.sessions.names import check_id, check_name, new_session_id, title_of
 from wolo.sessions.store import Store
 from wolo.sessions.verbatim import Facts, RawRow
@@ -123,7 +123,8 @@ def _own(path: Path) -> Source:
     if found.is_exact:
         origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
     facts = Facts(
-        **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated", "parent")},
+        **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
+        parent=None if is_task(header.parent) else header.parent,  # who brings it along wants to see it
         cwd=header.cwd,
         head=found.head,
     )
