@@ -29,6 +29,21 @@ def test_a_tab_is_blanks_up_to_the_next_stop(line: str, looks: str) -> None:
     assert transformation.display_to_source(len(looks)) == len(line)
 
 
+@pytest.mark.parametrize(
+    ("line", "looks"),
+    [
+        ("a\u202eb", "a\\u{202e}b"),
+        ("ü\u2066\u200b", "ü\\u{2066}\\u{200b}"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("\x1b[31mü", "\\x1b[31mü"),
+    ],
+)
+def test_what_would_not_be_seen_is_spelled_out(line: str, looks: str) -> None:
+    text, transformation = shown(line)
+    assert text == looks
+    assert transformation.source_to_display(len(line)) == len(looks)
+
+
 def test_a_private_character_never_looks_like_another_emoji() -> None:
     text, _ = shown("👨‍👩‍👧")
     assert len(text) == 1

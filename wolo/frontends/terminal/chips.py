@@ -1,5 +1,5 @@
-"""How what is written looks: the label of a folded paste stands for its one character, a stand-in for what is seen as one, and
-blanks for a tab.
+"""How what is written looks: the label of a folded paste stands for its one character, a stand-in for what is seen as one,
+blanks for a tab, and an escape for what would not be seen or would turn the line around.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from wcwidth import iter_graphemes
 
 from wolo.frontends.terminal.graphemes import stand_in
 from wolo.frontends.terminal.pastes import Pastes
+from wolo.messages.terminal_text import show_hidden
 
 TAB_STOP = 4
 
@@ -30,7 +31,7 @@ class Chips(Processor):
         for style, text, *_ in fragments:
             for grapheme in iter_graphemes(text):
                 label = self._pastes.label(grapheme)
-                piece = label or stand_in(grapheme) if grapheme != "\t" else " " * (TAB_STOP - begins[-1] % TAB_STOP)
+                piece = label or stand_in(show_hidden(grapheme)) if grapheme != "\t" else " " * (TAB_STOP - begins[-1] % TAB_STOP)
                 shown.append((f"{style} class:chip" if label else style, piece))
                 begins += _places(begins[-1], grapheme, piece)
         return Transformation(
