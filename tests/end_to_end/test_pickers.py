@@ -159,7 +159,10 @@ def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, m
     with repl(provider) as terminal:
         terminal.enter("/model")
         terminal.wait_for("Which model?")
-        terminal.type("zai glm-5.2")
+        assert "/…" not in foot(terminal)
+        terminal.type("ollama/mine:7b")
+        terminal.wait_for("Enter takes what you have written.")
+        terminal.type("\x15zai glm-5.2")
         terminal.wait_for("zai/glm-5.2")
         terminal.wait_for("thinking")
         assert "$" in foot(terminal)

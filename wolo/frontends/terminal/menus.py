@@ -21,6 +21,8 @@ from wolo.sessions.store import Store
 from wolo.sessions.when import age
 from wolo.workspace.opening import open_regular, read_all
 
+ANY_NAME = "/…"
+"""Stands for whatever a server has; there is nothing to choose."""
 BEGINNING_BYTES = 4_000
 """Of a file, to tell what it is."""
 GLIMPSE_BYTES = 400_000
@@ -42,9 +44,9 @@ def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
 
 
 def models_menu(desk: Desk) -> Menu[str]:
-    """Those there is a key for; the switch adds the others."""
+    """Those there is a key for; the switch adds the others. Any other name may be written."""
     conversation = desk.conversation
-    found = model_facts.models_here(conversation.bench.config)
+    found = [each for each in model_facts.models_here(conversation.bench.config) if not each.label.endswith(ANY_NAME)]
 
     def listed(also_without: bool) -> Sequence[Item[str]]:
         shown = [each for each in found if each.has_key or also_without]
@@ -59,7 +61,7 @@ def models_menu(desk: Desk) -> Menu[str]:
         except WoloError as error:
             return [error.message]
 
-    return Menu("Which model?", listed, "those without a key, too", preview)
+    return Menu("Which model?", listed, "those without a key, too", preview, written=str)
 
 
 def rewind_menu(desk: Desk) -> Menu[Place]:
