@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import require
 from tests.end_to_end.test_repl import prompts, shown, wait_for_prompt
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
@@ -260,6 +261,30 @@ def test_what_a_projects_command_wants_to_be_run_is_run_where_nobody_would_be_as
     (sent,) = prompts(provider)
     assert sent.startswith("!`touch ran-it` and 7 x and !`head -c 9 .env`\n")
     assert "were not run" in sent
+
+
+def test_what_a_projects_command_runs_has_the_environment_and_the_walls_of_the_model(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN_PLAN", "CANARY")
+    command(Path(".claude/commands"), "state", "[!`printenv HIDDEN_PLAN PWD`]")
+    provider.script(text("Seen."))
+    with repl(provider, "--mode", "ask", "--allow", "shell:printenv *") as terminal:
+        terminal.say("/state", "Seen.")
+    (sent,) = prompts(provider)
+    assert str(Path.cwd()) in sent  # it was run
+    assert "CANARY" not in sent
+
+
+def test_in_the_sandbox_a_projects_command_is_run_inside_its_walls(provider: ProviderServer, home: Path) -> None:
+    require("bwrap")
+    (home / "outside").mkdir()
+    command(Path(".claude/commands"), "state", f"!`touch made; touch {home}/outside/made; ls`")
+    provider.script(text("Seen."))
+    with repl(provider, "--sandbox", "required", "--mode", "auto") as terminal:
+        terminal.say("/state", "Seen.")
+    assert Path("made").exists()
+    assert not (home / "outside/made").exists()
 
 
 def test_such_a_command_is_judged_where_it_would_run(provider: ProviderServer, home: Path) -> None:

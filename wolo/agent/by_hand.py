@@ -1,10 +1,11 @@
-"""A command that a person runs themselves: by their own word, so nobody judges it and no walls hold it."""
+"""A command that a person runs themselves, by their own word, so nobody judges it; or one that a text they send wants run."""
 
 from __future__ import annotations
 
 import os
 import time
 from dataclasses import replace
+from typing import Literal
 
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.calls import Emit, finished, run_guarded
@@ -19,8 +20,12 @@ from wolo.workspace.environment import persons_environment
 MOST_S = 3600.0
 
 
-async def run_by_hand(command: str, context: ToolContext, brake: Brake, emit: Emit) -> None:
-    """Tells its beginning, what it prints, and its end; secrets are hidden as in any call.
+Footing = Literal["person", "model", "confined"]
+"""Whose rights a command has: a person's, with all of their environment; those of the model; or these, inside the walls."""
+
+
+async def run_by_hand(command: str, footing: Footing, context: ToolContext, brake: Brake, emit: Emit) -> None:
+    """Tells its beginning, what it prints, and its end; secrets are hidden as in any call. Whoever calls this has judged it.
 
     What it changes is the person's own doing: no undo takes it back.
     """
@@ -28,10 +33,10 @@ async def run_by_hand(command: str, context: ToolContext, brake: Brake, emit: Em
     await emit(CallStarted(message_id="", part=part))
     progress = Progress(part.id, emit, context.secrets.piecewise())
     own = replace(
-        context.for_call(part.wire_id, progress.tell),
+        context.for_call(part.wire_id, progress.tell, confined=footing == "confined"),
         watch=None,
-        shell_timeout_s=MOST_S,
-        environment=persons_environment(os.environ),
+        shell_timeout_s=MOST_S if footing == "person" else context.shell_timeout_s,
+        environment=persons_environment(os.environ) if footing == "person" else None,
     )
     try:
         result = await brake.step(run_guarded(Shell(), ShellArgs(command=command), own))

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from wolo.agent.by_hand import Footing
 from wolo.agent.events import Event
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
@@ -52,6 +53,15 @@ class Worked(Struct, frozen=True):
     events: AsyncIterator[Event]
 
 
+class Beforehand(Struct, frozen=True):
+    """A command whose output becomes part of a prompt."""
+
+    command: str
+    at: int
+    """The place in the text where its output belongs."""
+    footing: Footing
+
+
 class Prompted(Struct, frozen=True):
     """A prompt, to be shown and then sent as if the person had written it."""
 
@@ -62,8 +72,8 @@ class Prompted(Struct, frozen=True):
     """What of it can name files; None: all of it."""
     model: str = ""
     """Answers this prompt only; empty: the one of the conversation."""
-    runs: tuple[tuple[int, str], ...] = ()
-    """Commands of the person's own to be run first, each behind the place in the text where its output belongs."""
+    runs: tuple[Beforehand, ...] = ()
+    """Commands to be run first."""
     notices: tuple[str, ...] = ()
 
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from wolo.commands.command import Command, Desk, Group, Outcome, Prompted
+from wolo.agent.by_hand import Footing
+from wolo.commands.command import Beforehand, Command, Desk, Group, Outcome, Prompted
 from wolo.conversation.attachments import without_files
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ExtensionError
-from wolo.extensions.commands import WrittenCommand, fill
+from wolo.extensions.commands import Run, WrittenCommand, fill
 from wolo.extensions.shelves import shown
 from wolo.extensions.skills import Skill, told
 from wolo.workspace.led_to import led_to
@@ -92,8 +93,8 @@ async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
     for piece in pieces:
         if isinstance(piece, str):
             text += piece
-        elif piece.line and (is_own or talk.bench.may_run(piece.line)):
-            runs.append((len(text), piece.line))
+        elif footing := _footing(piece, talk, is_own=is_own):
+            runs.append(Beforehand(piece.line, len(text), footing))
         else:
             text += piece.written
             unrun.append(piece.written)
@@ -117,6 +118,13 @@ async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
 def _may_attach(conversation: Conversation, path: Path) -> bool:
     """What a project's command names is attached where the model itself might read it unasked."""
     return conversation.bench.judge.readable(Path(led_to(path)))
+
+
+def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> Footing | None:
+    """A person's own is run as if they had typed it; a project's as the model would run it unasked. None: not at all."""
+    if not run.line:
+        return None
+    return "person" if is_own else conversation.bench.footing(run.line)
 
 
 def _beginning(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from wolo.agent.brake import Brake
+from wolo.agent.by_hand import Footing, run_by_hand
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.compaction import Compactor
 from wolo.agent.cut import cut_of
@@ -264,10 +265,8 @@ def _enter_mode(confines: Confines, recorder: Recorder, subagents: Subagents, na
     return EnteredMode(name=enclosure.mode.name, sandbox=_backend(enclosure), notice=enclosure.notice)
 
 
-async def _run_by_hand(context: ToolContext, command: str, brake: Brake, emit: Emit) -> None:
-    from wolo.agent.by_hand import run_by_hand
-
-    await run_by_hand(command, context, brake, emit)
+async def _run_by_hand(context: ToolContext, command: str, footing: Footing, brake: Brake, emit: Emit) -> None:
+    await run_by_hand(command, footing, context, brake, emit)
 
 
 def _backend(enclosure: Enclosure) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from wolo.agent.brake import Brake
+from wolo.agent.by_hand import Footing
 from wolo.agent.cut import Cut
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed, Scope
 from wolo.agent.filling import Filling, Preview
@@ -156,13 +157,13 @@ class Conversation:
         """Takes back what fits of what was left out: the same events."""
         return self._play(partial(self._agent.uncompact, self.history))
 
-    def run_by_hand(self, command: str) -> AsyncIterator[Event]:
+    def run_by_hand(self, command: str, footing: Footing = "person") -> AsyncIterator[Event]:
         """A command of the person's own, which nobody is asked about: from its `CallStarted` to its `CallEnded`.
 
         Nothing of it is kept, or heard by the model, unless a prompt says so.
         """
         self._by_hand = Brake()
-        return self._play(partial(self._joints.run_by_hand, command, self._by_hand, self._show))
+        return self._play(partial(self._joints.run_by_hand, command, footing, self._by_hand, self._show))
 
     async def _show(self, event: Event) -> None:
         self._events.put_nowait(event)

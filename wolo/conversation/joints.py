@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.agent.brake import Brake
+from wolo.agent.by_hand import Footing
 from wolo.agent.calls import AskPerson, Emit
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.loop import Agent
@@ -41,7 +42,7 @@ class Joints(Struct, frozen=True):
     kill: Callable[[], None]
     """Ends all processes at once."""
     enter_mode: Callable[[str], EnteredMode]
-    run_by_hand: Callable[[str, Brake, Emit], Coroutine[None, None, None]]
+    run_by_hand: Callable[[str, Footing, Brake, Emit], Coroutine[None, None, None]]
     bench: Bench
     """The rules and the judge that calls are held to."""
     library: Library

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from wolo.agent.by_hand import Footing
 from wolo.config import layers
 from wolo.config.change import forget_rule
 from wolo.config.given import Given
@@ -50,11 +51,13 @@ class Bench(NamedTuple):
         """What would become of it. Raises as `intent` does."""
         return self.judge.judge(call.partition(":")[0], [self.intent(call)])
 
-    def may_run(self, command: str) -> bool:
-        """Whether the model could run it now, unasked and without walls."""
+    def footing(self, command: str) -> Footing | None:
+        """On which the model could run it now without asking; None: on none."""
         cwd = self.shell_cwd() if self.shell_cwd else self.workspace.start
         verdict = self.judge.judge("shell", [RunIntent(command, cwd)])
-        return verdict.decision == "allow" and not verdict.confined
+        if verdict.decision != "allow":
+            return None
+        return "confined" if verdict.confined else "model"
 
 
 def in_order(rules: tuple[Rule, ...]) -> list[Rule]:

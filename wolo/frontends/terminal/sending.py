@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from wolo.agent.events import CallEnded
-from wolo.commands.command import Opened, Prompted
+from wolo.commands.command import Beforehand, Opened, Prompted
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
@@ -42,16 +42,16 @@ def show_prompt(prompted: Prompted, screen: Screen) -> None:
 async def run_first(prompted: Prompted, conversation: Conversation, terminal: Terminal) -> Prompted:
     """With what its commands have printed. Raises UsageError when the person stops one of them."""
     text, typed = prompted.text, prompted.text if prompted.typed is None else prompted.typed
-    printed = [await _printed(line, conversation, terminal) for _, line in prompted.runs]
-    for (at, _), output in reversed(list(zip(prompted.runs, printed, strict=True))):
-        text = f"{text[:at]}{output}{text[at:]}"
+    printed = [await _printed(run, conversation, terminal) for run in prompted.runs]
+    for run, output in reversed(list(zip(prompted.runs, printed, strict=True))):
+        text = f"{text[: run.at]}{output}{text[run.at :]}"
     return replace(prompted, text=text, typed=typed, runs=())
 
 
-async def _printed(line: str, conversation: Conversation, terminal: Terminal) -> str:
+async def _printed(run: Beforehand, conversation: Conversation, terminal: Terminal) -> str:
     ended = None
     with terminal.signals.during(conversation.interrupt):
-        async for event in conversation.run_by_hand(line):
+        async for event in conversation.run_by_hand(run.command, run.footing):
             terminal.screen.show(event)
             ended = event if isinstance(event, CallEnded) else ended
     if ended is None or ended.part.outcome in ("interrupted", "never_started"):
