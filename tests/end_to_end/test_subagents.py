@@ -114,11 +114,14 @@ def test_its_question_names_it(provider: ProviderServer) -> None:
     assert "→ blue" in provider.requests[2].results[0]
 
 
-def test_of_two_that_work_side_by_side_one_may_ask_while_the_other_ends(provider: ProviderServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("prompts", [("ask", "end"), ("end", "ask")])
+def test_of_two_that_work_side_by_side_one_may_ask_while_the_other_ends(
+    provider: ProviderServer, tmp_path: Path, prompts: tuple[str, str]
+) -> None:
     outside = tmp_path / "outside.txt"
     outside.write_text("the secret of the house\n")
     hold = Hold()
-    two = calls(("task", {"prompt": "ask", "agent": "explore"}), ("task", {"prompt": "end", "agent": "explore"}))
+    two = calls(*(("task", {"prompt": prompt, "agent": "explore"}) for prompt in prompts))
 
     def answer(asked: Asked) -> Reply:
         if not is_child(asked):
@@ -136,11 +139,30 @@ def test_of_two_that_work_side_by_side_one_may_ask_while_the_other_ends(provider
         wait_for(lambda: any(not info.live for info in sessions() if info.title == "end"))
         assert terminal.shows("›n No")
         terminal.type("y")
+        terminal.wait_for("you allowed it once: explore: read")
         terminal.wait_for("Done.")
         wait_for_prompt(terminal)
         leave(terminal)
     last = provider.requests[-1].results
-    assert [result.partition("\n")[0] for result in last] == ["Read.", "Ended."]
+    assert [result.partition("\n")[0] for result in last] == [{"ask": "Read.", "end": "Ended."}[prompt] for prompt in prompts]
+
+
+def test_who_is_asked_about_a_task_sees_all_of_it(provider: ProviderServer) -> None:
+    prompt = "look here\nand there\nand everywhere"
+    provider.script(call("task", {"prompt": prompt, "agent": "explore"}), text("As you like."))
+    settings = find_places().config / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[permissions]\nask = ["task:explore"]\n')
+    with repl(provider) as terminal:
+        terminal.enter("do it")
+        terminal.wait_for("task wants to have another agent work")
+        terminal.wait_for("›n No")
+        assert terminal.shows("task:explore")
+        assert terminal.shows("and everywhere")
+        terminal.type("n")
+        terminal.wait_for("As you like.")
+        wait_for_prompt(terminal)
+        leave(terminal)
 
 
 def stream(provider: ProviderServer) -> None:

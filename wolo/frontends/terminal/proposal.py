@@ -43,7 +43,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     lines += _each_once(_spelled_out(intent) for intent in asked.intents)
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
         lines += [Text("  ").append_text(line) for line in _changes(asked.part, before)]
-    if any(isinstance(intent, CallIntent) and intent.target.startswith("mcp:") for intent in asked.intents):
+    if any(isinstance(intent, CallIntent) for intent in asked.intents):
         lines += _arguments(asked.part)
     if asked.walls:
         words, style = _WALLS[asked.walls]
@@ -56,7 +56,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
 
 def outcome(asked: ApprovalAsked, given: ApprovalGiven) -> Text:
     """What was answered, for the record."""
-    what = f"{clean_line(asked.part.tool)} {_title(asked.part)}".strip()
+    what = f"{_name(asked)} {_title(asked.part)}".strip()
     if not given.allowed:
         why = f" · {clean_line(given.reason)}" if given.reason else ""
         return Text.assemble(("✗ ", "yellow"), ("you said no", "bold"), f": {what}", (why, "dim"))
@@ -71,11 +71,10 @@ def outcome(asked: ApprovalAsked, given: ApprovalGiven) -> Text:
 
 
 def _headline(asked: ApprovalAsked) -> Text:
-    who = f"{clean_line(asked.agent)}: " if asked.agent else ""
-    name = f"{who}{clean_line(asked.part.tool)}"
+    name = _name(asked)
     if asked.walls == "again":
         return Text.assemble(("! ", "bold red"), (f"The sandbox stopped {name}", "bold reverse"))
-    wishes = " and ".join(dict.fromkeys(_WISHES[type(intent)] for intent in asked.intents)) or "go on"
+    wishes = " and ".join(dict.fromkeys(_wish(intent) for intent in asked.intents)) or "go on"
     return Text.assemble(("? ", "bold yellow"), (f"{name} wants to {wishes}", "bold"))
 
 
@@ -85,6 +84,16 @@ def _each_once(wishes: Iterable[list[Text]]) -> list[Text]:
     for lines in wishes:
         seen.setdefault("\n".join(line.plain for line in lines), lines)
     return [line for lines in seen.values() for line in lines]
+
+
+def _name(asked: ApprovalAsked) -> str:
+    """The tool, and whose call it is, where that is another agent's."""
+    return clean_line(f"{asked.agent}: {asked.part.tool}" if asked.agent else asked.part.tool)
+
+
+def _wish(intent: Intent) -> str:
+    is_task = isinstance(intent, CallIntent) and intent.target.startswith("task:")
+    return "have another agent work" if is_task else _WISHES[type(intent)]
 
 
 def _spelled_out(intent: Intent) -> list[Text]:
@@ -104,7 +113,7 @@ def _spelled_out(intent: Intent) -> list[Text]:
 
 
 def _arguments(part: ToolPart) -> list[Text]:
-    """What a server would be told."""
+    """What a server, or another agent, would be told."""
     told = [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in part.input.items()
     ]
