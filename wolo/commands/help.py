@@ -55,7 +55,7 @@ def arguments(desk: Desk) -> list[tuple[str, str]]:
 
 def page(command: Command, columns: int = MOST_COLUMNS) -> str:
     """All about one command."""
-    wrap = partial(textwrap.wrap, width=max(columns - 2, 1))
+    wrap = partial(textwrap.wrap, width=max(columns - 2, 1), break_on_hyphens=False)
     lines = [f"/{command.name} {command.usage}".rstrip(), *wrap(f"{command.help}.")]
     if command.more:
         lines += ["", *wrap(command.more)]
