@@ -30,7 +30,14 @@ HEAVY = {
 }
 DRAWN_LATER = {"pygments", "markdown_it", "httpx2", "tree_sitter"}
 """What answers, requests and calls need, and no prompt."""
-LATER = {"rich.table", "wolo.models.stream", "wolo.models.http", "wolo.formats.openai_chat", "wolo.frontends.terminal.first_run"}
+LATER = {
+    "rich.table",
+    "wolo.models.stream",
+    "wolo.models.http",
+    "wolo.formats.openai_chat",
+    "wolo.commands.table",
+    "wolo.frontends.terminal.first_run",
+}
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 
 PROBE = """

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 
 from rich.text import Text
 
 from wolo.agent.events import Event, PromptRefused
 from wolo.commands.command import Command, Desk, Left, Opened, Prompted, Shown, Worked, dispatch, is_command, named, taken_apart
-from wolo.commands.table import COMMANDS
 from wolo.commands.written import Written
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
@@ -27,7 +26,6 @@ from wolo.frontends.terminal.facts_line import FactsLine
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.keymap import Keymap
 from wolo.frontends.terminal.notes import is_note
-from wolo.frontends.terminal.own_commands import own_commands
 from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
 from wolo.frontends.terminal.recalled import recall
@@ -98,8 +96,6 @@ class Repl:
         self._editing = Editing(composer, self._foot, terminal.signals)
         self._ran: list[str] = []
         """What the person's own commands have printed: the next prompt tells it."""
-        own = own_commands(self, self._foot.print if isinstance(self._foot, Foot) else None)
-        self._written = Written(with_lists((*COMMANDS, *own), terminal))
 
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
@@ -271,6 +267,14 @@ class Repl:
         message = message_of(said, self.conversation, self._composer.pastes, self._ran)
         self._ran.clear()
         return message
+
+    @cached_property
+    def _written(self) -> Written:
+        from wolo.commands.table import COMMANDS  # noqa: PLC0415  # forty files, and the first prompt needs none of them
+        from wolo.frontends.terminal.own_commands import own_commands  # noqa: PLC0415  # the same
+
+        own = own_commands(self, self._foot.print if isinstance(self._foot, Foot) else None)
+        return Written(with_lists((*COMMANDS, *own), self._terminal))
 
     @property
     def _commands(self) -> tuple[Command, ...]:
