@@ -63,6 +63,27 @@ def test_a_torn_line_costs_that_line_alone(tmp_path: Path) -> None:
     assert remembered(folder) == ["after", "whole"]
 
 
+@pytest.mark.parametrize("strange", ["{}", '{"pastes": {}}', '{"text": 5}', "[]", "nonsense", '{"text": "\\ud800"}', "\x00"])
+def test_a_strange_line_costs_that_line_alone(tmp_path: Path, strange: str) -> None:
+    folder = tmp_path / "history"
+    opened(folder).store_string("before")
+    (path,) = folder.iterdir()
+    with path.open("a") as file:
+        file.write(f"{strange}\n")
+    opened(folder).store_string("after")
+    assert remembered(folder) == ["after", "before"]
+
+
+@pytest.mark.parametrize("strange", ["{}", '{"pastes": {}}', "[]", "nonsense"])
+async def test_a_strange_draft_is_none(tmp_path: Path, strange: str) -> None:
+    drafts = Drafts(tmp_path, Path("here"), Pastes())
+    drafts.keep("half")
+    drafts.close()
+    (path,) = tmp_path.glob("*.json")
+    path.write_text(strange)
+    assert Drafts(tmp_path, Path("here"), Pastes()).left_behind() == ""
+
+
 def test_a_file_that_has_grown_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "MOST_READ_BYTES", 1000)
     monkeypatch.setattr(history, "MOST_KEPT_BYTES", 3000)

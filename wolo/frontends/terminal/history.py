@@ -43,7 +43,8 @@ class DirectoryHistory(History):
             lines = _lines(path)
             for line in reversed(lines):
                 with suppress(msgspec.DecodeError):
-                    yield self._pastes.unpack(msgspec.json.decode(line, type=Written))
+                    if text := self._pastes.unpack(msgspec.json.decode(line, type=Written)):
+                        yield text
 
     def store_string(self, string: str) -> None:
         written = self._pastes.pack(string)

@@ -79,7 +79,7 @@ class Pastes:
     def unpack(self, written: Written) -> str:
         """The same text, whatever other pastes there are by now."""
         renamed = {old: self._character(whole) for old, whole in written.get("pastes", {}).items()}
-        return _PRIVATE.sub(lambda found: renamed.get(found[0], found[0]), written["text"])
+        return _PRIVATE.sub(lambda found: renamed.get(found[0], found[0]), written.get("text", ""))
 
     def _character(self, whole: str) -> str:
         known = next((character for character, text in self._whole.items() if text == whole), "")
