@@ -115,6 +115,13 @@ def test_without_servers_little_of_their_room_is_loaded(provider: ProviderServer
     assert not {f"wolo.mcp.{name}" for name in ("sdk", "client", "child", "answer", "schemas", "remote_tool")} & modules
 
 
+def test_without_hooks_nothing_of_them_is_loaded(provider: ProviderServer) -> None:
+    provider.script(text("Hello."))
+    modules = modules_of("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
+    of_hooks = {name for name in modules if name.startswith("wolo.extensions.hook") or name == "wolo.workspace.told"}
+    assert of_hooks == {"wolo.extensions.hook_settings"}
+
+
 def test_only_the_wire_format_in_use_is_loaded(provider: ProviderServer) -> None:
     at = ("-p", "--api-key", "k", "-m", "test-model", "hi")
     provider.script(text("Hello."), replies_anthropic.text("Hello."))

@@ -46,6 +46,15 @@ def test_another_folder_in_its_place_is_asked_about_anew(places: Places) -> None
     assert answers(places, root, "hooks a 1") == [None]
 
 
+def test_what_is_forgotten_is_asked_again(places: Places) -> None:
+    consents.forget(places, Path.cwd())
+    consents.keep(places, Path.cwd(), "hooks a 1", "yes")
+    consents.keep(places, Path("/"), "hooks a 1", "yes")
+    consents.forget(places, Path.cwd())
+    assert answers(places, Path.cwd(), "hooks a 1") == [None]
+    assert answers(places, Path("/"), "hooks a 1") == ["yes"]
+
+
 def test_the_oldest_answers_are_forgotten(places: Places) -> None:
     for number in range(consents.MOST_KEPT + 1):
         consents.keep(places, Path.cwd(), str(number), "yes")

@@ -18,7 +18,7 @@ from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_pro
 from tests.end_to_end.test_stopping import is_alive
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import call, calls, text, usage
+from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
 from tests.fakes.screen import PROMPT, Terminal, pty_wolo
 from wolo.config import trust
 from wolo.conversation import hooking
@@ -591,6 +591,33 @@ def test_they_can_only_make_wolo_stricter(provider: ProviderServer) -> None:
     assert write_once(provider).json["permission_denials"][0]["reason"].startswith("Sure?")
 
 
+def test_forgetting_the_trust_forgets_what_may_run(provider: ProviderServer) -> None:
+    project_hooks("sys.exit(2)")
+    agree()
+    assert run_wolo("trust", "forget").exit_code == 0
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    assert write_once(provider).exit_code == 0
+    assert not Path("ran").exists()
+
+
+def test_doctor_says_what_is_there_and_what_is_broken() -> None:
+    project_hooks("sys.exit(2)")
+    trust.keep(find_places(), Path.cwd(), "trusted")
+    write_settings(*hook("Stop", "./gone.sh --now"), *hook("Stop", "true"))
+    Path(".wolo").mkdir()
+    Path(".wolo/hooks.json").write_text("{ broken")
+    ran = run_wolo("doctor", "--json", timeout=60)
+    assert ran.exit_code == 0
+    assert [(each["source"], each["hooks"], each["standing"]) for each in ran.json["hooks"]] == [
+        ("the settings", 2, "yours"),
+        (".wolo/hooks.json", 0, "not agreed"),
+        (".claude/settings.json", 1, "not agreed"),
+    ]
+    problems = "\n".join(ran.json["problems"])
+    assert "gone.sh, which a Stop hook runs, is not there" in problems
+    assert "hooks.json is no JSON" in problems
+
+
 def test_an_event_nobody_knows_costs_no_other_hook(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
     path = Path(".claude/settings.json")
@@ -628,6 +655,24 @@ def test_a_prompt_that_is_kept_back_is_given_back_with_the_reason(provider: Prov
         terminal.wait_for("Dear colleague.")
         wait_for_prompt(terminal)
     assert prompts(provider) == ["write to all"]
+
+
+def test_what_is_said_while_wolo_works_is_held_to_the_same(provider: ProviderServer) -> None:
+    body = "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)"
+    write_settings(*hook("UserPromptSubmit", script("no", body)))
+    hold = Hold()
+    provider.script(sse(delta("Working"), hold, delta("."), finish("stop", usage())))
+    with at_the_keyboard(provider) as terminal:
+        terminal.enter("write")
+        hold.wait_until_reached()
+        terminal.enter("to Anna")
+        terminal.wait_for("↪ to Anna")
+        hold.release()
+        terminal.wait_for("A hook keeps this back: No names.")
+        terminal.wait_until(lambda: shown(terminal)[-2].rstrip() == f"{PROMPT} to Anna", complaint="the text was lost")
+        terminal.press("ctrl-c")
+        wait_for_prompt(terminal)
+    assert "Anna" not in provider.requests[-1].body.decode()
 
 
 def test_a_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:

@@ -161,7 +161,7 @@ class Play:
             if answer.finish_reason == "overflow" and await self._is_made(self._room.after_overflow(self._messages, None)):
                 continue
             if stop := await self._take(answer):
-                if stop.cause == "done" and self._agent.inbox.is_waiting:
+                if stop.cause == "done" and await self._hear_person():
                     continue
                 if stop.cause == "done" and (told := await self._verifier.after() or await self._sent_back()):
                     await self._tell(told)
@@ -273,14 +273,20 @@ class Play:
         return told
 
     async def _hear(self) -> None:
-        """What a person has said in the meantime, and which jobs have ended. Raises Stopped: what was not heard waits on."""
-        inbox = self._agent.inbox
+        """What a person has said in the meantime, and which jobs have ended. Raises Stopped."""
+        await self._hear_person()
+        if news := self._agent.news():
+            await self._tell(nudge("\n".join(news), JOB_ENDED))
+
+    async def _hear_person(self) -> bool:
+        """Whether there was something, and hooks let it through. Raises Stopped: what was not heard waits on."""
+        inbox, is_heard = self._agent.inbox, False
         while waiting := inbox.waiting:
             admitted = await self._admit(waiting[0])
             if inbox.withdraw(waiting[0].id) and isinstance(admitted, Message):  # or they have taken it back meanwhile
                 await self._tell(admitted)
-        if news := self._agent.news():
-            await self._tell(nudge("\n".join(news), JOB_ENDED))
+                is_heard = True
+        return is_heard
 
     async def _notice(self, text: str) -> None:
         if text:

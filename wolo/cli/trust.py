@@ -17,10 +17,10 @@ def trust(
     word: Annotated[str, typer.Argument(metavar="[status|forget]", show_default=False)] = "status",
     as_json: AsJson = False,
 ) -> None:
-    """Whether this folder is trusted, and what it brings along; `forget` takes the answer back."""
+    """Whether this folder is trusted, and what it brings along; `forget` takes the answer back, with all that may run."""
     from pathlib import Path
 
-    from wolo.config import project, trust
+    from wolo.config import consents, project, trust
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -29,6 +29,7 @@ def trust(
     root, notices = find_root(), list[str]()
     if word == "forget":
         trust.forget(find_places(), root)
+        consents.forget(find_places(), root)
     answer = trust.answer_for(find_places(), root, notices)
     brought = project.find(root, Path.cwd())
     if as_json:

@@ -38,6 +38,15 @@ def keep(places: Places, root: Path, what: str, answer: Answer) -> None:
         replace_file(path, json.dumps(kept, indent=1) + "\n")
 
 
+def forget(places: Places, root: Path) -> None:
+    """Whatever was answered there is asked again. Raises ConfigError."""
+    path = _store(places)
+    with locked(places.state):
+        kept = _read(path, [])
+        if kept.pop(str(root), None) is not None:
+            replace_file(path, json.dumps(kept, indent=1) + "\n")
+
+
 def _read(path: Path, notices: list[str]) -> dict[str, dict[str, Any]]:
     data = read_own(path, notices, is_secret=True)
     try:
