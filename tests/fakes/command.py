@@ -34,7 +34,7 @@ def run_wolo(
     stdin: str | bytes | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-    timeout: float = 30.0,
+    timeout: float = 60.0,
 ) -> Completed:
     """Without `stdin` there is nothing to read; the environment is the isolated one of the test, and `env` over it."""
     given = stdin.encode() if isinstance(stdin, str) else stdin

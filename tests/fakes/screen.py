@@ -62,6 +62,8 @@ KEYS = {
 }
 
 
+PATIENCE_S = 30.0
+"""Long enough for a machine that does many other things."""
 PROMPT = "›"
 NARROW_COLUMNS = 40
 """In which hardly a sentence stands on one row."""
@@ -188,7 +190,7 @@ class Terminal:
 
     # What a person waits for
 
-    def wait_for(self, wanted: str, timeout_s: float = 15.0) -> None:
+    def wait_for(self, wanted: str, timeout_s: float = PATIENCE_S) -> None:
         self.wait_until(lambda: self.shows(wanted), timeout_s, f"{wanted!r} did not appear")
 
     def wait_for_prompt(self) -> None:
@@ -203,7 +205,7 @@ class Terminal:
         self.wait_until(lambda: self.times(answer) > before, complaint=f"{answer!r} did not appear once more")
         self.wait_for_prompt()
 
-    def wait_until(self, holds: Callable[[], bool], timeout_s: float = 15.0, complaint: str = "it did not happen") -> None:
+    def wait_until(self, holds: Callable[[], bool], timeout_s: float = PATIENCE_S, complaint: str = "it did not happen") -> None:
         deadline = time.monotonic() + timeout_s
         while not holds():
             if time.monotonic() > deadline:
@@ -211,7 +213,7 @@ class Terminal:
             if not self._read() and not holds():
                 raise AssertionError(f"{complaint}, and the program has ended; the screen shows:\n{self.text}")
 
-    def wait_for_exit(self, timeout_s: float = 15.0) -> int:
+    def wait_for_exit(self, timeout_s: float = PATIENCE_S) -> int:
         """The exit status; death by signal n is reported as -n."""
         deadline = time.monotonic() + timeout_s
         while self._read():
