@@ -131,6 +131,10 @@ async def test_what_it_changes_is_the_parents_and_undone_with_its_turn(provider:
         (ended,) = of(CallEnded, events)
         files = {str(Path.cwd() / name) for name in ("new.txt", "other.txt")}
         assert {*ended.files_changed} == {*of(TaskEnded, events)[0].files_changed} == files
+        assert conversation.watch is not None
+        assert conversation.watch.store is not None
+        noted = conversation.watch.store.of_turns((conversation.history[0].id,))
+        assert {each.call.partition("/")[0] for each in noted} == {ended.part.wire_id}
         undoing = Undoing.of(conversation)
         undo = undoing.undo()
         assert sorted(undo.report.removed) == ["new.txt", "other.txt"]
