@@ -254,14 +254,13 @@ class Repl:
             complain(error, self._screen)
 
     async def _prompt(self, said: str | Prompted, line: str) -> None:
+        message = None
         try:
             message = self._compose(said)
-        except WoloError:
-            self._composer.give_back(line)
-            raise
-        await run_turn(self.conversation, message, self._terminal)
-        if all(each.id != message.id for each in reversed(self.conversation.history)):  # a hook kept it back
-            self._composer.give_back(line)
+            await run_turn(self.conversation, message, self._terminal)
+        finally:  # it could not be sent, or a hook kept it back
+            if message is None or all(each.id != message.id for each in reversed(self.conversation.history)):
+                self._composer.give_back(line)
 
     def _compose(self, said: str | Prompted) -> Message:
         message = message_of(said, self.conversation, self._composer.pastes, self._ran)
