@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.test_repl import leave, prompts, repl, wait_for_prompt
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Hold, call, delta, finish, sse, text
+from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal, pty_wolo
 from wolo.places import find_places
 
@@ -273,3 +273,16 @@ def test_a_file_is_chosen_and_mentioned_where_the_cursor_stands(provider: Provid
         terminal.wait_for("Read.")
         leave(terminal)
     assert "def peel()" in provider.requests[0].body.decode()
+
+
+def test_a_list_with_nothing_in_it_is_answered_when_the_turn_has_ended(provider: ProviderServer) -> None:
+    hold = Hold()
+    provider.script(sse(delta("Some words.\n"), hold, finish("stop", usage())))
+    with repl(provider) as terminal:
+        terminal.enter("talk")
+        terminal.wait_for("Some words.")
+        terminal.enter("/resume")
+        terminal.wait_for("⧗ /resume")
+        hold.release()
+        terminal.wait_for("There is no other session yet.")
+        leave(terminal)

@@ -39,10 +39,12 @@ def is_chosen_ahead(line: str) -> bool:
 
 
 async def choose_ahead(line: str, desk: Desk, terminal: Terminal) -> str:
-    """The same command with what was chosen; empty when nothing was."""
+    """The same command with what was chosen, or as it is where there is nothing to choose from; empty when nothing was chosen."""
     menu = _AHEAD[line](desk)
+    if not menu.listed(True):
+        return line
     with suppress(Dismissed):
-        if menu.listed(True) and (picked := await pick(menu, terminal)):
+        if picked := await pick(menu, terminal):
             return f"{line} {picked.value}"
     return ""
 

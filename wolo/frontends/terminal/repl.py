@@ -139,7 +139,7 @@ class Repl:
             self._beside.run(self._glance(text))
         elif self._work is None:
             self._begin(text)
-        elif is_chosen_ahead(text):
+        elif is_chosen_ahead(text) and not said.later:
             self._beside.run(self._choose_ahead(text))
         elif said.later or is_command(text) or text.startswith("!") or is_note(text):
             self._waiting.later.append(text)
