@@ -133,6 +133,17 @@ async def test_what_is_there_is_looked_up_again_when_it_is_to_be_run(conversatio
     assert {each.name for each in commands.all(conversation, anew=True)} == before | {"fresh"}
 
 
+async def test_files_that_are_neither_a_skill_nor_a_command_are_told(conversation: Conversation) -> None:
+    command(Path(".wolo/commands"), "two words", "x")
+    skill(Path(".wolo/skills"), "Bad")
+    outcome = await dispatch("/skills", Desk(conversation, COMMANDS))
+    assert isinstance(outcome, Shown)
+    assert "There are no skills here." in outcome.text
+    assert [line[:2] for line in outcome.text.splitlines()[-2:]] == ["! ", "! "]
+    assert "'name' must be small letters" in outcome.text
+    assert "two words.md is no command" in outcome.text
+
+
 async def test_of_a_project_that_is_not_trusted_there_is_nothing(provider: ProviderServer) -> None:
     command(Path(".wolo/commands"), "brought", "x")
     skill(Path(".wolo/skills"), "pdf")

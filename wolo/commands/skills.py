@@ -1,4 +1,4 @@
-"""/skills: the skills that lie ready here, where each comes from, and what is wrong with those that do not."""
+"""/skills: the skills that lie ready here, where each comes from, and which files are neither a skill nor a command."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ NONE = (
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
-    skills = await asyncio.to_thread(desk.conversation.library.skills)
+    library = desk.conversation.library
+    skills, commands = await asyncio.to_thread(lambda: (library.skills(), library.commands()))
     lines = [line for skill in skills.found for line in _told(skill)] or textwrap.wrap(NONE, COLUMNS)
     if skills.found:
         lines += ["", *textwrap.wrap("The model loads one when the work calls for it; /skill:NAME sends one at once.", COLUMNS)]
-    return Shown("\n".join([*lines, *(f"! {notice}" for notice in skills.notices)]))
+    return Shown("\n".join([*lines, *(f"! {notice}" for notice in (*skills.notices, *commands.notices))]))
 
 
 def _told(skill: Skill) -> Iterator[str]:
