@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_prompt
+from tests.end_to_end.waiting import wait_for
 from tests.fakes.pace import allowed_s
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text, usage
@@ -649,11 +650,8 @@ def test_a_terminal_that_goes_away_ends_wolo(provider: ProviderServer) -> None:
         terminal.type("half a thought")
         terminal.wait_for("half a thought")
         pid = terminal.child.pid
-        terminal.child.close(force=False)
-        deadline = time.monotonic() + 5
-        while Path(f"/proc/{pid}/exe").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        terminal.child.ptyproc.fileobj.close()
+        wait_for(lambda: not Path(f"/proc/{pid}/exe").exists())
     with pty_wolo(*provider.flags) as terminal:
         terminal.wait_for("› half a thought")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import time
 import warnings
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pexpect
+import ptyprocess
 import pyte
 
 
@@ -267,4 +269,8 @@ def pty_wolo(
     try:
         yield Terminal(child, rows, columns)
     finally:
-        child.close(force=True)
+        with contextlib.suppress(pexpect.ExceptionPexpect, ptyprocess.PtyProcessError):
+            child.close(force=True)
+        if child.isalive():  # it has had little time to end
+            child.kill(signal.SIGKILL)
+            child.wait()

@@ -119,11 +119,16 @@ class Composer:
 
     def enter(self) -> None:
         """Sends what is written, unless Enter takes what a menu offers."""
-        state = self.buffer.complete_state
-        if state is not None and state.current_completion is not None:
+        if self.is_choosing:
             self.buffer.complete_state = None
         else:
             self.buffer.validate_and_handle()
+
+    @property
+    def is_choosing(self) -> bool:
+        """Something that a menu offers is selected."""
+        state = self.buffer.complete_state
+        return state is not None and state.current_completion is not None
 
     def send_later(self) -> None:
         self._send(later=True)

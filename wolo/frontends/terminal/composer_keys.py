@@ -80,7 +80,7 @@ def _add_graphemes(keys: KeyBindings, when: Filter) -> None:
 
 def _send(composer: Composer) -> Callable[[KeyPressEvent], None]:
     def send(event: KeyPressEvent) -> None:
-        if is_within_paste(event):
+        if is_within_paste(event) and not composer.is_choosing:
             event.current_buffer.insert_text("\n")
         else:
             composer.enter()
