@@ -35,6 +35,7 @@ from wolo.agent.events import (
 )
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.meanwhile import Meanwhile
 from wolo.frontends.streams import as_json, for_stdout, say, write
 from wolo.frontends.words import compaction, hook_awaited, replacement, sentence, verified
 from wolo.messages.message import Message, Usage
@@ -73,6 +74,7 @@ class Headless:
         self._changed: set[str] = set()
         self._model = conversation.model
         """Who answered last."""
+        self._meanwhile = Meanwhile()
         self.stopped_by = 0
         """The exit status of the signal that ended the turn; 0: none did."""
 
@@ -80,11 +82,12 @@ class Headless:
         """The exit status. Raises OutputLost when stdout cannot be written."""
         self._init_line()
         ended: TurnEnded | None = None
-        async for event in self._conversation.prompt(prompt):
-            if isinstance(event, TurnEnded):
-                ended = event
-            else:
-                self._show(event)
+        with self._meanwhile.told(self._format != "stream-json"):
+            async for event in self._conversation.prompt(prompt):
+                if isinstance(event, TurnEnded):
+                    ended = event
+                else:
+                    self._show(event)
         assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
         exit_code = self.stopped_by or ended.exit_code or (4 if self._denials else 0)
         if last_message_file is not None:
@@ -108,32 +111,33 @@ class Headless:
             )
 
     def _show(self, event: Event) -> None:
+        self._meanwhile.hear(event)
         if isinstance(event, CallDenied):
             denial = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
             denial |= {"agent": event.agent} if event.agent else {}
             self._denials.append(denial)
             self._system("denied", denial)
             who = f"{event.agent}: " if event.agent else ""
-            say(f"denied: {who}{event.part.tool}: {event.reason}")
+            self._say(f"denied: {who}{event.part.tool}: {event.reason}")
         elif isinstance(event, CallEnded):
             self._changed.update(event.files_changed)
             self._stream(_tool_result(event.part))
         elif isinstance(event, AttemptFailed):
             self._system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": _error(event.error)})
-            say(f"{sentence(event.error.message)} Trying again in {event.delay_s:.1f} s ({event.attempt}/{event.tries}).")
+            self._say(f"{sentence(event.error.message)} Trying again in {event.delay_s:.1f} s ({event.attempt}/{event.tries}).")
         elif isinstance(event, ModelReplaced):
             self._system("fallback", {"model": event.model, "error": _error(event.error)})
-            say(f"{sentence(event.error.message)} {replacement(event)}")
+            self._say(f"{sentence(event.error.message)} {replacement(event)}")
         elif isinstance(event, Compacted):
             names = ("reason", "tokens_before", "tokens_after", "outputs_shortened", "messages_left_out", "is_summarised")
             self._system("compaction", {name: getattr(event, name) for name in names})
-            say(compaction(event))
+            self._say(compaction(event))
         elif isinstance(event, Verified):
             self._system(
                 "verification",
                 {"command": event.command, "when": event.when, **_check(event.check), "new_failures": event.new_failures},
             )
-            say(verified(event))
+            self._say(verified(event))
         elif isinstance(event, JobStarted):
             self._system("job_started", {"id": event.id, "command": event.command, "pid": event.pid})
         elif isinstance(event, JobEnded):
@@ -149,12 +153,16 @@ class Headless:
         elif isinstance(event, HookAwaited):
             self._system("hook_awaited", {"hook": event.hook, "commands": event.commands})
             if self._verbose:
-                say(hook_awaited(event))
+                self._say(hook_awaited(event))
         elif isinstance(event, Noticed):
             if event.level == "warning" or self._verbose:
-                say(event.text)
+                self._say(event.text)
         elif self._partial:
             self._show_delta(event)
+
+    def _say(self, words: str) -> None:
+        self._meanwhile.hide()
+        say(words)
 
     def _show_delta(self, event: Event) -> None:
         delta: dict[str, Any] | None = None
@@ -177,7 +185,7 @@ class Headless:
     def _say_calls(self, message: Message) -> None:
         if self._verbose:
             for part in message.calls:
-                say(f"{part.tool} {json.dumps(part.input, ensure_ascii=False)[:200]}")
+                self._say(f"{part.tool} {json.dumps(part.input, ensure_ascii=False)[:200]}")
 
     def _finish(self, ended: TurnEnded, exit_code: int) -> None:
         if self._format == "text":

@@ -1,0 +1,102 @@
+"""What a run without a person is doing, for whoever waits at the end of its pipe: one line on stderr that is gone afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from wolo.agent.events import CallStarted, Event, RequestStarted
+from wolo.messages.terminal_text import clean_line
+
+TICK_S = 1.0
+"""What is over sooner is not told."""
+MOST_CHARS = 200
+
+
+class Meanwhile:
+    def __init__(self) -> None:
+        self._words, self._began = "", time.monotonic()
+        self._is_shown = False
+        self._due: asyncio.TimerHandle | None = None
+
+    @contextlib.contextmanager
+    def told(self, may_be: bool = True) -> Iterator[None]:
+        """While the block runs, if stderr is a terminal whose cursor can move and the output goes elsewhere."""
+        if may_be and _is_watched():
+            self._tick_later()
+        try:
+            yield
+        finally:
+            self.hide()
+            if self._due is not None:
+                self._due.cancel()
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case RequestStarted():
+                self._begin(f"waiting for {event.model}")
+            case CallStarted():
+                self._begin(" ".join([event.part.tool, *_first_text(event.part.input)]))
+            case _:
+                pass
+
+    def _begin(self, words: str) -> None:
+        self._words, self._began = clean_line(words)[:MOST_CHARS], time.monotonic()
+
+    def hide(self) -> None:
+        """Before anything else is printed."""
+        if self._is_shown:
+            self._is_shown = False
+            _write("\r\x1b[K")
+
+    def _tick_later(self) -> None:
+        self._due = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._tick_later()
+        seconds = time.monotonic() - self._began
+        if self._words and seconds >= TICK_S and _is_in_front():
+            self._is_shown = True
+            _write(f"\r{_fitted(self._words, f' · {seconds:.0f} s')}\x1b[K")
+
+
+def _first_text(arguments: Mapping[str, object]) -> list[str]:
+    """What a call is about, mostly."""
+    return [value for value in arguments.values() if isinstance(value, str)][:1]
+
+
+def _is_in_front() -> bool:
+    """A job in the background writes nothing into what somebody does meanwhile."""
+    try:
+        return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_watched() -> bool:
+    can_move = os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+    return can_move and sys.stderr.isatty() and not sys.stdout.isatty()
+
+
+def _fitted(words: str, end: str) -> str:
+    """Never so long that the terminal wraps it."""
+    try:
+        room = (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 2 - len(end)
+    except (OSError, ValueError):
+        return ""
+    for at, letter in enumerate(words):
+        room -= 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        if room < 0:
+            return f"{words[:at]}…{end}"
+    return words + end
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
