@@ -82,6 +82,9 @@ def test_a_changed_prefix_is_noticed() -> None:
     assert "messages[1] differs" in lint({"messages": changed}, {"messages": GOOD})[0]
     assert lint({"messages": GOOD[:2]}, {"messages": GOOD}) != []
     assert lint({"messages": GOOD, "tools": [TOOL]}, {"messages": GOOD}) != []
+    other = {"type": "function", "function": {"name": "other", "parameters": TOOL["function"]["parameters"]}}
+    assert lint({"messages": GOOD, "tools": [other, TOOL]}, {"messages": GOOD, "tools": [TOOL]}) != []
+    assert lint({"messages": GOOD, "tools": [TOOL, other]}, {"messages": GOOD, "tools": [TOOL]}) == []
     reordered = [{"content": "s", "role": "system"}, *GOOD[1:]]
     assert lint({"messages": reordered}, {"messages": GOOD}) != []
 

@@ -28,7 +28,7 @@ def complaints(
 
     for name in head:
         old, new = previous.get(name), body.get(name)
-        if differs(*((_one_by_one(old), _one_by_one(new)[: len(_one_by_one(old))]) if name == "tools" else (old, new))):
+        if differs(*((_one_by_one(old), _one_by_one(new)[: len(_one_by_one(old))]) if name == "tools" and old else (old, new))):
             yield f"{name} differs from the request before"
     before, now = previous.get(turns) or [], body[turns]
     if len(now) < len(before):
