@@ -221,15 +221,18 @@ def test_a_paste_is_only_text(provider: ProviderServer) -> None:
     assert prompts(provider) == ["tab\there\nnext\nlast red  1mend"]
 
 
-def test_bytes_that_are_no_text_do_no_harm(provider: ProviderServer) -> None:
+def test_bytes_that_are_no_text_do_no_harm(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     provider.script(text("Read."))
+    editor(monkeypatch, "echo and more >> $1")
     with repl(provider) as terminal:
-        terminal.child.send(b"caf\xe9")
-        terminal.wait_for("caf")
+        terminal.child.send(b"caf\xe9s ")
+        terminal.wait_for("caf\ufffds")
+        terminal.type(CTRL_G)
+        terminal.wait_for("and more")
         terminal.press("enter")
         terminal.wait_for("Read.")
         leave(terminal)
-    assert prompts(provider) == ["caf\ufffd"]
+    assert prompts(provider) == ["caf\ufffds and more"]
 
 
 @pytest.mark.parametrize(

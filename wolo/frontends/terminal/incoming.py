@@ -15,6 +15,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
+from wolo.frontends.terminal.pastes import readable
 from wolo.frontends.terminal.presence import FOCUS_IN, FOCUS_OUT, Presence
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
@@ -172,7 +173,8 @@ class Incoming(Vt100Input):
         return self._read() if ready else ""
 
     def _read(self) -> str:
-        return self.stdin_reader.read(MOST_READ_BYTES)
+        """Bytes that are no text become a sign for that at once: halves of characters can be neither shown nor kept."""
+        return readable(self.stdin_reader.read(MOST_READ_BYTES))
 
     def _paste(self, text: str) -> None:
         if text:
