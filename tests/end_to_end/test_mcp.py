@@ -50,7 +50,7 @@ def bring(file: str = ".mcp.json", **servers: Mapping[str, Any]) -> None:
 
 
 def offered(asked: Asked) -> list[str]:
-    return [tool["function"]["name"] for tool in asked.json["tools"]]
+    return [tool["function"]["name"] for tool in asked.json.get("tools", ())]
 
 
 def remote(asked: Asked) -> list[str]:
@@ -152,6 +152,7 @@ def test_tools_can_be_named_left_out_and_hidden_with_their_server(provider: Prov
         (("--tools", f"read,{SAY}"), ["read", SAY]),
         (("--tools", "read,mcp__other"), ["read", "mcp__other__say"]),
         (("--tools", "read"), ["read"]),
+        (("--tools", ""), []),
     ):
         provider.forget_prefix()
         provider.script(text("Done."))
@@ -161,6 +162,16 @@ def test_tools_can_be_named_left_out_and_hidden_with_their_server(provider: Prov
     provider.script(text("Done."))
     run_wolo("-p", "--disallow-tools", "mcp__good", *provider.flags, "go", timeout=120)
     assert remote(provider.requests[-1]) == ["mcp__other__say"]
+
+
+def test_a_server_of_which_nothing_is_offered_is_not_started(provider: ProviderServer) -> None:
+    log = Path("log").absolute()
+    set_up(good=plain("good", "--log", str(log)))
+    for given in (("--tools", "read"), ("--disallow-tools", "mcp__good")):
+        provider.forget_prefix()
+        provider.script(text("Done."))
+        assert run_wolo("-p", *given, *provider.flags, "go").stdout == "Done.\n"
+    assert not log.exists()
 
 
 def test_a_tool_that_the_provider_will_not_take_is_left_out_and_the_rest_goes_on(provider: ProviderServer) -> None:

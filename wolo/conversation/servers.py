@@ -18,6 +18,7 @@ from wolo.mcp.server import Wanted, fingerprint
 from wolo.mcp.servers import Servers, Standing
 from wolo.mcp.surroundings import Surroundings
 from wolo.places import Places, find_places
+from wolo.tools.toolbox import OF_SERVERS
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace, find_root
 
@@ -35,7 +36,8 @@ async def find_servers(
     Raises ConfigError for a server in the settings that makes no sense.
     """
     notices: list[str] = []
-    wanted = wanted_servers(config, places, workspace.root, _real(cwd), notices)
+    written = wanted_servers(config, places, workspace.root, _real(cwd), notices)
+    wanted = tuple(each if _is_offered(each.name, config) else _off(each) for each in written)
     around = surroundings(workspace, cwd, places)
     if notice := consent_notice(wanted, places, workspace.root):
         notices.append(notice)
@@ -44,6 +46,16 @@ async def find_servers(
     if before is not None:
         await before.close()
     return Found(Servers(wanted, around, cached_tools(places), attended=attended), tuple(notices))
+
+
+def _is_offered(name: str, config: Config) -> bool:
+    """Whether the settings let the model have any tool of this server."""
+    tools, whole = config.settings.tools, f"{OF_SERVERS}{name}"
+    return whole not in tools.hide and (tools.offer is None or any(each.startswith(whole) for each in tools.offer))
+
+
+def _off(wanted: Wanted) -> Wanted:
+    return replace(wanted, server=replace(wanted.server, enabled=False))
 
 
 def _real(folder: Path) -> Path:
