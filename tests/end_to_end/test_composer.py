@@ -708,7 +708,7 @@ def test_what_cannot_be_attached_is_said_and_the_prompt_stands_there_again(provi
         terminal.type("look at @big.txt please")
         terminal.press("enter")
         terminal.wait_for("is too large to attach")
-        terminal.wait_until(lambda: shown(terminal)[-2] == "› look at @big.txt please")
+        wait_for_written(terminal, "look at @big.txt please")
         Path("big.txt").write_text("small\n")
         terminal.press("enter")
         terminal.wait_for("Read.")

@@ -62,9 +62,9 @@ STATES: dict[str, tuple[Callable[[ProviderServer], None], str, tuple[str, ...]]]
     "before the first byte": (silence, "waiting", ()),
     "stream": (stream, "writing", ()),
     "thinking": (thought, "thinking ·", ()),
-    "tool": (tool, SLEEP, ("--mode", "auto")),
+    "tool": (tool, "shell slee", ("--mode", "auto")),
     "retry countdown": (refused, "rying again", ()),
-    "verify": (silence, "verifying with", ("--verify", CHECK)),
+    "verify": (silence, "verif", ("--verify", CHECK)),
 }
 
 
@@ -152,7 +152,7 @@ def test_ctrl_c_twice_at_a_question_leaves(provider: ProviderServer, begin: Call
     begin(provider)
     with repl(provider, "--mode", "ask") as terminal:
         terminal.enter("go")
-        terminal.wait_for("›n" if begin is approval else "Esc answers none")
+        terminal.wait_for("›n" if begin is approval else "Enter goes on")
         terminal.press("ctrl-c")
         terminal.wait_for("Interrupted.")
         terminal.press("ctrl-c")

@@ -680,7 +680,7 @@ def test_a_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:
     write_settings(*hook("UserPromptSubmit", script("slow", body), timeout_s=600))
     with at_the_keyboard(provider) as terminal:
         terminal.enter("hello")
-        terminal.wait_for("waiting for the UserPromptSubmit hook")
+        terminal.wait_for("waiting for" if terminal.is_narrow else "waiting for the UserPromptSubmit hook")
         terminal.press("escape")
         terminal.wait_for("Interrupted.")
         terminal.wait_until(lambda: shown(terminal)[-2].rstrip() == f"{PROMPT} hello", complaint="the text was lost")
@@ -753,7 +753,7 @@ def test_somebody_is_called_when_an_approval_waits(provider: ProviderServer) -> 
     provider.script(call("shell", {"command": "touch made"}), text("I see."))
     with at_the_keyboard(provider) as terminal:
         terminal.enter("go")
-        terminal.wait_for("touch made")
+        terminal.wait_for("wants to run a command")
         terminal.wait_until(lambda: bool(told()), complaint="nobody was called")
         terminal.wait_until(lambda: "[n]" in terminal.text or "No" in terminal.text)
         terminal.press("escape")

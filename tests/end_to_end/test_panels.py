@@ -44,10 +44,14 @@ def visible(terminal: Terminal) -> str:
 
 
 def scroll_to(terminal: Terminal, words: str) -> None:
-    """In a low window a page shows little."""
-    while words not in visible(terminal):
+    """In a low window a page shows little, and in a narrow one words are broken."""
+
+    def is_there() -> bool:
+        return words in "".join(visible(terminal).split())
+
+    while not is_there():
         before = visible(terminal)
-        terminal.press("page-down")
+        terminal.press("down")
         terminal.wait_until(lambda before=before: visible(terminal) != before, complaint=f"{words!r} stands on no page")  # type: ignore[misc]
 
 
