@@ -643,7 +643,8 @@ def at_the_keyboard(provider: ProviderServer) -> Iterator[Terminal]:
 
 def test_a_prompt_that_is_kept_back_is_given_back_with_the_reason(provider: ProviderServer) -> None:
     write_settings(
-        *hook("UserPromptSubmit", script("no", "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)"))
+        *hook("SessionStart", script("start", "print('The branch is frozen.')")),
+        *hook("UserPromptSubmit", script("no", "sys.stderr.write('No names.'); sys.exit('Anna' in told['prompt'] and 2)")),
     )
     provider.script(text("Dear colleague."))
     with at_the_keyboard(provider) as terminal:
@@ -654,7 +655,7 @@ def test_a_prompt_that_is_kept_back_is_given_back_with_the_reason(provider: Prov
         terminal.enter("all")
         terminal.wait_for("Dear colleague.")
         wait_for_prompt(terminal)
-    assert prompts(provider) == ["write to all"]
+    assert prompts(provider) == ["write to all\n\n<hook_context>\nThe branch is frozen.\n</hook_context>"]
 
 
 def test_what_is_said_while_wolo_works_is_held_to_the_same(provider: ProviderServer) -> None:

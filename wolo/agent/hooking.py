@@ -87,6 +87,8 @@ class Hooks:
         self._secrets = secrets
         self._heard: dict[str, dict[str, Heard]] = {}
         """Of calls that have not ended, by id and event."""
+        self._unsaid = ""
+        """What was added at the beginning of the session, until a prompt is let through that can carry it."""
 
     @property
     def are_there(self) -> bool:
@@ -127,11 +129,11 @@ class Hooks:
         """The prompt as it may be sent. What hooks add stands in it, so that requests go on as they began."""
         if self._run is None:
             return prompt
-        began = await self.at("SessionStart", brake)
+        self._unsaid = (await self.at("SessionStart", brake)).context or self._unsaid
         heard = await self.at("UserPromptSubmit", brake, prompt=prompt.text)
         if heard.decision == "deny":
             return Refused(heard.reason)
-        added = "\n\n".join(filter(None, (began.context, heard.context)))
+        added, self._unsaid = "\n\n".join(filter(None, (self._unsaid, heard.context))), ""
         if not added:
             return prompt
         return replace(prompt, parts=(*prompt.parts, TextPart(text=f"\n\n{CONTEXT.format(text=added)}")))

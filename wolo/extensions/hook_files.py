@@ -84,7 +84,7 @@ def _hook(event: str, matcher: str, entry: Mapping[str, Any], problems: list[str
         problems.append(f"{event}: a hook without a command is not used.")
         return None
     if unknown := sorted(entry.keys() - _KNOWN_KEYS):
-        problems.append(f"{event}: {', '.join(unknown)} of `{read.command}` says nothing to wolo; the hook is used all the same.")
+        problems.append(f"{event}: {', '.join(unknown)} of `{read.command}` says nothing to wolo.")
     timeout_s = read.timeout if read.timeout > 0 else TIMEOUT_S
     return Hook(command=read.command, matcher=matcher, timeout_s=timeout_s, strict=read.strict)
 
