@@ -164,6 +164,15 @@ def test_tools_can_be_named_left_out_and_hidden_with_their_server(provider: Prov
     assert remote(provider.requests[-1]) == ["mcp__other__say"]
 
 
+def test_a_server_whose_name_has_a_dot_is_named_as_it_is_called(provider: ProviderServer) -> None:
+    set_up(**{'"my.server"': plain("good")})
+    for given, expected in ((("--tools", "mcp__my.server"), 1), (("--disallow-tools", "mcp__my.server"), 0)):
+        provider.forget_prefix()
+        provider.script(text("Done."))
+        run_wolo("-p", *given, *provider.flags, "go", timeout=120)
+        assert len(remote(provider.requests[-1])) == expected
+
+
 def test_a_server_of_which_nothing_is_offered_is_not_started(provider: ProviderServer) -> None:
     log = Path("log").absolute()
     set_up(good=plain("good", "--log", str(log)))

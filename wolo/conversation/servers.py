@@ -18,7 +18,7 @@ from wolo.mcp.server import Wanted, fingerprint
 from wolo.mcp.servers import Servers, Standing
 from wolo.mcp.surroundings import Surroundings
 from wolo.places import Places, find_places
-from wolo.tools.toolbox import OF_SERVERS
+from wolo.tools.toolbox import OF_SERVERS, beginning_of
 from wolo.workspace.processes import Processes
 from wolo.workspace.root import Workspace, find_root
 
@@ -50,8 +50,10 @@ async def find_servers(
 
 def _is_offered(name: str, config: Config) -> bool:
     """Whether the settings let the model have any tool of this server."""
-    tools, whole = config.settings.tools, f"{OF_SERVERS}{name}"
-    return whole not in tools.hide and (tools.offer is None or any(each.startswith(whole) for each in tools.offer))
+    tools, beginning = config.settings.tools, beginning_of(f"{OF_SERVERS}{name}")
+    if beginning in map(beginning_of, tools.hide):
+        return False
+    return tools.offer is None or any(beginning_of(each).startswith(beginning) for each in tools.offer)
 
 
 def _off(wanted: Wanted) -> Wanted:

@@ -160,8 +160,13 @@ class Toolbox:
 
 
 def _is_among(name: str, names: Collection[str]) -> bool:
-    whole = (each for each in names if each.startswith(OF_SERVERS))
-    return name in names or any(name.startswith(f"{each.removesuffix('*').removesuffix('__')}__") for each in whole)
+    return name in names or any(name.startswith(beginning) for beginning in map(beginning_of, names) if beginning)
+
+
+def beginning_of(whole: str) -> str:
+    """How the tools of `mcp__SERVER` begin, which providers take only without a dot; empty for what names no server."""
+    server = re.sub(r"[^A-Za-z0-9_-]", "_", whole.removesuffix("*").removesuffix("__"))
+    return f"{server}__" if whole.startswith(OF_SERVERS) else ""
 
 
 def _with_both_forms(names: Collection[str]) -> frozenset[str]:
