@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
@@ -35,7 +34,6 @@ class Signals:
         self._resumed = resumed
         self._last_act = last_act
         self._stop: Callable[[], None] = lambda: None
-        self._forgiven_at = float("-inf")
         self._is_aside = False
 
     def __enter__(self) -> Self:
@@ -103,17 +101,11 @@ class Signals:
             self._resumed()
 
     def forgive(self) -> bool:
-        """True after a Ctrl-C that only meant the turn: it counts no more, unless another one follows soon."""
+        """True after a Ctrl-C that only meant the turn: it counts no more."""
         if self.exit_status not in (0, EXIT_STATUS[signal.SIGINT]):
             return False
-        if self.exit_status:
-            self._forgiven_at = time.monotonic()
         self.exit_status = 0
         return True
-
-    @property
-    def just_forgiven(self) -> bool:
-        return time.monotonic() - self._forgiven_at < AGAIN_WITHIN_S
 
 
 def _cancel(task: asyncio.Task[object]) -> None:
