@@ -137,6 +137,12 @@ def test_a_bomb_of_aliases_is_refused_before_anything_is_built() -> None:
         read("\n".join(rows))
 
 
+@pytest.mark.parametrize("deep", ["[" * 30_000, "{a: " * 7_500, "b: " + "[" * 30_000])
+def test_ten_thousand_brackets_in_a_line_are_its_text(deep: str) -> None:
+    """Made into values as YAML would, they would be as many calls within calls, and the end of the process."""
+    assert read(f"description: {deep}").text("description") == deep.strip()
+
+
 @settings(deadline=None, max_examples=200)
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused_with_one_sentence(text: str) -> None:

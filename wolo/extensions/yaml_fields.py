@@ -137,7 +137,8 @@ def _quoted(row: str) -> str:
     if not found:
         return row
     try:
-        yaml.compose(row, Loader=_LOADER)
+        for _ in yaml.parse(row, Loader=_LOADER):  # not composed: ten thousand brackets would be as many calls within calls
+            pass
     except (yaml.YAMLError, UnicodeError):
         return found[1] + "'" + found[2].rstrip().replace("'", "''") + "'"
     return row
