@@ -501,7 +501,7 @@ def agree() -> None:
     """What a yes at the keyboard keeps."""
     places, root = find_places(), Path.cwd()
     trust.keep(places, root, "trusted")
-    for found in hooking.of_project(places, root, root, {}):
+    for found in hooking.of_project(places, root, root):
         hooking.keep_answer(places, root, found, "yes")
 
 
@@ -529,10 +529,13 @@ def test_they_run_only_once_a_person_has_agreed_to_them(provider: ProviderServer
     assert (ran.exit_code, Path("ran").read_text()) == (4, "x"), ran.stderr
 
 
-def test_trust_for_one_run_lets_them_run_once(provider: ProviderServer) -> None:
+def test_trust_for_one_run_is_no_yes_to_them(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
+    ran = write_once(provider, "--trust")
+    assert (ran.exit_code, Path("ran").exists()) == (0, False)
+    assert "You have not agreed to them as they are now" in ran.stderr
+    agree()
     assert write_once(provider, "--trust").exit_code == 4
-    assert write_once(provider).exit_code == 0
 
 
 def test_of_a_folder_that_is_not_trusted_nothing_is_read(provider: ProviderServer) -> None:

@@ -78,7 +78,7 @@ def _tie(site: Site, found: Found) -> Conversation:
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
     context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
     hook_notices: list[str] = []
-    hook_sets = find_hooks(config, places, workspace.root, cwd, site.given, hook_notices)
+    hook_sets = find_hooks(config, places, workspace.root, cwd, hook_notices)
     hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun)
     judge.obey(hooking.programs(workspace))
     put_up(site.enclosure, judge, context, places, shown)

@@ -182,7 +182,7 @@ def _hooks(problems: list[str]) -> list[dict[str, Any]]:
     """Each place where some stand, and whether they run."""
     places, root, cwd = find_places(), find_root(Path.cwd()), Path.cwd()
     try:
-        sets = hooking.find_hooks(layers.load(places), places, root, cwd, {}, [])
+        sets = hooking.find_hooks(layers.load(places), places, root, cwd, [])
     except WoloError as error:
         problems.append(error.message)
         return []

@@ -53,11 +53,11 @@ class HookSet(Struct, frozen=True, kw_only=True):
         return self.standing in ("yours", "agreed")
 
 
-def find_hooks(config: Config, places: Places, root: Path, cwd: Path, given: Given, notices: list[str]) -> tuple[HookSet, ...]:
+def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[HookSet, ...]:
     """All there are; nothing of a project that is not trusted is read. Raises ConfigError for mistakes in the user's own."""
     sets = [*_of_settings(config), *_of_user(places, notices)]
     if config.trusts_project:
-        sets += of_project(places, root, cwd, given)
+        sets += of_project(places, root, cwd)
     return tuple(sets)
 
 
@@ -86,25 +86,25 @@ def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
     return [HookSet(source=str(path), hooks=found.hooks)]
 
 
-def of_project(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
+def of_project(places: Places, root: Path, cwd: Path) -> list[HookSet]:
     """Of a trusted folder. What is wrong with a file is a problem of its set."""
     sets = []
     for folder in project.folders(root, Path(os.path.realpath(cwd))):
         for place in project.HOOKS.places:
             path = folder / place
             if path.name in FILES and os.path.lexists(path):
-                sets.append(_of_file(path, folder, places, root, given))
+                sets.append(_of_file(path, folder, places, root))
     return [each for each in sets if each.hooks or each.problems]
 
 
-def _of_file(path: Path, folder: Path, places: Places, root: Path, given: Given) -> HookSet:
+def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
     from wolo.extensions.hook_files import read_hooks  # noqa: PLC0415  # only where there is such a file
 
     source = str(path.relative_to(root))
     try:
         found = read_hooks(project.read_file(path, root), path)
         digest = digest_of(found.hooks, folder) if found.hooks else ""
-        said = "yes" if given.get("trust") == str(root) else consents.answer_for(places, root, _asked(source, digest), [])
+        said = consents.answer_for(places, root, _asked(source, digest), [])
     except WoloError as error:
         return HookSet(source=source, standing="not agreed", folder=folder, problems=(error.message,))
     standing = _STANDINGS[said]
@@ -132,9 +132,9 @@ def keep_answer(places: Places, root: Path, found: HookSet, answer: consents.Ans
 
 def to_agree(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
     """Those of a trusted folder that a person has not agreed to. Raises ConfigError."""
-    if trust.answer_for(places, root, []) != "trusted":
+    if given.get("trust") != str(root) and trust.answer_for(places, root, []) != "trusted":
         return []
-    return [each for each in of_project(places, root, cwd, given) if each.standing == "not agreed" and each.hooks]
+    return [each for each in of_project(places, root, cwd) if each.standing == "not agreed" and each.hooks]
 
 
 def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:

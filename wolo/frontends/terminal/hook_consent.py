@@ -21,8 +21,6 @@ LET_RUN = Wording("Let them run?", "Yes, let them run", "the hooks of this proje
 async def ask_hooks(given: Given, terminal: Terminal) -> None:
     """Whatever is not a yes lets nothing run. Raises Dismissed for Ctrl-C, ConfigError for answers others may have written."""
     root = find_root()
-    if given.get("trust") == str(root):
-        return
     for found in to_agree(find_places(), root, Path.cwd(), given):
         answer = await ask_once(_shown(found), LET_RUN, terminal)
         if answer in ("y", "yes", "never"):
@@ -30,7 +28,6 @@ async def ask_hooks(given: Given, terminal: Terminal) -> None:
                 keep_answer(find_places(), root, found, "never" if answer == "never" else "yes")
             except ConfigError as error:
                 terminal.screen.say(f"Your answer could not be kept: {error.message}", "yellow")
-                terminal.screen.say("--trust lets them run for one run.", "dim")
 
 
 def _shown(found: HookSet) -> list[Text]:
