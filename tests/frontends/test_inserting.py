@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyte
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wolo.frontends.terminal.inserting import Shown, grow, move_down, print_above, rows_taken
@@ -69,6 +69,7 @@ def test_lines_get_above_it(above: list[str], lines: list[str], tail: int, then:
 
 @settings(deadline=None, max_examples=60)
 @given(above=st.lists(words, max_size=20), line=st.text("abc -", min_size=2, max_size=60), more=st.lists(words, max_size=3))
+@example(above=[], line="a" * (2 * COLUMNS - 2), more=[])
 def test_the_beginning_of_a_line_is_not_written_again(above: list[str], line: str, more: list[str]) -> None:
     line = f"y{line}x"
     begun = line[: min(len(line) // 2, COLUMNS)].rstrip()
@@ -77,7 +78,7 @@ def test_the_beginning_of_a_line_is_not_written_again(above: list[str], line: st
     taken = rows_taken(text, COLUMNS)
     assert taken is not None
     sequence = print_above(text, taken, Shown(4, 2, 1, begun), 1)
-    assert "y" not in sequence
+    assert begun == "y" or "y" not in sequence
     window.feed(sequence)
     assert window.rows == [*wrapped([*above, line, *more]), "", *foot[1:]]
 

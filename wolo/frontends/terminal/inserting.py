@@ -42,8 +42,8 @@ def print_above(text: str, taken: int, foot: Shown, tail: int) -> str:
     The cursor is left at its first one.
     """
     if foot.continues_in(text):
-        rest = text[len(foot.begun) : -1]
-        edited = f"{_move(taken - 1 + tail, 'L')}\x1b[A{_move(len(foot.begun), 'C')}{rest}"
+        there = len(foot.begun) - 1  # its last character is written again: behind a full row there is no place to go to
+        edited = f"{_move(taken - 1 + tail, 'L')}\x1b[A{_move(there, 'C')}{text[there:-1]}"
         return f"{_go(foot, 1, taken + tail - 1)}{edited}\n"
     return f"{_go(foot, 0, taken + tail - foot.tail)}{_move(foot.tail, 'M')}{_move(taken + tail, 'L')}{text}"
 
