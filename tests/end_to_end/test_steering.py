@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from tests.end_to_end.test_repl import leave, prompts, repl, wait_for_prompt
+from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_prompt
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage

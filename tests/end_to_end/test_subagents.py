@@ -22,6 +22,8 @@ from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.sessions.tree import messages
 
+pytestmark = pytest.mark.unfit("small", reason="who does what side by side is told in lines that are cut in so narrow a window")
+
 CTRL_O = "\x0f"
 SLEEP = f"sleep 7541.{os.getpid()}"
 LOOK = {"prompt": "where is it?", "agent": "explore"}
