@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -67,6 +68,7 @@ KEYS = {
 PATIENCE_S = 30.0
 """Long enough for a machine that does many other things."""
 PROMPT = "›"
+UNDER_WAY = re.compile(r"(?:· |silent for )\d+ s$")
 NARROW_COLUMNS = 40
 """In which hardly a sentence stands on one row."""
 GOES_ON = -1
@@ -142,7 +144,8 @@ class Terminal:
     def is_idle(self) -> bool:
         """The empty prompt, and below it the line of facts."""
         if self.is_narrow:  # what is under way says so in fewer words
-            return self.text.rstrip().split("\n")[-3:-1] == ["", PROMPT]
+            above, prompt = ["", "", *self.text.rstrip().split("\n")][-3:-1]
+            return prompt == PROMPT and not above.startswith(" ") and UNDER_WAY.search(above) is None
         *above, prompt, facts = ["", "", *(line for line in self.text.split("\n") if line.strip())]
         return prompt == PROMPT and " · " in facts and "Esc stops" not in "".join(above[-3:])
 
