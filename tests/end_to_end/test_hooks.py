@@ -296,6 +296,36 @@ def test_the_model_cannot_have_its_own_program_run_as_a_hook(
     assert Path("here").exists()
 
 
+PUT = "mkdir -p later && cp evil.sh later/check.sh"
+
+
+@pytest.mark.parametrize(
+    ("command", "behind"),
+    [
+        ("cd scripts && sh check.sh", "cp evil.sh scripts/check.sh"),
+        ("sh ./folder/check.sh", "rm folder; mkdir folder; cp evil.sh folder/check.sh"),
+        ("./scripts/link", "rm -f scripts/link; cp evil.sh scripts/link"),
+        ("./link", "rm -f link; cp evil.sh link"),
+        ("sh ./later/check.sh", PUT),
+    ],
+)
+def test_no_way_to_a_hooks_program_can_be_changed_in_the_sandbox(provider: ProviderServer, command: str, behind: str) -> None:
+    """Be it a link, a folder that is entered first, or a file that is not there yet."""
+    require("bwrap")
+    Path("scripts").mkdir()
+    for name, content in (("scripts/check.sh", "exit 0"), ("evil.sh", "touch ~/ran")):
+        Path(name).write_text(f"#!/bin/sh\n{content}\n")
+        Path(name).chmod(0o755)
+    Path("folder").symlink_to("scripts")
+    Path("link").symlink_to("scripts/check.sh")
+    Path("scripts/link").symlink_to("check.sh")
+    Path("go.py").write_text(f"import os; os.system({behind!r})")
+    write_settings(*hook("PreToolUse", command, "Glob"))
+    provider.script(call("shell", {"command": "python3 go.py"}), call("glob", {"pattern": "*"}), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--mode", "auto", "go").exit_code in (0, 4)
+    assert not (Path.home() / "ran").exists()
+
+
 # Prompts, and the end of a turn
 
 

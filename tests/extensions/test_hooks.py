@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from wolo.extensions.hook_answers import NOTHING
-from wolo.extensions.hook_digest import digest, programs
+from wolo.extensions.hook_digest import digest
 from wolo.extensions.hook_names import concerns, in_our_names, with_other_names
 from wolo.extensions.hook_settings import Hook
 from wolo.extensions.hooks import Ground, Hooks, Placed
+from wolo.extensions.named_files import programs
 from wolo.workspace.processes import Processes
 
 
@@ -60,15 +61,62 @@ def test_the_digest_knows_the_files_that_a_command_names(command: str, tmp_path:
     changed = digest(hooks, tmp_path)
     assert len({missing, there, changed}) == 3
     assert digest([("Stop", Hook(command=command, matcher="x"))], tmp_path) != changed
-    assert programs(hooks, tmp_path, [tmp_path]) in ([script], [script, script])
+    assert script in programs([command], tmp_path, [tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("cd hooks && ./check.sh", "hooks/check.sh"),
+        ("bash -c 'cd hooks;. check.sh'", "hooks/check.sh"),
+        ('sh "${CLAUDE_PROJECT_DIR:-.}/hooks/check.sh"', "hooks/check.sh"),
+        ("`git rev-parse --show-toplevel`/hooks/check.sh", "hooks/check.sh"),
+        ("D=hooks; $D/check.sh", "hooks/check.sh"),
+        ("for each in hooks/*.sh; do $each; done", "hooks/check.sh"),
+        ("env -C hooks ./check.sh", "hooks/check.sh"),
+        ("hooks/\\check.sh, -v", "hooks/check.sh"),
+        ('"$CLAUDE_PROJECT_DIR"/"my hooks"/check.sh', "my hooks/check.sh"),
+        ("my\\ hooks/check.sh", "my hooks/check.sh"),
+        ("bash lint -x", "lint"),
+        ("[ -x lint ] && . lint", "lint"),
+        ("python3 -m hooks.check", "hooks/check.py"),
+        ("python3 hooks", "hooks/__main__.py"),
+    ],
+)
+@pytest.mark.parametrize("project", ["project", "two words", "don't", "back\\dash\\1"])
+def test_however_a_file_is_named_it_is_found(command: str, file: str, project: str, tmp_path: Path) -> None:
+    script = tmp_path / project / file
+    script.parent.mkdir(parents=True)
+    script.write_text("exit 0")
+    hooks = [("Stop", Hook(command=command))]
+    before = digest(hooks, tmp_path / project)
+    assert script in programs([command], tmp_path / project, [tmp_path])
+    script.write_text("exit 2")
+    assert digest(hooks, tmp_path / project) != before
+
+
+def test_links_on_the_way_to_a_program_are_found_with_it(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/check.sh").write_text("")
+    (tmp_path / "folder").symlink_to("real")
+    (tmp_path / "check").symlink_to("folder/check.sh")
+    found = programs(["./check"], tmp_path, [tmp_path])
+    assert found == [tmp_path / "check", tmp_path / "folder", tmp_path / "real/check.sh"]
+
+
+@pytest.mark.parametrize(
+    "word", ["~nobody-of-this-name/x.sh", "a\0b.sh", "./" + "y" * 300, "./" + "../" * 2000, "'", "$(", "-m ."]
+)
+def test_no_word_is_too_strange_to_be_looked_for(word: str, tmp_path: Path) -> None:
+    digest([("Stop", Hook(command=word))], tmp_path)
+    programs([word], tmp_path, [tmp_path])
 
 
 def test_what_is_no_program_is_not_kept_from_the_model(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "src").mkdir(parents=True)
     (work / "package.json").write_text("{}")
-    hooks = [("Stop", Hook(command="prettier --write ./package.json src/ /etc/passwd ~/x.sh"))]
-    assert programs(hooks, work, [work]) == []
+    assert programs(["prettier --write ./package.json src/ /etc/passwd ~/x.sh; npm run lint"], work, [work]) == []
 
 
 @pytest.fixture

@@ -180,10 +180,11 @@ class Hooking:
         running = [each for each in self.sets if each.runs and each.hooks]
         if not running:
             return []
-        from wolo.extensions.hook_digest import programs  # noqa: PLC0415  # only where there are hooks
+        from wolo.extensions.named_files import programs  # noqa: PLC0415  # only where there are hooks
 
         roots = (workspace.root, *workspace.extra)
-        found = (path for each in running for path in programs(each.hooks, each.folder or workspace.start, roots))
+        commands = (((hook.command for _, hook in each.hooks), each.folder or workspace.start) for each in running)
+        found = (path for lines, folder in commands for path in programs(lines, folder, roots))
         return list(dict.fromkeys(found))
 
     def tie(self, context: ToolContext, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool) -> RunHook | None:

@@ -24,7 +24,7 @@ class Boundaries:
         self._free_reads = _Below(free)
         self._free_spelled = files_of(free)
         self.obeyed: tuple[str, ...] = ()
-        """Files of the workspace that wolo itself runs for the person, by whatever name."""
+        """Files of the workspace that wolo itself runs for the person, and the links that lead there."""
 
     def is_inside(self, path: str) -> bool:
         return self._inside.holds(path)

@@ -78,8 +78,11 @@ class Judge:
         return (*self._book.rules, *self.grants.rules)
 
     def obey(self, paths: Iterable[Path]) -> None:
-        """These files run for the person: writing them asks in every mode. Called before walls are put up."""
-        self._boundaries.obeyed = tuple(map(os.path.realpath, paths))
+        """These files run for the person, or are links to such, each by where it really lies: writing them asks in every mode.
+
+        Called before walls are put up.
+        """
+        self._boundaries.obeyed = tuple(map(str, paths))
 
     def denied_places(self, tool: str) -> tuple[str, ...]:
         """What rules deny as a whole, for the walls to hold it, too: `read:notes/**` says one, `read:**/*.key` none."""

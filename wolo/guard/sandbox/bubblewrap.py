@@ -134,6 +134,8 @@ class Bubblewrap:
             tree.hide(path)
         for path in profile.kept:
             around = next((root for root in profile.writable if is_below(path, root)), "")
+            if around and Path(path).is_symlink():
+                path = _folder_of_link(path, around)
             if around and os.path.lexists(path):
                 for folder in () if only_reads else folders_between(around, path):
                     if not is_obeyed_by_name(folder):  # those are kept as they are, all of them
@@ -149,7 +151,8 @@ class Bubblewrap:
         placeholders.hold()
         held.append(placeholders)
         names = names_in(root, self._profile.home)
-        own = [first for path in self._profile.own if is_below(path, root) and (first := topmost_missing(path, root))]
+        wanted = (path for path in (*self._profile.own, *self._profile.kept) if is_below(path, root))
+        own = [first for path in wanted if (first := topmost_missing(path, root))]
         missing = [path for path in (*names.missing, *own) if tree.is_seen(path)] if _can_be_changed(root) else []
         placeholders.put(missing)
         for path in names.kept_in_place:
@@ -163,6 +166,17 @@ class Bubblewrap:
     def _environment(tmp: str) -> Iterable[str]:
         for name, value in environment(tmp, "bubblewrap").items():
             yield from ("--setenv", name, value)
+
+
+def _folder_of_link(path: str, root: str) -> str:
+    """Nothing can be mounted on a link: the folder it lies in is kept as it is."""
+    folder = os.path.dirname(path)  # noqa: PTH120  # text all along
+    if folder == root:
+        raise ToolError(
+            f"sandbox denied: {path} is a link to a program that a hook or a server runs, and the sandbox cannot keep it from "
+            "being led elsewhere. So the command was not run."
+        )
+    return folder
 
 
 class _Tidying:

@@ -1,0 +1,149 @@
+"""Which files a command line names, however they are written there: those that a person said yes to, and must stay theirs.
+
+Nobody can tell what a command line runs in the end. So this errs widely: quotes, blanks, variables, wildcards and a directory
+that is entered first hide no file that is named.
+"""
+
+# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH207
+# What os.path says of a name that no file can have is no; Path raises.
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from glob import glob, has_magic
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.guard.launchers import runs_anything
+
+MOST_WORDS = 200
+LONGEST_WORD_BYTES = 1024
+MOST_FOLDERS = 12
+MOST_OF_A_PATTERN = 100
+_MOST_LINKS = 40
+_EXPANSION = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+|~[+-](?=/)")
+"""In a name it stands for some directory: that of the project, most often."""
+_SIGNS = re.compile(r"[\s\"'`;|&()<>={},#]+")
+_OF_FOLDERS = ("__main__.py", "index.js")
+"""What is run of a folder that an interpreter is given."""
+_BEFORE_COMMANDS = frozenset(("", "if", "then", "else", "elif", "do", "while", "until", "!", "{"))
+_MODULE = re.compile(r"(?:^|\s)-m\s*([\w.]+)")
+_OF_SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"))
+
+
+class Named(NamedTuple):
+    path: Path
+    """Absolute, and as it is written: links are not followed."""
+    is_run: bool
+    """It stands where a command does, or behind something that runs what it is given."""
+    is_path: bool
+    """It cannot be but a file; any other word may by chance be the name of one."""
+
+
+def files_named(command: str, folder: Path) -> list[Named]:
+    """Whatever could be a file, there or not, when the command runs in this folder."""
+    words = _words(command)
+    folders = [folder]
+    for word in words:
+        if len(folders) < MOST_FOLDERS and (below := _joined(folder, word)) not in folders and os.path.isdir(below):
+            folders.append(below)
+    found: dict[Path, Named] = {}
+    for word, is_run in words.items():
+        is_path = Path(word).suffix in _OF_SCRIPTS or (is_run and "/" in word)
+        for each in folders:
+            if each == folder or is_path or os.path.isfile(_joined(each, word)):
+                for path in _meant(_joined(each, word)):
+                    before = found.get(path, Named(path, False, False))
+                    found[path] = Named(path, before.is_run or is_run, before.is_path or is_path)
+    modules = [_joined(each, name) for each in folders for name in (*_OF_FOLDERS, *_modules(command))]
+    return [*found.values(), *(Named(path, True, True) for path in modules if os.path.isfile(path))]
+
+
+def programs(commands: Iterable[str], folder: Path, roots: Sequence[Path]) -> list[Path]:
+    """Those that are programs, or may become ones, and lie below the roots; with the links that lead there."""
+    found: dict[Path, None] = {}
+    for command in commands:
+        for named in files_named(command, folder):
+            *links, real = way(named.path)
+            if _may_run(named, real):
+                found |= dict.fromkeys(each for each in (*links, real) if any(each.is_relative_to(root) for root in roots))
+    return list(found)
+
+
+def way(path: Path) -> list[Path]:
+    """The links that are followed to get there, each by where it really lies, and last where they lead."""
+    links: list[Path] = []
+    parts, here = list(reversed(path.parts)), Path("/")
+    while parts:
+        part = parts.pop()
+        here = here.parent if part == ".." else here / part
+        if len(links) < _MOST_LINKS and os.path.islink(here):
+            links.append(here)
+            parts += reversed(Path(os.readlink(here)).parts)
+            here = here.parent
+    return [*links, here]
+
+
+def _words(command: str) -> dict[str, bool]:
+    """Each word that may be a name, and whether it may be run there."""
+    found: dict[str, bool] = {}
+    for text in (command, _EXPANSION.sub(".", command)):
+        for word, before in _pairs(text):
+            if "\0" not in word and len(os.fsencode(word)) <= LONGEST_WORD_BYTES:
+                found[word] = found.get(word, False) or _begins_command(before) or runs_anything((before,))
+    return dict(islice(found.items(), MOST_WORDS))
+
+
+def _begins_command(before: str) -> bool:
+    return before in _BEFORE_COMMANDS or set(before) <= set(";|&()") or re.match(r"\w+=", before) is not None
+
+
+def _modules(command: str) -> list[str]:
+    files = [module.replace(".", "/") for module in _MODULE.findall(command)]
+    return [name for file in files for name in (f"{file}.py", f"{file}/__main__.py")]
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Each word with the one before it, options left out: split as a shell does, and at every sign."""
+    for words in (_as_a_shell(text), _SIGNS.split(re.sub(r"[\"'\\]", "", text)), _SIGNS.split(text)):
+        plain = [word for word in words if word and not word.startswith("-")]
+        yield from zip(plain, ["", *plain], strict=False)
+
+
+def _as_a_shell(text: str) -> list[str]:
+    try:
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+        lexer.whitespace_split, lexer.commenters = True, ""
+        return list(lexer)
+    except ValueError:
+        return []
+
+
+def _joined(folder: Path, word: str) -> Path:
+    return folder / os.path.expanduser(word)
+
+
+def _meant(path: Path) -> list[Path]:
+    if not has_magic(str(path)):
+        return [path]
+    return [path, *map(Path, islice(sorted(glob(str(path))), MOST_OF_A_PATTERN))]
+
+
+def _may_run(named: Named, real: Path) -> bool:
+    try:
+        if not os.path.lexists(real):
+            return named.is_path
+        if not os.path.isfile(real):
+            return False
+        return named.is_run or real.suffix in _OF_SCRIPTS or os.access(real, os.X_OK) or _begins(real) == b"#!"
+    except OSError:
+        return False
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(2)
