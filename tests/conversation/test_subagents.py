@@ -384,6 +384,20 @@ async def test_an_agent_of_a_file_is_told_what_stands_there_and_has_its_tools_on
     assert not Path("x").exists()
 
 
+async def test_only_an_agent_that_can_load_skills_is_told_of_them(provider: ProviderServer) -> None:
+    skill = find_places().config / "skills/tidy/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: tidy\ndescription: Tidies a folder.\n---\nSort the files.")
+    provider.script(call("task", {"prompt": "look", "agent": "explore"}), text("Seen."))
+    provider.script(call("task", {"prompt": "tidy up"}), call("skill", {"name": "tidy"}), text("Tidied."), text("Done."))
+    async with begun(provider) as conversation:
+        await events_of(conversation)
+    parent, explores, _, works, loaded, _ = provider.requests
+    assert ["Tidies a folder." in asked.messages[0]["content"] for asked in (parent, explores, works)] == [True, False, True]
+    assert "# Skills" not in explores.messages[0]["content"]
+    assert "Sort the files." in loaded.results[0]
+
+
 async def test_a_model_of_its_own_is_asked_and_one_that_is_not_to_be_had_is_told_once(provider: ProviderServer) -> None:
     settings = own_provider("here", provider, "a", "b")
     agent_file("other", "---\ndescription: x\nmodel: here/b\n---\n")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,6 +27,8 @@ from wolo.tools.toolbox import BUILTIN, IN_TEXT, TO_DELEGATE, WITH_A_PERSON, WIT
 
 class Preamble(Struct, frozen=True):
     system: str
+    without_skills: str
+    """The same for whoever has no tool to load one with."""
     toolbox: Toolbox
     notices: tuple[str, ...]
     """What a person should know about the instructions and skills that were read."""
@@ -56,27 +59,30 @@ def prepare(
     hide = (name for is_there, names in needs if not is_there for name in names)
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
     offered.add(more_tools)
-    system, notices = _system(places, root, cwd, given, skills if WITH_SKILLS & {*offered.names} else NO_SKILLS)
-    return Preamble(system, offered, (*notices, *skills.notices, *agents.notices))
+    compose, notices = _composer(places, root, cwd, given)
+    bare = compose()
+    system = compose(skills=listed(skills)) if WITH_SKILLS & {*offered.names} else bare
+    return Preamble(system, bare, offered, (*notices, *skills.notices, *agents.notices))
 
 
 def read_again(before: Preamble, places: Places, root: Path, cwd: Path, given: Given, library: Library) -> str:
     """The system prompt as the files on disk make it now; the one `before` where they cannot be read any more."""
     skills = library.skills() if WITH_SKILLS & {*before.toolbox.names} else NO_SKILLS
     try:
-        return _system(places, root, cwd, given, skills)[0]
+        return _composer(places, root, cwd, given)[0](skills=listed(skills))
     except UsageError:
         return before.system
 
 
-def _system(places: Places, root: Path, cwd: Path, given: Given, skills: Skills) -> tuple[str, tuple[str, ...]]:
+def _composer(places: Places, root: Path, cwd: Path, given: Given) -> tuple[Callable[..., str], tuple[str, ...]]:
+    """Makes the system prompt, with `skills` or without, of files that are read once: one that is given may be a pipe."""
     instructions = read_instructions(root, Path(os.path.realpath(cwd)), places.config)
-    system = build_system_prompt(
+    compose = partial(
+        build_system_prompt,
         cwd,
         instructions=instructions.text,
-        skills=listed(skills),
         display_name=text(given, "name") or NAME,
         replacement=text_or_file(given, "system_prompt") or None,
         appendix=text_or_file(given, "append_system_prompt"),
     )
-    return system, instructions.notices
+    return compose, instructions.notices

@@ -44,7 +44,7 @@ from wolo.sessions.store import Store
 from wolo.tools.questions import PutQuestions
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.tool import Result, ToolContext
-from wolo.tools.toolbox import TO_DELEGATE, WITH_A_PERSON, Toolbox
+from wolo.tools.toolbox import TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 from wolo.workspace.files import FileLedger
 
 AT_ONCE = 4
@@ -124,15 +124,16 @@ class Subagents:
         asker = make_asker(parent.reach, choice, parent.site.fallback if not profile.model else None)
         alarm = Alarm(settings.tasks.timeout_s, lambda: agent.interrupt())
         errand = Errand(profile.name, prompt, kept.session_id, recorder, call, self._emit, alarm)
-        context = self._context(kept, call, errand)
+        context, toolbox = self._context(kept, call, errand), self._toolbox(profile, choice)
+        begins = parent.preamble.system if WITH_SKILLS & {*toolbox.names} else parent.preamble.without_skills
         agent = Agent(
             asker,
-            self._toolbox(profile, choice),
+            toolbox,
             context,
             parent.judge,
             emit=errand.hear,
             ask_person=errand.asking(self._ask_person) if self._ask_person else None,
-            system="\n\n".join(filter(None, (parent.preamble.system, _prose(), profile.prompt))),
+            system="\n\n".join(filter(None, (begins, _prose(), profile.prompt))),
             session_id=kept.session_id,
             limits=Limits(max_turns=profile.max_turns or settings.tasks.max_turns),
             account=self._agent.account,

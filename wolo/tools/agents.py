@@ -24,7 +24,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 BUILTIN = (
-    Offer(name=DEFAULT, description="all tools but this one, for a task of several steps"),
+    Offer(name=DEFAULT, description="all tools but `task`, for a task of several steps"),
     Offer(name="explore", description="only reads: to find out where and how something is done", only_reads=True),
 )
 
