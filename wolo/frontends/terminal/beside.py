@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+
+from wolo.errors import WoloError
+from wolo.frontends.terminal.screen import Screen
+from wolo.frontends.terminal.status import SLOW_S
+from wolo.frontends.terminal.telling import complain
+from wolo.frontends.terminal.terminal import Terminal
 
 
 class Beside:
-    def __init__(self) -> None:
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.ensure_future(work)
+        """What a person must hear of it when it fails is said."""
+        task = asyncio.ensure_future(self._carry_out(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -20,3 +29,21 @@ class Beside:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _carry_out(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except WoloError as error:
+            complain(error, self._screen)
+
+
+@contextmanager
+def told_beside(words: str, terminal: Terminal) -> Iterator[None]:
+    """At the end of the line that says what is under way, once it is slow."""
+    due = asyncio.get_running_loop().call_later(SLOW_S, terminal.beside.append, words)
+    try:
+        yield
+    finally:
+        due.cancel()
+        if words in terminal.beside:
+            terminal.beside.remove(words)

@@ -5,26 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 
 from rich.text import Text
 
 from wolo.agent.events import Event, PromptRefused
-from wolo.commands.command import Command, Desk, Left, Opened, Prompted, Shown, Worked, dispatch, is_command, named, taken_apart
-from wolo.commands.written import Written
+from wolo.commands.command import Command, Left, Opened, Prompted, Shown, Worked, dispatch, is_command
 from wolo.conversation.conversation import Conversation
 from wolo.errors import WoloError
-from wolo.frontends.terminal.beside import Beside
-from wolo.frontends.terminal.chips import Chips
+from wolo.frontends.terminal.beside import Beside, told_beside
 from wolo.frontends.terminal.choosing import choose_ahead, is_chosen_ahead, mention_file, with_lists
 from wolo.frontends.terminal.completion import Suggestions
 from wolo.frontends.terminal.composer import Composer, Leave, Said
 from wolo.frontends.terminal.composer_keys import composer_keys
-from wolo.frontends.terminal.doing import doing, told_beside
 from wolo.frontends.terminal.editing import Editing
 from wolo.frontends.terminal.facts_line import FactsLine
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.keymap import Keymap
+from wolo.frontends.terminal.known import Known
 from wolo.frontends.terminal.notes import is_note
 from wolo.frontends.terminal.own_word import keep_note, next_mode, run_command
 from wolo.frontends.terminal.paper import Activity, Paper
@@ -36,7 +34,7 @@ from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.todo_shown import TodoShown
 from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.waiting import Waiting
-from wolo.frontends.terminal.writing import KEYS_IN_TURNS, Turns, Writing
+from wolo.frontends.terminal.writing import KEYS_IN_TURNS, Turns, Writing, place_to_write
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean
 
@@ -50,7 +48,8 @@ class Repl:
         self._screen = terminal.screen
         ui = conversation.facts.ui
         self._keymap = Keymap(ui.keymap)
-        composer = self._composer = Composer(Suggestions(self._desk), conversation.cwd, stop=self._stop)
+        self._known = Known(self._table, lambda: self.conversation, self._screen)
+        composer = self._composer = Composer(Suggestions(self._known.desk), conversation.cwd, stop=self._stop)
         keys = composer_keys(
             composer,
             self._keymap,
@@ -62,19 +61,7 @@ class Repl:
             },
         )
         self._facts = FactsLine(lambda: self.conversation)
-        chips = Chips(composer.pastes)
-        self._foot: Writing
-        if self._screen.stdout.can_move:
-            self._foot = Foot(
-                composer.buffer,
-                keys,
-                facts=self._facts.text,
-                processors=[chips],
-                uses_vi=ui.keys == "vi",
-                is_light=lambda: self._screen.is_light,
-            )
-        else:
-            self._foot = Turns(composer, terminal)
+        self._foot: Writing = place_to_write(composer, keys, self._facts.text, ui, terminal)
         composer.is_asking = lambda: self._foot.is_asking
         terminal.settle, terminal.stop = self._settle, self._stop
         self._waiting = Waiting(composer.pastes)
@@ -92,7 +79,7 @@ class Repl:
         """The turn or the command that runs."""
         self._is_stopping, self._stopped_at = False, float("-inf")
         conversation.between, self._screen.also = self._screen.show, self._hear_event
-        self._beside = Beside()
+        self._beside = Beside(self._screen)
         self._editing = Editing(composer, self._foot, terminal.signals)
         self._ran: list[str] = []
         """What the person's own commands have printed: the next prompt tells it."""
@@ -150,35 +137,28 @@ class Repl:
 
     def _may_run_beside(self, line: str) -> bool:
         """A command that only looks, while something else runs."""
-        return self._work is not None and is_command(line) and self._only_looks(line)
+        return self._work is not None and is_command(line) and self._known.only_looks(line)
 
     async def _choose_ahead(self, line: str) -> None:
-        if chosen := await choose_ahead(line, self._desk(), self._terminal):
+        if chosen := await choose_ahead(line, self._known.desk(), self._terminal):
             self._hear(Said(chosen, later=True))
-
-    def _only_looks(self, line: str) -> bool:
-        command = named(taken_apart(line)[0], self._commands)
-        return command is not None and command.while_working
 
     def _stop_command(self, line: str) -> None:
         """One that opens another conversation comes to its end: there must always be one."""
-        if self._work is not None and self._only_looks(line):
+        if self._work is not None and self._known.only_looks(line):
             self._work.cancel()
 
     async def _glance(self, line: str) -> None:
         self._screen.fresh()
         self._screen.print(Text.assemble(("› ", "bold"), clean(line)))
-        try:
-            with told_beside(doing(line, self._commands), self._terminal):
-                await self._command(line)
-        except WoloError as error:
-            complain(error, self._screen)
+        with told_beside(self._known.doing(line), self._terminal):
+            await self._command(line)
 
     def _begin(self, text: str) -> None:
         self._screen.fresh()
         if not self._foot.leaves_what_was_typed:
             self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
-        self._screen.status.start(doing(text, self._commands) if is_command(text) else "getting ready")
+        self._screen.status.start(self._known.doing(text) if is_command(text) else "getting ready")
         self._work = asyncio.ensure_future(self._take(text))
         self._work.add_done_callback(self._ended)
         self._composer.is_working, self._is_stopping = True, False
@@ -267,30 +247,17 @@ class Repl:
         self._ran.clear()
         return message
 
-    @cached_property
-    def _written(self) -> Written:
+    def _table(self) -> tuple[Command, ...]:
         from wolo.commands.table import COMMANDS  # noqa: PLC0415  # forty files, and the first prompt needs none of them
         from wolo.frontends.terminal.own_commands import own_commands  # noqa: PLC0415  # the same
 
         own = own_commands(self, self._foot.print if isinstance(self._foot, Foot) else None)
-        return Written(with_lists((*COMMANDS, *own), self._terminal))
-
-    @property
-    def _commands(self) -> tuple[Command, ...]:
-        return self._written.all(self.conversation)
-
-    def _desk(self) -> Desk:
-        return self._desk_with(self._commands)
-
-    def _desk_with(self, commands: tuple[Command, ...]) -> Desk:
-        stdout = self._screen.stdout
-        return Desk(self.conversation, commands, rows=stdout.rows, columns=stdout.columns)
+        return with_lists((*COMMANDS, *own), self._terminal)
 
     async def _command(self, line: str) -> None:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
-        commands = self._written.all(self.conversation, anew=True)
-        outcome = await dispatch(line, self._desk_with(commands))
+        outcome = await dispatch(line, self._known.desk(anew=True))
         match outcome:
             case Shown(text=""):
                 pass
@@ -329,8 +296,7 @@ class Repl:
     # What the person writes with
 
     def open_editor(self) -> None:
-        if not self._editing.is_open:
-            self._beside.run(self._edit())
+        self._beside.run(self._editing.run())
 
     def _choose_file(self) -> None:
         self._beside.run(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
@@ -340,12 +306,6 @@ class Repl:
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)
-
-    async def _edit(self) -> None:
-        try:
-            await self._editing.run()
-        except WoloError as error:
-            complain(error, self._screen)
 
     def _next_mode(self) -> None:
         try:

@@ -8,8 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Protocol
 
 from prompt_toolkit.document import Document
+from prompt_toolkit.key_binding import KeyBindingsBase
 
+from wolo.config.schema import Ui
+from wolo.frontends.terminal.chips import Chips
 from wolo.frontends.terminal.composer import Composer
+from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.typed_line import read_typed
 
@@ -130,3 +134,19 @@ class Turns:
             self._terminal.screen.stdout.flush()
         else:
             self._composer.leave()
+
+
+def place_to_write(
+    composer: Composer, keys: KeyBindingsBase, facts: Callable[[int], str], ui: Ui, terminal: Terminal
+) -> Foot | Turns:
+    """What this terminal can do."""
+    if not terminal.screen.stdout.can_move:
+        return Turns(composer, terminal)
+    return Foot(
+        composer.buffer,
+        keys,
+        facts=facts,
+        processors=[Chips(composer.pastes)],
+        uses_vi=ui.keys == "vi",
+        is_light=lambda: terminal.screen.is_light,
+    )
