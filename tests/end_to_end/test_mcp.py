@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.components import require
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
@@ -76,6 +77,30 @@ def http_server() -> Iterator[str]:
 
 
 # What the model gets
+
+
+@pytest.mark.parametrize(
+    ("settings", "has"),
+    [
+        ("", [SAY]),
+        ("tools: read, mcp__good", [SAY]),
+        ("tools: read, mcp__other__say", []),
+        ("tools: read", []),
+        ("disallowedTools: mcp__good", []),
+    ],
+)
+def test_an_agent_has_the_tools_of_the_servers_that_its_file_lets_it_have(
+    provider: ProviderServer, settings: str, has: list[str]
+) -> None:
+    set_up(good=plain("good"))
+    file = find_places().config / "agents/worker.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"---\ndescription: works\n{settings}\n---\nWork.")
+    provider.script(call("task", {"prompt": "work", "agent": "worker"}), text("Worked."), text("Done."))
+    assert run_wolo(*provider.flags, "--mode", "yolo", "-p", "go", timeout=120).exit_code == 0
+    parent, worker, _ = provider.requests
+    assert SAY in offered(parent)
+    assert remote(worker) == [name for name in remote(parent) if name in has]
 
 
 def test_a_servers_tool_is_offered_and_called_where_a_rule_allows_it(provider: ProviderServer) -> None:
@@ -392,6 +417,68 @@ def test_a_consent_does_not_hold_for_the_same_lines_elsewhere(trusted: Path) -> 
     os.chdir(elsewhere)
     bring(good=plain("good"))
     assert run_wolo("mcp", "list", "--json").json[0]["state"] == "needs consent"
+
+
+def serve_here(folder: Path) -> None:
+    """A server by a relative path: another program in every folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = f'#!/bin/sh\necho x >> "{folder}/ran"\nexec "{sys.executable}" "{FAKES / "mcp_plain.py"}" good\n'
+    (folder / "serve").write_text(content)
+    (folder / "serve").chmod(0o755)
+
+
+def test_a_project_server_starts_beside_the_file_that_names_it_wherever_one_works(
+    provider: ProviderServer, trusted: Path
+) -> None:
+    Path(".git").mkdir()
+    serve_here(trusted)
+    serve_here(trusted / "part")
+    bring(good={"command": "./serve"})
+    assert run_wolo("mcp", "allow", "good").exit_code == 0
+    os.chdir(trusted / "part")
+    provider.script(call(SAY, {}), text("Done."))
+    run_wolo("-p", "--allow", "mcp:good", *provider.flags, "go", timeout=120)
+    assert provider.requests[1].results == ["say: {}"]
+    assert ((trusted / "ran").exists(), (trusted / "part/ran").exists()) == (True, False)
+
+
+def test_a_consent_does_not_hold_for_the_same_lines_in_a_folder_further_down(trusted: Path) -> None:
+    Path(".git").mkdir()
+    bring(good={"command": "./serve"})
+    assert run_wolo("mcp", "allow", "good").exit_code == 0
+    Path("part").mkdir()
+    os.chdir(trusted / "part")
+    assert run_wolo("mcp", "list", "--json").json[0]["state"] != "needs consent"
+    bring(good={"command": "./serve"})
+    assert run_wolo("mcp", "list", "--json").json[0]["state"] == "needs consent"
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write", {"path": "tools/server.py", "content": "evil"}),
+        ("shell", {"command": "python3 go.py"}),
+    ],
+)
+def test_the_model_cannot_change_what_a_server_is_made_of(
+    provider: ProviderServer, trusted: Path, tool: str, arguments: Mapping[str, Any], is_own: bool
+) -> None:
+    """It would run at the next call, outside of the sandbox."""
+    require("bwrap")
+    Path("tools").mkdir()
+    Path("tools/server.py").write_text((FAKES / "mcp_plain.py").read_text())
+    Path("go.py").write_text("open('tools/' + 'ser' + 'ver.py', 'w').write('evil')")
+    server = {"command": sys.executable, "args": ["tools/server.py", "good"]}
+    if is_own:
+        set_up(good=server)
+    else:
+        bring(good=server)
+        run_wolo("mcp", "allow", "good")
+    provider.script(call(tool, arguments), call("write", {"path": "here", "content": ""}), text("Done."))
+    assert run_wolo("-p", "--mode", "auto", *provider.flags, "go", timeout=120).exit_code in (0, 4)
+    assert "evil" not in Path("tools/server.py").read_text()
+    assert Path("here").exists()
 
 
 def test_a_person_is_asked_about_each_server_at_the_terminal(provider: ProviderServer, trusted: Path) -> None:

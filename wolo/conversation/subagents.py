@@ -44,7 +44,7 @@ from wolo.sessions.store import Store
 from wolo.tools.questions import PutQuestions
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.tool import Result, ToolContext
-from wolo.tools.toolbox import TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
+from wolo.tools.toolbox import OF_SERVERS, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 from wolo.workspace.files import FileLedger
 
 AT_ONCE = 4
@@ -217,8 +217,10 @@ class Subagents:
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
         hide = {*TO_DELEGATE, *profile.without, *(() if self._ask_questions else WITH_A_PERSON)}
         hide |= set() if choice.format == "xml" else {TaskCompletion.name}
-        only = None if profile.tools is None else [name for name in (*profile.tools, TaskCompletion.name) if name in there]
-        return toolbox.offer(only, hide & there, edit_tool=choice.edit_tool)
+        named = () if profile.tools is None else (*profile.tools, TaskCompletion.name)
+        only = [name for name in named if name in there or name.startswith(OF_SERVERS)]
+        hide = {name for name in hide if name in there or name.startswith(OF_SERVERS)}
+        return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool)
 
     def _prompt(self, profile: Profile, prompt: str, call: ToolContext) -> Message:
         parent = self._parent
