@@ -640,6 +640,9 @@ def test_tools_of_a_server_match_by_name(root: Path) -> None:
     }
     assert {name: decision(guarded, CallIntent(f"mcp:{name}")) for name in expected} == expected
     assert decision(guarded, CallIntent("task:deploy")) == "deny"
+    for other in ("mcp:GitHub/Delete_Repo", "task:Deploy"):  # a name is whatever its server or its file says
+        assert decision(guarded, CallIntent(other)) == "deny"
+    assert decision(guarded, CallIntent("mcp:Docs/search")) == "ask"
 
 
 # What a person said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wolo.errors import ConfigError
-from wolo.mcp.server import Server, described, fingerprint
+from wolo.mcp.server import Server, Wanted, described, fingerprint
 from wolo.mcp.shared_form import read_servers
 
 KEYS = st.sampled_from(["mcpServers", "command", "url", "args", "x"])
@@ -85,6 +86,10 @@ def test_whatever_a_file_holds_it_is_read_or_refused_in_a_sentence(data: bytes) 
 SERVER = Server(command="npx", args=("-y", "x"), env={"A": "1"}, cwd="here")
 
 
+def mark(**more: Any) -> str:
+    return fingerprint(Wanted(**{"name": "x", "server": SERVER, "source": "the test", **more}))
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -97,10 +102,11 @@ SERVER = Server(command="npx", args=("-y", "x"), env={"A": "1"}, cwd="here")
     ],
 )
 def test_whatever_changes_about_how_it_is_reached_is_another_server(other: Server) -> None:
-    assert fingerprint("x", SERVER) != fingerprint("x", other)
-    assert fingerprint("x", SERVER) != fingerprint("y", SERVER)
+    assert mark() != mark(server=other)
+    assert mark() != mark(name="y")
+    assert mark() != mark(folder=Path("/project")) != mark(folder=Path("/project/part"))
     patient = Server(command="npx", args=("-y", "x"), env={"A": "1"}, cwd="here", tool_timeout_s=5, disabled_tools=("z",))
-    assert fingerprint("x", SERVER) == fingerprint("x", patient)
+    assert mark() == mark(server=patient)
 
 
 def test_what_a_consent_is_about_says_where_each_word_ends() -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
-from wolo.mcp.server import Server, Wanted, check, fingerprint
+from wolo.mcp.server import Wanted, check, fingerprint
 from wolo.mcp.shared_form import read_servers
 from wolo.places import Places
 
@@ -52,17 +54,17 @@ def open_ones(wanted: tuple[Wanted, ...], places: Places, root: Path) -> list[Wa
 
 def is_refused(places: Places, root: Path, wanted: Wanted) -> bool:
     """A person does not want to be asked about it again."""
-    return consents.answer_for(places, root, _asked(wanted.name, wanted.server), []) == "never"
+    return consents.answer_for(places, root, _asked(wanted), []) == "never"
 
 
 def keep_consent(places: Places, root: Path, wanted: Wanted, *, allowed: bool) -> None:
     """Raises ConfigError when it cannot be kept."""
-    consents.keep(places, root, _asked(wanted.name, wanted.server), "yes" if allowed else "never")
+    consents.keep(places, root, _asked(wanted), "yes" if allowed else "never")
 
 
-def _asked(name: str, server: Server) -> str:
+def _asked(wanted: Wanted) -> str:
     """What a person answers to, among all they were asked about."""
-    return f"mcp server {fingerprint(name, server)}"
+    return f"mcp server {fingerprint(wanted)}"
 
 
 def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> Iterator[Wanted]:
@@ -75,8 +77,9 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> It
             where = project.on_one_line(path.relative_to(root))
             try:
                 for name, server in read_servers(project.read_file(path, root), where, notices):
-                    is_allowed = consents.answer_for(places, root, _asked(name, server), notices) == "yes"
-                    yield Wanted(name=name, server=server, source=where, is_allowed=is_allowed)
+                    brought = Wanted(name=name, server=server, source=where, folder=folder, is_allowed=False)
+                    is_allowed = consents.answer_for(places, root, _asked(brought), notices) == "yes"
+                    yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
                 notices.append(error.message)
 

@@ -80,7 +80,7 @@ def _tie(site: Site, found: Found) -> Conversation:
     hook_notices: list[str] = []
     hook_sets = find_hooks(config, places, workspace.root, cwd, hook_notices)
     hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun)
-    judge.obey(hooking.programs(workspace))
+    judge.obey((*hooking.programs(workspace), *found.programs))
     put_up(site.enclosure, judge, context, places, shown)
     confines = Confines(config, judge, context, places, shown)
     context.skill = library.offered

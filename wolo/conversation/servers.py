@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -26,6 +28,8 @@ from wolo.workspace.root import Workspace, find_root
 class Found(Struct, frozen=True):
     servers: Servers
     notices: tuple[str, ...]
+    programs: tuple[Path, ...] = ()
+    """Files of the workspace that servers are made of: who could write one could have anything run outside of the sandbox."""
 
 
 async def find_servers(
@@ -42,10 +46,26 @@ async def find_servers(
     if notice := consent_notice(wanted, places, workspace.root):
         notices.append(notice)
     if before is not None and before.is_for(wanted, around):
-        return Found(before, ())
+        return Found(before, (), _programs(wanted, workspace, cwd))
     if before is not None:
         await before.close()
-    return Found(Servers(wanted, around, cached_tools(places), attended=attended), tuple(notices))
+    servers = Servers(wanted, around, cached_tools(places), attended=attended)
+    return Found(servers, tuple(notices), _programs(wanted, workspace, cwd))
+
+
+def _programs(wanted: Sequence[Wanted], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
+    """Also of those that wait for a consent: it may come in the middle of a conversation."""
+    run = [each for each in wanted if each.server.command and each.server.enabled]
+    if not run:
+        return ()
+    from wolo.extensions.named_files import programs  # noqa: PLC0415  # most starts have no server
+
+    roots = (workspace.root, *workspace.extra)
+    found: dict[Path, None] = {}
+    for each in run:
+        folder = Path((each.folder or cwd), os.path.expanduser(each.server.cwd))  # noqa: PTH111  # Path's own may raise
+        found |= dict.fromkeys(programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
+    return tuple(found)
 
 
 def _is_offered(name: str, config: Config) -> bool:
@@ -91,7 +111,7 @@ class LastKnown(NamedTuple):
 def last_known(wanted: Wanted) -> LastKnown:
     """What can be said of a server without starting it."""
     server = wanted.server
-    remembered = cached_tools(find_places()).read(fingerprint(wanted.name, server))
+    remembered = cached_tools(find_places()).read(fingerprint(wanted))
     tools = tuple(each.name for each in remembered.tools if server.offers(each.name)) if remembered else None
     if not server.enabled:
         return LastKnown("off", tools)

@@ -30,6 +30,8 @@ _EXPANSION = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+|~[+-](?=/)")
 _SIGNS = re.compile(r"[\s\"'`;|&()<>={},#]+")
 _OF_FOLDERS = ("__main__.py", "index.js")
 """What is run of a folder that an interpreter is given."""
+_ELSEWHERE = re.compile(r"@|[\w+.-]+:")
+"""A package or an address, unless there is such a file."""
 _BEFORE_COMMANDS = frozenset(("", "if", "then", "else", "elif", "do", "while", "until", "!", "{"))
 _MODULE = re.compile(r"(?:^|\s)-m\s*([\w.]+)")
 _OF_SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"))
@@ -53,7 +55,7 @@ def files_named(command: str, folder: Path) -> list[Named]:
             folders.append(below)
     found: dict[Path, Named] = {}
     for word, is_run in words.items():
-        is_path = Path(word).suffix in _OF_SCRIPTS or (is_run and "/" in word)
+        is_path = Path(word).suffix in _OF_SCRIPTS or (is_run and "/" in word and not _ELSEWHERE.match(word))
         for each in folders:
             if each == folder or is_path or os.path.isfile(_joined(each, word)):
                 for path in _meant(_joined(each, word)):

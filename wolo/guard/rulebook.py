@@ -60,5 +60,5 @@ def _matcher(rule: Rule, ground: Ground) -> Callable[[Subject], bool]:
             host = HostPattern(rule.pattern, wide=wide)
             return lambda subject: isinstance(subject, Host) and host.matches(subject)
         case "mcp" | "task":
-            target = TargetPattern(rule.tool, rule.pattern)
+            target = TargetPattern(rule.tool, rule.pattern, wide=wide)
             return lambda subject: isinstance(subject, Target) and target.matches(subject.name)

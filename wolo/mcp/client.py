@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from wolo.workspace.environment import command_environment
 from wolo.workspace.programs import find_program
 
 State = Literal["idle", "starting", "ready", "failed"]
+_BETWEEN_LISTS_S = 1.0
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _STATUS = {401: "it wants a login (401)", 403: "it refuses what the headers say (403)", 404: "there is nothing (404)"}
 
@@ -133,6 +134,9 @@ class Client:
             if link.changed.is_set() and not link.ended.is_set():
                 link.changed.clear()
                 self._listed(await link.tools())
+                with suppress(TimeoutError):  # one that says so all the time is asked now and then
+                    async with asyncio.timeout(_BETWEEN_LISTS_S):
+                        await link.ended.wait()
 
     def _fail(self, why: str) -> None:
         self.state, self.why = "failed", self._with_last_words(why)
@@ -179,7 +183,8 @@ class Client:
         return [found, *(_filled_in(word, environ, "args", may_lack=True) for word in self.server.args)]
 
     def _cwd(self) -> Path:
-        return Path(self._around.cwd, Path(_filled_in(self.server.cwd, self._around.environ, "cwd")).expanduser())
+        named = _filled_in(self.server.cwd, self._around.environ, "cwd")
+        return Path(self._around.cwd, os.path.expanduser(named))  # noqa: PTH111  # Path's own raises for a user who is not there
 
     def _environment(self) -> dict[str, str]:
         own = {name: _filled_in(value, self._around.environ, f"env.{name}") for name, value in self.server.env.items()}

@@ -10,7 +10,7 @@ from msgspec import Struct
 from wolo.messages.terminal_text import clean
 
 MOST_TOOLS = 256
-"""Of one server."""
+"""Of one server, in one list or in many."""
 MOST_DESCRIPTION_CHARS = 4000
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from wolo.errors import ConfigError
@@ -58,6 +60,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     server: Server
     source: str
     """Where it stands, for people."""
+    folder: Path | None = None
+    """Of the project that brings it: there it is started. None: it is the person's own, and starts in the directory worked in."""
     is_allowed: bool = True
     """False: a project brings it, and the person has not said yes to exactly this."""
 
@@ -87,10 +91,12 @@ def _complaint(name: str, server: Server) -> str:
     return ""
 
 
-def fingerprint(name: str, server: Server) -> str:
+def fingerprint(wanted: Wanted) -> str:
     """Of all that decides what would be started or reached: a consent holds for this, and so do the tools seen there."""
+    server = wanted.server
     reached = {
-        "name": name,
+        "name": wanted.name,
+        "folder": os.fspath(wanted.folder or ""),
         "command": server.command,
         "args": server.args,
         "env": dict(sorted(server.env.items())),
@@ -99,7 +105,7 @@ def fingerprint(name: str, server: Server) -> str:
         "headers": dict(sorted(server.headers.items())),
         "transport": server.transport,
     }
-    return hashlib.sha256(msgspec.json.encode(reached)).hexdigest()
+    return hashlib.sha256(json.dumps(reached).encode()).hexdigest()
 
 
 def described(server: Server) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from wolo.errors import UsageError
 from wolo.mcp.cached_tools import CachedTools, Remembered
-from wolo.mcp.listed import Listed
+from wolo.mcp.listed import MOST_TOOLS, Listed
 from wolo.mcp.server import Wanted, fingerprint
 from wolo.mcp.surroundings import Surroundings
 
@@ -154,8 +154,9 @@ class Servers:
             return
         from wolo.mcp.client import Client  # noqa: PLC0415  # most starts have no server
 
-        client = self._clients[wanted.name] = Client(wanted.name, wanted.server, self._around, partial(self._hear, wanted))
-        remembered = self._cached.read(fingerprint(wanted.name, wanted.server))
+        around = replace(self._around, cwd=wanted.folder or self._around.cwd)
+        client = self._clients[wanted.name] = Client(wanted.name, wanted.server, around, partial(self._hear, wanted))
+        remembered = self._cached.read(fingerprint(wanted))
         if remembered is None:
             self._awaited.append(client)
         else:
@@ -176,11 +177,12 @@ class Servers:
         """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
         from wolo.mcp.remote_tool import RemoteTool  # noqa: PLC0415  # the same
 
-        known = {tool.name for tool in (*self._tools, *self._arrived)}
+        known = {tool.name: tool.server for tool in (*self._tools, *self._arrived)}
         for each in listed:
-            if client.server.offers(each.name):
+            if client.server.offers(each.name) and list(known.values()).count(client.name) < MOST_TOOLS:
                 tool = RemoteTool(client, each)
                 if tool.name not in known:
+                    known[tool.name] = client.name
                     self._arrived.append(tool)
 
     def _line_up(self) -> None:
@@ -188,7 +190,7 @@ class Servers:
         self._arrived.clear()
 
     def _remember(self, wanted: Wanted, listed: tuple[Listed, ...], *, failed: bool) -> None:
-        mark = fingerprint(wanted.name, wanted.server)
+        mark = fingerprint(wanted)
         before = self._cached.read(mark) if failed else None
         self._cached.keep(mark, Remembered(before.tools if before else listed, failed))
 
