@@ -503,6 +503,18 @@ def test_a_person_is_asked_about_each_server_at_the_terminal(provider: ProviderS
     assert "Start it?" not in terminal.text
 
 
+def test_an_address_is_not_said_to_run_here(provider: ProviderServer, trusted: Path) -> None:
+    bring(web={"url": "http://127.0.0.1:9/mcp"})
+    with pty_wolo(*provider.flags, columns=160, rows=24) as terminal:
+        terminal.wait_until(lambda: "›n Not now" in "\n".join(terminal.lines))
+        assert terminal.shows("Use it?")
+        assert "with all your rights" not in terminal.text
+        terminal.type("d")
+        wait_for_prompt(terminal)
+        assert terminal.shows("the MCP server web → never used")
+        assert leave(terminal) == 0
+
+
 def test_mcp_allow_starts_one_in_a_running_conversation(provider: ProviderServer, trusted: Path) -> None:
     bring(good=plain("good"))
     provider.script(text("Done."))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
 
 from wolo.config.given import Given
-from wolo.conversation.hooking import HookSet, keep_answer, to_agree
-from wolo.errors import ConfigError
+from wolo.conversation.hooking import HookSet, to_agree
+from wolo.conversation.hooking import keep_answer as keep_agreement
 from wolo.frontends.terminal.terminal import Terminal
-from wolo.frontends.terminal.trust import Wording, ask_once
-from wolo.messages.terminal_text import spelled_out
+from wolo.frontends.terminal.trust import Wording, ask_once, keep_answer, whole
 from wolo.places import find_places
 from wolo.workspace.root import find_root
 
@@ -24,28 +24,16 @@ async def ask_hooks(given: Given, terminal: Terminal) -> None:
     for found in to_agree(find_places(), root, Path.cwd(), given):
         answer = await ask_once(_shown(found), LET_RUN, terminal)
         if answer in ("y", "yes", "never"):
-            try:
-                keep_answer(find_places(), root, found, "never" if answer == "never" else "yes")
-            except ConfigError as error:
-                terminal.screen.say(f"Your answer could not be kept: {error.message}", "yellow")
+            keep_answer(partial(keep_agreement, find_places(), root, found, "never" if answer == "never" else "yes"), terminal)
 
 
 def _shown(found: HookSet) -> list[Text]:
-    lines = [Text.assemble(("? ", "bold yellow"), ("Hooks of this project want to run, from ", "bold"), _whole(found.source))]
+    lines = [Text.assemble(("? ", "bold yellow"), ("Hooks of this project want to run, from ", "bold"), whole(found.source))]
     for event, hook in found.hooks:
         about = f"  {event}{f' for {hook.matcher}' if hook.matcher else ''}"
-        lines += [Text.assemble(*_spelled(about, "dim")), Text.assemble("    ", _whole(hook.command))]
+        lines += [whole(about, "dim"), Text.assemble("    ", whole(hook.command))]
     return [
         *lines,
-        Text("  They run as you do, outside of the sandbox. They can make wolo stricter, never looser.", "dim"),
+        Text("  They run with all your rights, outside any sandbox.", "dim"),
+        Text("  They can make wolo stricter, never looser. If one changes, you are asked again.", "dim"),
     ]
-
-
-def _whole(text: str) -> Text:
-    """All of it, on one line."""
-    return Text.assemble(*_spelled(text, "cyan"))
-
-
-def _spelled(text: str, style: str) -> list[tuple[str, str]]:
-    pieces = spelled_out(text)
-    return [(piece.replace("\n", "\\n"), "reverse" if is_escape or "\n" in piece else style) for piece, is_escape in pieces]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
@@ -11,15 +12,15 @@ from wolo.config.given import Given
 from wolo.config.servers import keep_consent, open_ones
 from wolo.config.trust import answer_for
 from wolo.conversation.servers import servers_here
-from wolo.errors import ConfigError
 from wolo.frontends.terminal.terminal import Terminal
-from wolo.frontends.terminal.trust import Wording, ask_once
+from wolo.frontends.terminal.trust import Wording, ask_once, keep_answer, whole
 from wolo.mcp.server import Wanted, described
-from wolo.messages.terminal_text import spelled_out
+from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
 from wolo.workspace.root import find_root
 
-START = Wording("Start it?", "Yes, start it", "this MCP server", "started", "started")
+LOCAL = "It runs with all your rights, outside any sandbox."
+REMOTE = "It learns what the model's calls of its tools say."
 
 
 async def ask_servers(given: Given, terminal: Terminal) -> None:
@@ -38,34 +39,25 @@ def _open_ones(given: Given, root: Path) -> list[Wanted]:
 
 
 async def _ask(wanted: Wanted, root: Path, terminal: Terminal) -> None:
-    match await ask_once(_shown(wanted), START, terminal):
-        case "y" | "yes":
-            _keep(wanted, root, terminal, allowed=True)
-        case "never":
-            _keep(wanted, root, terminal, allowed=False)
+    answer = await ask_once(_shown(wanted), _wording(wanted), terminal)
+    if answer in ("y", "yes", "never"):
+        keep_answer(partial(keep_consent, find_places(), root, wanted, allowed=answer != "never"), terminal)
+
+
+def _wording(wanted: Wanted) -> Wording:
+    about = f"the MCP server {clean_line(wanted.name)}"
+    if wanted.server.url:
+        return Wording("Use it?", "Yes, use it", about, "used", "used")
+    return Wording("Start it?", "Yes, start it", about, "started", "started")
 
 
 def _shown(wanted: Wanted) -> list[Text]:
-    lines = [Text.assemble(("? ", "bold yellow"), ("This project brings an MCP server: ", "bold"), _spelled_out(wanted.name))]
+    lines = [Text.assemble(("? ", "bold yellow"), ("This project brings an MCP server: ", "bold"), whole(wanted.name))]
     for called, value in described(wanted.server):
-        lines.append(Text.assemble((f"  {called:<11} ", "dim"), _spelled_out(value)))
+        lines.append(Text.assemble((f"  {called:<11} ", "dim"), whole(value)))
     return [
         *lines,
-        Text.assemble(("  from        ", "dim"), _spelled_out(wanted.source)),
-        Text("  It runs with all your rights, outside any sandbox. If anything of this changes, you are asked again.", "dim"),
+        Text.assemble(("  from        ", "dim"), whole(wanted.source)),
+        Text(f"  {REMOTE if wanted.server.url else LOCAL}", "dim"),
+        Text("  If anything of this changes, you are asked again.", "dim"),
     ]
-
-
-def _keep(wanted: Wanted, root: Path, terminal: Terminal, *, allowed: bool) -> None:
-    try:
-        keep_consent(find_places(), root, wanted, allowed=allowed)
-    except ConfigError as error:
-        terminal.screen.say(f"Your answer could not be kept: {error.message}", "yellow")
-
-
-def _spelled_out(value: str) -> Text:
-    """The whole of it, on one line."""
-    text = Text()
-    for piece, is_escape in spelled_out(value):
-        text.append(piece.replace("\n", "\\n"), "reverse" if is_escape or "\n" in piece else "cyan")
-    return text

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,22 +33,24 @@ async def ask_trust(given: Given, terminal: Terminal) -> None:
         return
     match await ask_once(_found(root, brought), TRUST, terminal):
         case "y" | "yes":
-            _keep(root, "trusted", terminal)
+            if not keep_answer(partial(trust.keep, find_places(), root, "trusted"), terminal):
+                terminal.screen.say("--trust trusts the folder for one run.", "dim")
         case "never":
-            _keep(root, "never", terminal)
+            keep_answer(partial(trust.keep, find_places(), root, "never"), terminal)
 
 
 def _found(root: Path, brought: Sequence[Brought]) -> list[Text]:
     width = max(len(each.kind) for each in brought)
     lines = [Text.assemble(("? ", "bold yellow"), ("This folder brings along:", "bold"))]
     for each in brought[:MOST_SHOWN]:
-        lines.append(Text.assemble((f"  {each.kind:<{width}}  ", "dim"), _spelled_out(each.path.relative_to(root))))
+        lines.append(Text.assemble((f"  {each.kind:<{width}}  ", "dim"), whole(str(each.path.relative_to(root)))))
     if len(brought) > MOST_SHOWN:
         lines.append(Text(f"  and {len(brought) - MOST_SHOWN} more", "dim"))
-    lines.append(Text.assemble(("  in ", "dim"), _spelled_out(root)))
+    lines.append(Text.assemble(("  in ", "dim"), whole(str(root))))
     return [
         *lines,
-        Text("  Nothing of it is used unless you trust the folder. Your permissions stay as they are either way.", "dim"),
+        Text("  Nothing of it is used unless you trust the folder.", "dim"),
+        Text("  Your permissions stay as they are either way.", "dim"),
     ]
 
 
@@ -92,18 +95,19 @@ async def _choose(lines: Sequence[Text], wording: Wording, terminal: Terminal) -
     return answer
 
 
-def _keep(root: Path, answer: trust.Answer, terminal: Terminal) -> None:
+def keep_answer(keep: Callable[[], None], terminal: Terminal) -> bool:
+    """Whether it could be."""
     try:
-        trust.keep(find_places(), root, answer)
+        keep()
     except ConfigError as error:
         terminal.screen.say(f"Your answer could not be kept: {error.message}", "yellow")
-        if answer == "trusted":
-            terminal.screen.say("--trust trusts the folder for one run.", "dim")
+        return False
+    return True
 
 
-def _spelled_out(path: Path) -> Text:
-    """The whole name, on one line."""
-    text = Text()
-    for piece, is_escape in spelled_out(str(path)):
-        text.append(piece.replace("\n", "\\n"), "reverse" if is_escape or "\n" in piece else "cyan")
-    return text
+def whole(text: str, style: str = "cyan") -> Text:
+    """All of it, on one line."""
+    pieces = spelled_out(text)
+    return Text.assemble(
+        *((piece.replace("\n", "\\n"), "reverse" if is_escape or "\n" in piece else style) for piece, is_escape in pieces)
+    )
