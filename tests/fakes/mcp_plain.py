@@ -88,6 +88,13 @@ def call(asked: dict[str, Any], mode: str) -> None:
         answer(asked, {"content": [], "structuredContent": {"temperature": 21}})
     elif mode == "refuse":
         send({"id": asked["id"], "error": {"code": -32603, "message": "not today"}})
+    elif mode == "illegible":
+        sys.stdout.write(f'{{"jsonrpc":"2.0","id":{json.dumps(asked["id"])},"result":{{"content":[')
+        sys.stdout.flush()
+        sys.stdout.buffer.write(b'{"type":"text","text":"caf\xe9 \\ud83d"}]}}\n')
+        sys.stdout.flush()
+    elif mode == "rant":
+        send({"id": asked["id"], "error": {"code": -1, "message": "\u001b[2J\u202eno " + "x" * 100_000}})
     elif mode == "escape":
         answer(asked, text("red \u001b[31m\u001b]0;title\u0007 text"))
     elif mode == "grow":
@@ -111,6 +118,11 @@ def handle(asked: dict[str, Any], mode: str) -> None:
             tools = [{"name": f"tool{asked['params']['cursor'] if asked.get('params', {}).get('cursor') else 0}"}]
             at = int(asked.get("params", {}).get("cursor") or 0)
             answer(asked, {"tools": tools, **({"nextCursor": str(at + 1)} if at < 2 else {})})
+            return
+        if mode == "rotate":
+            tools = [{"name": f"at_{time.monotonic_ns()}_{each}"} for each in range(150)]
+            answer(asked, {"tools": tools})
+            send({"method": "notifications/tools/list_changed"})
             return
         answer(asked, {"tools": tools})
     elif method == "tools/call":

@@ -110,6 +110,27 @@ async def test_a_server_made_with_the_sdk_is_listed_and_called() -> None:
     assert "".join(told) == "1/3 at 1\n2/3 at 2\n3/3 at 3\n"
 
 
+async def test_letters_that_are_none_cost_themselves_and_not_the_answer() -> None:
+    async with serving(good=plain("illegible")) as servers:
+        assert (await call(await settled(servers), "mcp__good__say")).text == "caf\ufffd ?"
+
+
+async def test_a_refusal_is_short_and_nothing_a_terminal_obeys() -> None:
+    async with serving(good=plain("rant")) as servers:
+        with pytest.raises(ToolError, match=r"refused: \\u\{202e\}no x+…$") as refused:
+            await call(await settled(servers), "mcp__good__say")
+    assert len(refused.value.message) < 5000
+
+
+async def test_a_server_that_lists_other_tools_for_ever_keeps_as_many_as_one_list_may_hold() -> None:
+    async with serving(good=plain("rotate")) as servers:
+        await settled(servers)
+        while len(servers.tools) < 256:
+            await asyncio.sleep(0.1)
+            await servers.settle()
+        assert len(servers.tools) == 256
+
+
 async def test_a_server_sees_the_few_variables_of_commands_and_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "canary-1")
     monkeypatch.setenv("HARMLESS", "canary-2")

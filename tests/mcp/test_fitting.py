@@ -57,6 +57,13 @@ def test_a_rule_for_a_server_covers_all_its_tools_and_nobody_elses(server: str, 
     assert other == server or not pattern.matches(rule_name(other, tool))
 
 
+def test_what_a_schema_says_in_words_hides_nothing() -> None:
+    hidden = {"type": "string", "title": "\x1b[8mT", "description": "A\u202e word\U000e0041", "default": "\u202e"}
+    parameters = Fitted({"type": "object", "properties": {"a": hidden}}).parameters
+    assert parameters["properties"]["a"]["description"] == "A\\u{202e} word\\u{e0041}"
+    assert "\x1b" not in json.dumps(parameters).replace("\\u001b", "\x1b")
+
+
 @settings(deadline=None, max_examples=200)
 @given(SCHEMAS)
 def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:

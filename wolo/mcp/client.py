@@ -18,11 +18,13 @@ from wolo.mcp.link import Link, Lost, Refused
 from wolo.mcp.listed import Listed
 from wolo.mcp.server import Server
 from wolo.mcp.surroundings import Surroundings
+from wolo.messages.terminal_text import clean
 from wolo.workspace.environment import command_environment
 from wolo.workspace.programs import find_program
 
 State = Literal["idle", "starting", "ready", "failed"]
 _BETWEEN_LISTS_S = 1.0
+_MOST_REFUSAL_CHARS = 4000
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _STATUS = {401: "it wants a login (401)", 403: "it refuses what the headers say (403)", 404: "there is nothing (404)"}
 
@@ -70,7 +72,7 @@ class Client:
             try:
                 return await link.call(tool, arguments, self.server.tool_timeout_s, progress)
             except Refused as refused:
-                raise ToolError(f"The MCP server {self.name} refused: {refused}") from refused
+                raise ToolError(f"The MCP server {self.name} refused: {_in_short(str(refused))}") from refused
             except Lost as lost:
                 await self.close()
                 if lost.was_heard or attempt == 2:
@@ -195,6 +197,12 @@ def _load() -> ModuleType:
     from wolo.mcp import sdk  # noqa: PLC0415  # most of a second
 
     return sdk
+
+
+def _in_short(said: str) -> str:
+    """What a server says of itself may be anything, and of any length."""
+    text = clean(said)
+    return text if len(text) <= _MOST_REFUSAL_CHARS else f"{text[: _MOST_REFUSAL_CHARS - 1]}…"
 
 
 def _filled_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: bool = False) -> str:

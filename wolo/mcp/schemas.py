@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 
 from wolo.formats.schema import bend
+from wolo.messages.terminal_text import clean
 
 MOST_BYTES = 64 * 1024
 """A larger schema would cost a window of its own: such a tool takes any object."""
 _LEGAL_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SAID = ("title", "description")
 _BY_NAME = ("properties", "dependentSchemas")
 _IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
 _ALONE = ("items", "additionalProperties", "not", "contains", "if", "then", "else")
@@ -45,7 +47,7 @@ class Fitted:
         return [self._with_own_keys(each) for each in value] if isinstance(value, list) else value
 
     def _renamed(self, schema: dict[str, Any]) -> dict[str, Any]:
-        changed = dict(schema)
+        changed = {name: clean(each) if name in _SAID and isinstance(each, str) else each for name, each in schema.items()}
         for name in _BY_NAME:
             if isinstance(found := schema.get(name), dict):
                 changed[name] = {self._legal(key): self._renamed(each) for key, each in found.items()}

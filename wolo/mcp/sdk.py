@@ -6,6 +6,7 @@ Loading it takes most of a second, so it is done in a thread, and only where a s
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -183,8 +184,20 @@ async def _listen(child: Child, session: MemoryObjectSendStream[_Item]) -> None:
         with suppress(ValueError, OSError):  # a line without an end, or a pipe that broke: as if it had ended
             while line := await child.lines.readline():
                 with suppress(ValidationError):
-                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    await session.send(SessionMessage(message))
+                    await session.send(SessionMessage(_message(line)))
+
+
+def _message(line: bytes) -> types.JSONRPCMessage:
+    """Raises ValidationError. Letters that are none cost themselves, not the answer: whoever asked would wait for it in vain."""
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        if not line.startswith(b"{"):
+            raise
+        with suppress(ValueError, RecursionError):
+            legible = json.dumps(json.loads(line.decode(errors="replace")), ensure_ascii=False).encode(errors="replace")
+            return types.jsonrpc_message_adapter.validate_json(legible, by_name=False)
+        raise
 
 
 async def _talk(child: Child, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
