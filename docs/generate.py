@@ -114,6 +114,8 @@ def _commands() -> str:
             rows += ["", f"### /{command.name}", ""]
             rows += [f"`/{command.name} {command.usage}`", ""] if command.usage else []
             rows.append(f"{first}.{more}{also}{beside}")
+        if not any(command.group == group for command in commands):
+            rows += ["", "[Commands and skills that you write](../guide/skills.md), and those of a project that you trust."]
     return "\n".join(rows)
 
 

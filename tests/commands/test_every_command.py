@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fakes.provider_server import ProviderServer, Script
 from tests.fakes.replies import call, text, usage
 from wolo.agent.events import ApprovalAsked
 from wolo.commands.command import Desk, Opened, Outcome, Prompted, Shown, dispatch
 from wolo.commands.export import ENDS
+from wolo.commands.rows import rows
 from wolo.commands.table import COMMANDS
 from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
@@ -269,7 +271,21 @@ async def test_the_sandbox_says_what_it_does_not_cover(conversation: Conversatio
 async def test_tools_are_named_with_one_line_each(conversation: Conversation) -> None:
     lines = (await shown("/tools", conversation)).splitlines()
     assert {line.split()[0] for line in lines} == set(conversation.tool_names)
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) < 80
+
+
+def test_what_is_said_of_a_name_ends_where_its_line_does() -> None:
+    assert rows([("a", "word " * 30), ("long-name", "said")], 40) == [f"a          {'word ' * 5}wo…", "long-name  said"]
+    assert rows([("a", "x" * 99)], 10) == [f"a  {'x' * 23}…"]
+
+
+async def test_help_names_a_long_command_on_a_line_of_its_own(conversation: Conversation) -> None:
+    written = replace(
+        next(each for each in COMMANDS if each.name == "help"), name="a-name-that-is-long", help="what it does", aliases=()
+    )
+    said = await dispatch("/a-name-that-is-long", Desk(conversation, (written,)))
+    assert isinstance(said, Shown)
+    assert "  /a-name-that-is-long\n                    what it does\n" in said.text
 
 
 async def test_memory_names_the_files_that_are_read(conversation: Conversation) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.rows import rows
 from wolo.conversation.errand import Errand
 from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.messages.terminal_text import clean, clean_line
 
 NONE = "This model is given no other agents."
-MOST_CHARS = 100
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
@@ -18,8 +18,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
         return Shown(NONE)
     if rest:
         return Shown(_page(_find(rest, subagents.agents.found)))
-    width = max(len(each.name) for each in subagents.agents.found)
-    lines = [f"{each.name:<{width}}  {_in_short(each)}" for each in subagents.agents.found]
+    lines = rows([(each.name, _in_short(each)) for each in subagents.agents.found], desk.columns)
     if subagents.running:
         lines += ["", "At work:", *map(_at_work, subagents.running)]
     return Shown("\n".join(lines))
@@ -38,10 +37,8 @@ def _find(name: str, found: tuple[Profile, ...]) -> Profile:
 
 
 def _in_short(profile: Profile) -> str:
-    words = clean_line(profile.description)
-    words = words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - 1].rstrip()}…"
-    notes = [note for note in (_where(profile), "only reads" if profile.only_reads else "", _told(profile)) if note]
-    return f"{words} ({', '.join(notes)})"
+    notes = (_where(profile), "only reads" if profile.only_reads else "", _told(profile))
+    return f"{', '.join(filter(None, notes))} · {clean_line(profile.description)}"
 
 
 def _page(profile: Profile) -> str:

@@ -14,8 +14,8 @@ from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
 
-Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "Written"]
-GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "Written")
+Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "From files"]
+GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "From files")
 """In the order in which /help shows them."""
 
 

@@ -90,5 +90,7 @@ def _row(names: str, words: str, columns: int) -> list[str]:
     """One line, or as many as the words take."""
     if columns < LEAST_COLUMNS:
         return [f"  {names}", *textwrap.wrap(words, max(columns, 5), initial_indent="    ", subsequent_indent="    ")]
-    first = f"  {names} ".ljust(NAME_COLUMNS)
-    return textwrap.wrap(words, columns, initial_indent=first, subsequent_indent=" " * NAME_COLUMNS)
+    first, indent = f"  {names} ".ljust(NAME_COLUMNS), " " * NAME_COLUMNS
+    if len(first) > NAME_COLUMNS:
+        return [first.rstrip(), *textwrap.wrap(words, columns, initial_indent=indent, subsequent_indent=indent)]
+    return textwrap.wrap(words, columns, initial_indent=first, subsequent_indent=indent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.rows import rows
 from wolo.conversation.servers import allow_server
 from wolo.errors import UsageError
 from wolo.mcp.server import described
@@ -12,7 +13,6 @@ from wolo.places import find_places
 
 _HINT = "/mcp, /mcp tools NAME, /mcp restart NAME, /mcp allow NAME"
 _NONE = "There are no MCP servers. `wolo mcp add NAME -- COMMAND` adds one, or an .mcp.json in the project."
-_MOST_CHARS = 66
 _STATES = {"known": "ready when it is called"}
 
 
@@ -23,7 +23,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
         case "" | "list":
             return Shown("\n".join(lines(servers.standings())))
         case "tools":
-            return Shown(_tools(servers, name.strip()))
+            return Shown(_tools(servers, name.strip(), desk.columns))
         case "restart":
             await servers.restart(name.strip())
             return Shown(f"{name.strip()} is started anew.")
@@ -49,19 +49,13 @@ def _about(standing: Standing) -> str:
     return " · ".join(filter(None, said))
 
 
-def _tools(servers: Servers, name: str) -> str:
+def _tools(servers: Servers, name: str, columns: int) -> str:
     standing = next((each for each in servers.standings() if each.name == name), None)
     if standing is None:
         raise UsageError(f"There is no MCP server {clean_line(name)}.", hint=_HINT)
     if not standing.tools:
         return f"{name} has no tools: {_about(standing)}"
-    width = max(len(tool) for tool, _ in standing.tools)
-    return "\n".join(f"{tool:<{width}}  {_short(about)}" for tool, about in standing.tools)
-
-
-def _short(text: str) -> str:
-    line = clean_line(" ".join(text.split()))
-    return line if len(line) <= _MOST_CHARS else f"{line[: _MOST_CHARS - 1].rstrip()}…"
+    return "\n".join(rows([(tool, clean_line(" ".join(about.split()))) for tool, about in standing.tools], columns))
 
 
 def _allow(desk: Desk, servers: Servers, name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wolo.agent.by_hand import Footing
 from wolo.commands.command import Beforehand, Command, Desk, Group, Outcome, Prompted
+from wolo.commands.rows import shortened
 from wolo.conversation.attachments import without_files
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ExtensionError
@@ -18,11 +19,11 @@ from wolo.extensions.shelves import shown
 from wolo.extensions.skills import Skill, told
 from wolo.workspace.led_to import led_to
 
-GROUP: Group = "Written"
+GROUP: Group = "From files"
 FRESH_S = 2.0
 """While a person types, what was found is not looked up with every key."""
 MOST_SHOWN_LINES = 8
-LONGEST_HELP = 60
+LONGEST_HELP = 58
 _UNRUN = "(Commands between !` and ` in this text were not run.)"
 
 
@@ -64,7 +65,7 @@ def _command(found: WrittenCommand) -> Command:
         facts.append(f"It names the tools {', '.join(found.tools)}; that allows nothing.")
     return Command(
         found.name,
-        _short(found.description) or "a command you wrote",
+        shortened(found.description, LONGEST_HELP) or "a command you wrote",
         partial(_send, found),
         usage=found.hint,
         more=" ".join(facts),
@@ -75,7 +76,7 @@ def _command(found: WrittenCommand) -> Command:
 def _skill(skill: Skill, taken: set[str]) -> Command:
     return Command(
         f"skill:{skill.name}",
-        _short(skill.description),
+        shortened(skill.description, LONGEST_HELP),
         partial(_use, skill),
         aliases=() if skill.name in taken else (skill.name,),
         usage=skill.hint or "[WORDS]",
@@ -131,7 +132,3 @@ def _beginning(text: str) -> str:
     lines = text.split("\n")
     more = len(lines) - MOST_SHOWN_LINES
     return "\n".join([*lines[:MOST_SHOWN_LINES], f"… {more} more lines"]) if more > 1 else text
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_HELP else f"{text[: LONGEST_HELP - 1].rstrip()}…"

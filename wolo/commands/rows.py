@@ -1,0 +1,18 @@
+"""Rows of a name and what is said of it, each on one line of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LEAST_CHARS = 24
+"""So much is said of each, however narrow the window is."""
+
+
+def rows(pairs: Sequence[tuple[str, str]], columns: int) -> list[str]:
+    width = max((len(name) for name, _ in pairs), default=0)
+    room = max(columns - 1 - width - 2, LEAST_CHARS)
+    return [f"{name:<{width}}  {shortened(words, room)}" for name, words in pairs]
+
+
+def shortened(words: str, most: int) -> str:
+    return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
