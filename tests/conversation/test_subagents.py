@@ -178,6 +178,16 @@ async def test_its_own_turns_are_bounded_and_the_parent_goes_on(provider: Provid
     assert "glob a\nglob b" in result
 
 
+async def test_a_projects_agent_may_take_no_more_turns_than_the_settings_say(provider: ProviderServer) -> None:
+    Path(".wolo/agents").mkdir(parents=True)
+    Path(".wolo/agents/eager.md").write_text("---\ndescription: x\nmax_turns: 900\n---\n")
+    trust.keep(find_places(), find_root(Path.cwd()), "trusted")
+    provider.script(call("task", {"prompt": "look", "agent": "eager"}), call("glob", {"pattern": "a"}), text("Done."))
+    async with begun(provider, "tasks.max_turns=1") as conversation:
+        await events_of(conversation)
+    assert "[max turns after" in provider.requests[-1].results[0]
+
+
 async def test_tokens_and_cost_are_rolled_up(provider: ProviderServer) -> None:
     provider.script(call("task", {"prompt": "look"}), text("Nothing."), text("Done."))
     async with begun(provider, PRICED) as conversation:

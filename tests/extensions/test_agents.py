@@ -130,6 +130,7 @@ def test_nothing_in_a_file_allows_anything() -> None:
         ("---\ndescription: x\nmode: boss\n---\n", "'mode' must be one of primary, subagent, all"),
         ("---\ndescription: x\nmax_turns: 0\n---\n", "'max_turns' must be a number above 0"),
         ("---\ndescription: x\nmax_steps: many\n---\n", "'max_steps' must be"),
+        pytest.param(f"---\ndescription: x\nsteps: {'9' * 5000}\n---\n", "'steps' must be", id="5,000 digits"),
         ("---\ndescription: x\nhidden: perhaps\n---\n", "'hidden' must be true or false"),
         ("---\ndescription: x\ntools: [[read]]\n---\n", "'tools' must be a list of words"),
         ("---\ndescription: x\n", "no second line of '---'"),
@@ -173,6 +174,16 @@ def test_control_characters_of_a_description_reach_nobody() -> None:
     assert "\x1b" not in profile.description
     assert "\n" not in profile.description
     assert "\u202e" not in profile.description
+
+
+def test_what_nobody_sees_in_its_text_is_spelled_out() -> None:
+    assert first("---\ndescription: x\n---\nDo\u202e it.\U000e0041").prompt == "Do\\u{202e} it.\\u{e0041}"
+
+
+def test_a_person_reads_no_thousand_notices() -> None:
+    agents = found(*["---\nname: ../x\n---\n"] * 20)
+    assert len(agents.notices) == 13
+    assert agents.notices[-1] == "The same goes for 8 more files."
 
 
 def of_this_directory() -> Agents:

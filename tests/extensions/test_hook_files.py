@@ -52,6 +52,7 @@ def test_a_file_of_hooks_needs_no_key_around_them_and_settings_do() -> None:
         (one("PreToolUses"), "there is no event PreToolUses; its hooks are not used. Did you mean PreToolUse?"),
         (one("FileChanged"), "wolo has no event FileChanged; its hooks are not used."),
         (one(type="http", url="http://h"), "PreToolUse: a hook of type http is not used: wolo runs commands."),
+        (one(command="a\0b"), "PreToolUse: a hook with a NUL character in its command is not used."),
         (one(command=" "), "PreToolUse: a hook without a command is not used."),
         ({"Stop": [{"matcher": "[", "hooks": []}]}, 'Stop: the matcher "[" is no regular expression'),
         ({"Stop": [{"hooks": [{"command": 1}]}]}, "Stop is not used: Expected str, got int - at $.command"),

@@ -14,7 +14,7 @@ import pytest
 from wolo.extensions.hook_answers import NOTHING
 from wolo.extensions.hook_digest import digest
 from wolo.extensions.hook_names import concerns, in_our_names, with_other_names
-from wolo.extensions.hook_settings import Hook
+from wolo.extensions.hook_settings import Hook, complaint
 from wolo.extensions.hooks import Ground, Hooks, Placed
 from wolo.extensions.named_files import programs
 from wolo.workspace.processes import Processes
@@ -35,6 +35,11 @@ from wolo.workspace.processes import Processes
 )
 def test_a_matcher_is_held_against_the_whole_of_every_name(matcher: str, names: str, others: str) -> None:
     assert [name for name in (*names.split(), *others.split()) if concerns(matcher, name)] == names.split()
+
+
+def test_a_matcher_that_python_wonders_about_is_no_warning() -> None:
+    assert complaint("[[a]") == ""
+    assert concerns("[[s]hell", "shell")
 
 
 def test_arguments_have_two_names_and_the_one_that_was_changed_counts() -> None:

@@ -144,7 +144,7 @@ def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:
         for event, hook in each.hooks:
             first = hook.command.split()[0] if hook.command.split() else ""
             if re.fullmatch(r"[~\w./+-]*/[\w./+-]+", first):
-                path = (each.folder or cwd) / Path(first).expanduser()
+                path = (each.folder or cwd) / os.path.expanduser(first)  # noqa: PTH111  # Path's own may raise
                 if not os.access(path, os.X_OK):
                     why = "cannot be run" if path.exists() else "is not there"
                     said.append(f"{each.source}: {path}, which a {event} hook runs, {why}.")

@@ -135,7 +135,7 @@ class Subagents:
             ask_person=errand.asking(self._ask_person) if self._ask_person else None,
             system="\n\n".join(filter(None, (begins, _prose(), profile.prompt))),
             session_id=kept.session_id,
-            limits=Limits(max_turns=profile.max_turns or settings.tasks.max_turns),
+            limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
             account=self._agent.account,
             compactor=Compactor(settings.context, settings.compaction),
             run_hook=for_agent(self._run_hook, profile.name, kept.session_id),
@@ -227,6 +227,12 @@ class Subagents:
         opened = {"mode": parent.judge.mode.name, "cwd": str(parent.site.cwd), "attended": self._ask_person is not None}
         task = {"agent": profile.name, "session": parent.site.kept.session_id, "call": call.part_id}
         return replace(user(prompt), metadata={OPENED: opened, TASK: task})
+
+
+def _answers(profile: Profile, most: int) -> int:
+    """A person's own file may say more than the settings do; one of a project only less."""
+    wanted = profile.max_turns or most
+    return min(wanted, most) if profile.is_projects else wanted
 
 
 def _prose() -> str:

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from wolo.errors import WoloError
 from wolo.extensions.frontmatter import Document, decode, read_document
-from wolo.extensions.shelves import Shelf, entries, shown
-from wolo.messages.terminal_text import clean_line
+from wolo.extensions.shelves import Shelf, entries, few, shown
+from wolo.messages.terminal_text import clean_line, show_hidden
 from wolo.tools.agents import BUILTIN as OFFERED
 from wolo.tools.agents import Offer
 
@@ -116,7 +116,7 @@ def find_agents(shelves: Iterable[Shelf]) -> Agents:
                     found.setdefault(profile.name, profile)
     for profile in BUILTIN:
         found.setdefault(profile.name, profile)
-    return Agents(tuple(found[name] for name in sorted(found)), tuple(notices))
+    return Agents(tuple(found[name] for name in sorted(found)), few(notices))
 
 
 def _read(path: Path, shelf: Shelf, notices: list[str]) -> Profile | None:
@@ -144,7 +144,7 @@ def _profile(document: Document, path: Path, *, is_projects: bool) -> Profile:
     return Profile(
         name=name,
         description=description,
-        prompt=document.body,
+        prompt=show_hidden(document.body),
         model="" if model == "inherit" else model,
         tools=_tools(document),
         without=_without(document),
@@ -189,7 +189,7 @@ def _ours(names: Iterable[str]) -> tuple[str, ...]:
 def _max_turns(document: Document) -> int | None:
     for key in ("max_turns", "max_steps", "maxTurns", "steps"):
         if said := document.text(key):
-            if not said.isdecimal() or not int(said):
+            if not re.fullmatch(r"\d{1,9}", said) or not int(said):
                 raise document.wrong(key, "must be a number above 0")
             return int(said)
     return None

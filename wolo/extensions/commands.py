@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.frontmatter import Document, decode, read_document
-from wolo.extensions.shelves import Shelf, entries, shown
+from wolo.extensions.shelves import Shelf, entries, few, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 
 ENDING = ".md"
 MOST_COMMANDS = 500
+MOST_FOLDERS = 200
 DEEPEST = 4
 """Folders within folders; each is one word of the name: `git/commit.md` is `git:commit`."""
 LONGEST_DESCRIPTION = 200
@@ -66,7 +67,7 @@ def find_commands(shelves: Sequence[Shelf]) -> Commands:
             break
         if name not in found:
             found[name] = _read(shelf, path, name)
-    return Commands(tuple(found[name] for name in sorted(found)), tuple(notices))
+    return Commands(tuple(found[name] for name in sorted(found)), few(notices))
 
 
 def fill(command: WrittenCommand, typed: str) -> tuple[str | Run, ...]:
@@ -129,10 +130,13 @@ def _line(command: str, words: list[str]) -> str:
 
 def _files(shelves: Sequence[Shelf], notices: list[str]) -> Iterator[tuple[Shelf, Path, str]]:
     for shelf in shelves:
-        yield from _below(shelf, shelf, "", 1, notices)
+        yield from _below(shelf, shelf, "", 1, notices, {os.path.realpath(shelf.folder)})
 
 
-def _below(shelf: Shelf, folder: Shelf, before: str, depth: int, notices: list[str]) -> Iterator[tuple[Shelf, Path, str]]:
+def _below(
+    shelf: Shelf, folder: Shelf, before: str, depth: int, notices: list[str], seen: set[str]
+) -> Iterator[tuple[Shelf, Path, str]]:
+    """Each folder once, whatever links lead there: `seen` are their real paths."""
     for entry in entries(folder, notices):
         if entry.name.endswith(ENDING):
             word = entry.name.removesuffix(ENDING)
@@ -140,8 +144,18 @@ def _below(shelf: Shelf, folder: Shelf, before: str, depth: int, notices: list[s
                 yield shelf, Path(entry.path), before + word
             else:
                 notices.append(f"{shown(Path(entry.path))} is no command: its name must be letters, digits, '.', '_' and '-'.")
-        elif depth < DEEPEST and _WORD.fullmatch(entry.name) and os.path.isdir(entry.path):  # noqa: PTH112  # text all along
-            yield from _below(shelf, folder._replace(folder=Path(entry.path)), f"{before}{entry.name}:", depth + 1, notices)
+        elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
+            inner = folder._replace(folder=Path(entry.path))
+            yield from _below(shelf, inner, f"{before}{entry.name}:", depth + 1, notices, seen)
+
+
+def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
+    if not _WORD.fullmatch(entry.name) or not os.path.isdir(entry.path):  # noqa: PTH112  # text all along
+        return False
+    real = os.path.realpath(entry.path)
+    is_new = real not in seen
+    seen.add(real)
+    return is_new
 
 
 def _read(shelf: Shelf, path: Path, name: str) -> WrittenCommand:

@@ -83,6 +83,9 @@ def _hook(event: str, matcher: str, entry: Mapping[str, Any], problems: list[str
     if not read.command.strip():
         problems.append(f"{event}: a hook without a command is not used.")
         return None
+    if "\0" in read.command:
+        problems.append(f"{event}: a hook with a NUL character in its command is not used.")
+        return None
     if unknown := sorted(entry.keys() - _KNOWN_KEYS):
         problems.append(f"{event}: {', '.join(unknown)} of `{read.command}` says nothing to wolo.")
     timeout_s = read.timeout if read.timeout > 0 else TIMEOUT_S

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from wolo.extensions.hook_settings import ALL_TOOLS
+from wolo.extensions.hook_settings import ALL_TOOLS, pattern
 
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
     "shell": ("Bash",),
@@ -32,7 +31,7 @@ def concerns(matcher: str, name: str) -> bool:
     """Whether a hook with this matcher is meant for this tool; upper and lower case are the same."""
     if matcher in ALL_TOOLS:
         return True
-    wanted = re.compile(matcher, re.IGNORECASE)
+    wanted = pattern(matcher)
     return any(wanted.fullmatch(each) for each in (name, *_ALSO_CALLED.get(name, ())))
 
 

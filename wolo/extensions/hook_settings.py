@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -60,11 +61,18 @@ ABOUT_TOOLS = frozenset(("PreToolUse", "PermissionRequest", "PostToolUse", "Post
 """At the other events a matcher is held against what the event is about, where it is about something."""
 
 
+def pattern(matcher: str) -> re.Pattern[str]:
+    """Raises what `re.compile` does. What that has against a form which means something is nothing for a person's screen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.compile(matcher, re.IGNORECASE)
+
+
 def complaint(matcher: str) -> str:
     """What is wrong with it; empty when nothing is."""
     try:
         if matcher not in ALL_TOOLS:
-            re.compile(matcher)
+            pattern(matcher)
     except (re.error, RecursionError, OverflowError) as error:
         return f'the matcher "{matcher}" is no regular expression: {error}'
     return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +12,8 @@ from wolo.messages.terminal_text import show_hidden
 
 MOST_ENTRIES = 1_000
 """Of one folder; nobody writes so many by hand."""
+
+MOST_NOTICES = 12
 
 
 class Shelf(NamedTuple):
@@ -36,6 +38,12 @@ def entries(shelf: Shelf, notices: list[str]) -> list[os.DirEntry[str]]:
         notices.append(f"{shown(shelf.folder)} is not read: it is a link that leads out of {shown(shelf.project)}.")
         return []
     return sorted(listed, key=lambda entry: entry.name)
+
+
+def few(notices: Sequence[str]) -> tuple[str, ...]:
+    """The first of them, and how many there are besides: a person reads no thousand."""
+    more = len(notices) - MOST_NOTICES
+    return (*notices[:MOST_NOTICES], *([f"The same goes for {more} more files."] if more > 0 else []))
 
 
 def shown(path: Path) -> str:

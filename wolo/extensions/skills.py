@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.frontmatter import Document, decode, read_document
-from wolo.extensions.shelves import Shelf, entries, shown
+from wolo.extensions.shelves import Shelf, entries, few, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 
 FILE_NAMES = ("SKILL.md", "skill.md")
@@ -82,7 +82,7 @@ def find_skills(shelves: Sequence[Shelf]) -> Skills:
             notices.append(clean_line(f"{error.message} {error.hint}".strip()))
         else:
             found.setdefault(skill.name, skill)
-    return Skills(tuple(found[name] for name in sorted(found)), tuple(notices))
+    return Skills(tuple(found[name] for name in sorted(found)), few(notices))
 
 
 def listed(skills: Skills) -> str:
