@@ -140,7 +140,9 @@ class _Run:
             await job.wait(FIRST_LOOK_S)
         except asyncio.CancelledError as error:
             if job.is_detached:
-                raise Interrupted(Result(f"[interrupted: {job.name} was detached and goes on]\n", outcome="interrupted")) from error
+                raise Interrupted(
+                    Result(f"[interrupted: {job.name} was detached and goes on]\n", outcome="interrupted")
+                ) from error
             await jobs.stop(job)
             job.is_told = True
             raise Interrupted(
