@@ -92,6 +92,20 @@ def letters(shown: str) -> int:
     return sum("A" <= letter <= "Z" for letter in shown.replace("Esc stops", "").replace("Enter sends, Alt-Enter", ""))
 
 
+def test_nothing_is_left_of_a_line_that_takes_fewer_rows_once_it_is_drawn(provider: ProviderServer) -> None:
+    hold, after = Hold(), Hold()
+    provider.script(sse(delta("**aaa** " * 50), hold, delta("**aaa** "), after, finish("stop", usage())))
+    with repl(provider, columns=80) as terminal:
+        terminal.enter("go on")
+        terminal.wait_until(lambda: terminal.times("**aaa**") == 50)
+        hold.release()
+        left = ["aaa"] * 50 + ["**aaa**"]
+        terminal.wait_until(lambda: " ".join(line for line in terminal.lines if "aaa" in line).split() == left)
+        after.release()
+        wait_for_prompt(terminal)
+        leave(terminal)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -45,7 +45,8 @@ def print_above(text: str, taken: int, foot: Shown, tail: int) -> str:
         there = len(foot.begun) - 1  # its last character is written again: behind a full row there is no place to go to
         edited = f"{_move(taken - 1 + tail, 'L')}\x1b[A{_move(there, 'C')}{text[there:-1]}"
         return f"{_go(foot, 1, taken + tail - 1)}{edited}\n"
-    return f"{_go(foot, 0, taken + tail - foot.tail)}{_move(foot.tail, 'M')}{_move(taken + tail, 'L')}{text}"
+    more = taken + tail - foot.tail
+    return f"{_go(foot, 0, more)}{_emptied(foot.tail, more)}{text}"
 
 
 def move_down(text: str, taken: int, foot: Shown) -> str:
@@ -54,10 +55,22 @@ def move_down(text: str, taken: int, foot: Shown) -> str:
 
 
 def grow(foot: Shown, more: int) -> str:
-    """Its tail has so many more rows, or less, from its beginning on; the cursor is left at the first one of them."""
+    """Its tail has so many more rows at its end, or less; the cursor is left behind those that stay."""
     if more < 0:
-        return f"{_go(foot, 0, 0)}{_move(-more, 'M')}"
+        return f"{_go(foot, foot.tail + more, 0)}{_move(-more, 'M')}"
     return f"{_go(foot, foot.tail, more)}{_move(more, 'L')}"
+
+
+def _emptied(rows: int, more: int) -> str:
+    """So many rows from the cursor on are empty, and then they are so many more, or less, but at least one.
+
+    The first one is never deleted: screen keeps a copy of what is deleted at the top of its window.
+    """
+    erased, last = "\x1b[B".join(["\x1b[K"] * rows), rows - 1
+    if more < 0:
+        left = rows + more
+        return f"{erased}{_move(last - left, 'A')}{_move(-more, 'M')}{_move(left, 'A')}"
+    return f"{erased}{_move(last, 'A')}{_move(more, 'L')}"
 
 
 def _go(foot: Shown, row: int, more: int) -> str:

@@ -133,7 +133,7 @@ class FrameRenderer(Renderer):
             return False
         at = screen.visible_windows_to_write_positions.get(tail)
         foot = Shown(screen.height, self._cursor_pos.y, at.height if at else 0, self._plain_row(screen))
-        if screen.height + taken + max(rows - foot.tail, 0) > size.rows:
+        if screen.height + taken + max(rows - foot.tail, 0) > size.rows or (foot.tail and not rows + taken):
             return False
         if keeps and taken and not foot.continues_in(text):
             self._insert(move_down(text, taken, foot), screen, foot, foot.tail, kept=foot.tail)
@@ -141,14 +141,15 @@ class FrameRenderer(Renderer):
         if taken:
             self._insert(print_above(text, taken, foot, rows), screen, foot, rows)
         elif rows != foot.tail:
-            self._insert(grow(foot, rows - foot.tail), screen, foot, rows, kept=foot.tail if rows > foot.tail else 0)
+            stay = min(rows, foot.tail)
+            self._insert(grow(foot, rows - foot.tail), screen, foot, rows, kept=stay, row=stay)
         return True
 
-    def _insert(self, sequence: str, screen: Screen, foot: Shown, tail: int, kept: int = 0) -> None:
+    def _insert(self, sequence: str, screen: Screen, foot: Shown, tail: int, kept: int = 0, row: int = 0) -> None:
         self.output.hide_cursor()
         self.output.write_raw(sequence)
         self._last_screen = _moved(screen, foot, tail, kept)
-        self._cursor_pos = Point(x=0, y=kept if kept < tail else 0)
+        self._cursor_pos = Point(x=0, y=row)
 
     def leaves_rows(self, last: Window) -> bool:
         """There are empty rows below the `last` window: what is painted has become lower."""
