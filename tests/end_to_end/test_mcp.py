@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -501,6 +502,18 @@ def test_a_person_is_asked_about_each_server_at_the_terminal(provider: ProviderS
         terminal.wait_for("Again.")
         assert terminal.wait_for_exit() == 0
     assert "Start it?" not in terminal.text
+
+
+def test_what_a_tool_answered_is_seen_in_short_and_unfolded(provider: ProviderServer) -> None:
+    set_up(good=plain("big"))
+    provider.script(call(SAY, {"text": "hi"}), text("Done."))
+    with repl(provider, "--allow", "mcp:good/*", columns=100, rows=24) as terminal:
+        terminal.enter("go")
+        terminal.wait_for("Done.")
+        wait_for_prompt(terminal)
+        seen = rf"● {SAY} text=hi · \d+\.\d s\n(  line\n){{8}}  … \d+ more lines · Ctrl-O shows it\n"
+        assert re.search(seen, terminal.text), terminal.text
+        assert leave(terminal) == 0
 
 
 def test_an_address_is_not_said_to_run_here(provider: ProviderServer, trusted: Path) -> None:

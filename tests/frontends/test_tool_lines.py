@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.frontends.terminal.render.tool import details, headline
 from wolo.messages.parts import ToolPart
-from wolo.tools.tool import Diff, Listing, Output, TodoItem, TodoList
+from wolo.tools.tool import Answered, Diff, Listing, Output, TodoItem, TodoList
 
 
 def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
@@ -18,6 +18,18 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(look, Listing("x", ("a",), 12)).plain == "● grep src · 12 found"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
     assert headline(refused).plain == "● shell rm x · refused"
+
+
+def test_an_answer_from_elsewhere_is_seen_from_its_beginning() -> None:
+    part = ToolPart(tool="mcp__a__b", input={"n": 1}, status="completed")
+    long = Answered("".join(f"line {number}\n" for number in range(12)), 1.25)
+    assert headline(part, long).plain == "● mcp__a__b n=1 · 1.2 s"
+    in_short = details(part, long)
+    assert in_short.is_folded
+    assert in_short.text.plain.startswith("  line 0\n")
+    assert in_short.text.plain.endswith("  line 7\n  … 4 more lines\n")
+    assert details(part, long, whole=True).text.plain.endswith("  line 11\n")
+    assert not details(part, Answered(" \n", 0.1)).text
 
 
 def test_a_todo_list_is_drawn_as_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from wolo.mcp.listed import Listed
 from wolo.mcp.names import offered_name, rule_name
 from wolo.mcp.schemas import Fitted
 from wolo.tools.clip import clean, clip_and_keep
-from wolo.tools.tool import Interrupted, Result, ToolContext
+from wolo.tools.tool import Answered, Interrupted, Result, ToolContext
 
 INTERRUPTED = "[interrupted: the server was told to stop; the call may have had effects]\n"
 
@@ -41,14 +42,16 @@ class RemoteTool:
     async def run(self, args: Mapping[str, Any], context: ToolContext) -> Result:
         if recorded := context.recorded(context.call_id):
             return recorded
+        began = time.monotonic()
         try:
             answer = await self._client.call(self._listed.name, self._fitted.given_back(args), context.progress)
         except asyncio.CancelledError as error:
             raise Interrupted(Result(INTERRUPTED, outcome="interrupted")) from error
-        return _result(self.name, answer, context)
+        return _result(self.name, answer, context, time.monotonic() - began)
 
 
-def _result(name: str, answer: Answer, context: ToolContext) -> Result:
+def _result(name: str, answer: Answer, context: ToolContext, seconds: float) -> Result:
     text = b"".join(clean(context.secrets.hide(answer.text).encode(errors="replace")))
     shown = clip_and_keep(text, name=f"{name}-{context.call_id or 'output'}.txt", keep=context.keep)
-    return Result(shown, is_error=answer.is_error, media=answer.media)
+    view = None if answer.is_error else Answered(shown, seconds)
+    return Result(shown, view, is_error=answer.is_error, media=answer.media)

@@ -56,6 +56,13 @@ class Output(Struct, frozen=True, tag="output"):
     seconds: float
 
 
+class Answered(Struct, frozen=True, tag="answered"):
+    """What a tool from elsewhere answered (both ends, when it was long)."""
+
+    text: str
+    seconds: float
+
+
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 
 
@@ -97,7 +104,7 @@ class Delegated(Struct, frozen=True, tag="delegated"):
     seconds: float
 
 
-View = Diff | Listing | Output | TodoList | Fetched | Delegated
+View = Diff | Listing | Output | Answered | TodoList | Fetched | Delegated
 """What a front end may draw; the model reads `Result.text`."""
 
 

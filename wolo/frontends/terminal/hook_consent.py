@@ -35,5 +35,6 @@ def _shown(found: HookSet) -> list[Text]:
     return [
         *lines,
         Text("  They run with all your rights, outside any sandbox.", "dim"),
-        Text("  They can make wolo stricter, never looser. If one changes, you are asked again.", "dim"),
+        Text("  They can make wolo stricter, never looser.", "dim"),
+        Text("  If one of them changes, you are asked again.", "dim"),
     ]

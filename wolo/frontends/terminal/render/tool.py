@@ -12,7 +12,7 @@ from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.agents import DEFAULT
 from wolo.tools.envelope import names_in
-from wolo.tools.tool import Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
+from wolo.tools.tool import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
 MAX_OUTPUT_LINES = 8
@@ -88,6 +88,8 @@ def details(part: ToolPart, view: View | None, reason: str = "", *, hint: str = 
             return Details(Text("\n").join([*lines, Text()]).append_text(_rest(left, hint)), left > 0)
         case Output():
             return _tail(view.text, "dim", hint, whole)
+        case Answered():
+            return _head(clean(view.text).strip("\n"), MAX_OUTPUT_LINES, hint, whole)
         case TodoList():
             return Details(todo_list(view))
         case _:
@@ -124,6 +126,8 @@ def _in_short(view: View | None) -> Text:
         case Output():
             ended = f" · exit {view.exit_code}" if view.exit_code is not None else ""
             return Text.assemble((ended, "red" if view.exit_code else "dim"), (f" · {view.seconds:.1f} s", "dim"))
+        case Answered():
+            return Text.assemble((f" · {view.seconds:.1f} s", "dim"))
         case Delegated():
             calls = f"{len(view.calls)} call{'' if len(view.calls) == 1 else 's'}"
             used = f" · {calls} · {view.tokens:,} tokens · {view.seconds:.1f} s"
@@ -150,6 +154,14 @@ def _lines(shown: str, limit: int, style: str) -> Text:
     lines = clean(shown).rstrip("\n").split("\n")
     text = Text.assemble(("".join(f"  {_short(line)}\n" for line in lines[:limit]), style))
     return text.append_text(_rest(len(lines) - limit))
+
+
+def _head(shown: str, limit: int, hint: str, whole: bool) -> Details:
+    """The first lines: that is where an answer begins."""
+    lines = shown.split("\n") if shown.strip() else []
+    left = 0 if whole else max(len(lines) - limit, 0)
+    text = Text.assemble(("".join(f"  {_short(line)}\n" for line in lines[: len(lines) - left]), "dim"))
+    return Details(text.append_text(_rest(left, hint)), left > 0)
 
 
 def _tail(output: str, style: str, hint: str, whole: bool) -> Details:
