@@ -10,7 +10,7 @@ from wolo.commands.command import Desk, Outcome, Shown
 from wolo.extensions.shelves import shown
 from wolo.extensions.skills import Skill
 
-COLUMNS = 80
+LEAST_COLUMNS, MOST_COLUMNS = 20, 80
 NONE = (
     "There are no skills here. A folder NAME with a SKILL.md is one, in .agents/skills or .wolo/skills of a project that you"
     " trust, or in ~/.agents/skills for all of them."
@@ -20,16 +20,17 @@ NONE = (
 async def run(desk: Desk, rest: str) -> Outcome:
     library = desk.conversation.library
     skills, commands = await asyncio.to_thread(lambda: (library.skills(), library.commands()))
-    lines = [line for skill in skills.found for line in _told(skill)] or textwrap.wrap(NONE, COLUMNS)
+    columns = max(min(desk.columns - 1, MOST_COLUMNS), LEAST_COLUMNS)
+    lines = [line for skill in skills.found for line in _told(skill, columns)] or textwrap.wrap(NONE, columns)
     if skills.found:
-        lines += ["", *textwrap.wrap("The model loads one when the work calls for it; /skill:NAME sends one at once.", COLUMNS)]
+        lines += ["", *textwrap.wrap("The model loads one when the work calls for it; /skill:NAME sends one at once.", columns)]
     return Shown("\n".join([*lines, *(f"! {notice}" for notice in (*skills.notices, *commands.notices))]))
 
 
-def _told(skill: Skill) -> Iterator[str]:
+def _told(skill: Skill, columns: int) -> Iterator[str]:
     whose = "yours" if skill.shelf.project is None else "of this project"
     yield f"{skill.name}  ({whose}: {shown(skill.path)})"
-    yield from textwrap.wrap(skill.description, COLUMNS, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(skill.description, columns, initial_indent="  ", subsequent_indent="  ")
     limits = [
         "" if skill.for_model else "The model is not told of it.",
         "" if skill.for_person else "It is no command.",

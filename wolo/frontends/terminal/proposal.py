@@ -27,7 +27,7 @@ _WISHES = {
     WriteIntent: "write a file",
     RunIntent: "run a command",
     FetchIntent: "fetch a page",
-    CallIntent: "call out",
+    CallIntent: "run",
 }
 _WALLS = {
     "inside": ("inside the sandbox", "dim"),
