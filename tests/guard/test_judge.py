@@ -291,6 +291,27 @@ def test_no_command_may_name_wolos_own_files(root: Path, isolated: Path, spellin
 # Files
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "wolo mcp allow x",
+        "yes | /opt/bin/wolo mcp add x -- sh -c y",
+        "python3 -m wolo -C . config set mode yolo",
+        "env A=1 w'ol'o trust forget",
+        'bash -c "cd x; wolo permissions remove shell:ls"',
+        "x=$(wolo auth logout)",
+    ],
+)
+def test_no_command_changes_wolos_own_settings(root: Path, command: str, mode: str) -> None:
+    assert decision(judge(root, "allow shell:*", mode=mode), run(command)) == "deny"
+
+
+@pytest.mark.parametrize("command", ["wolo mcp list", "echo wolo-mcp add", 'git commit -m "wolo mcp add is told"', "wolo trust"])
+def test_other_commands_of_wolo_are_as_any(root: Path, command: str) -> None:
+    assert decision(judge(root, "allow shell:*", mode="yolo"), run(command)) == "allow"
+
+
 def test_edits_inside_the_workspace_run_and_outside_they_ask(root: Path) -> None:
     guarded = judge(root)
     assert decision(guarded, write("a.py")) == "allow"

@@ -103,7 +103,7 @@ def allow(name: Name, trust: Trust = False) -> None:
     """Consent to a server that this project brings along: it is shown what would run."""
     from wolo.config.servers import keep_consent
     from wolo.mcp.server import described
-    from wolo.messages.terminal_text import clean_line
+    from wolo.messages.terminal_text import spelled_line
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -113,7 +113,7 @@ def allow(name: Name, trust: Trust = False) -> None:
         return
     tell(f"{name}, from {wanted.source}:")
     for called, value in described(wanted.server):
-        tell(f"  {called:<11} {clean_line(value)}")
+        tell(f"  {called:<11} {spelled_line(value)}")
     if sys.stdin.isatty() and not _says_yes("Start it from now on, with all your rights?"):
         tell("It is not started.")
         return
@@ -171,7 +171,7 @@ def _row(wanted: Wanted) -> dict[str, Any]:
     """Values of variables and headers may be secrets: only their names are shown."""
     from wolo.conversation.servers import last_known
     from wolo.mcp.server import described
-    from wolo.messages.terminal_text import clean_line
+    from wolo.messages.terminal_text import clean_line, spelled_line
 
     server, known = wanted.server, last_known(wanted)
     _, reached = next(iter(described(server)))
@@ -179,7 +179,7 @@ def _row(wanted: Wanted) -> dict[str, Any]:
         "name": wanted.name,
         "state": known.state,
         "source": clean_line(wanted.source),
-        "reached": clean_line(reached),
+        "reached": spelled_line(reached),
         "env": sorted(server.env),
         "headers": sorted(server.headers),
         "tools": None if known.tools is None else list(known.tools),

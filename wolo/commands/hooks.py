@@ -7,7 +7,7 @@ import asyncio
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.conversation.hooking import HookSet, broken
 from wolo.extensions.hook_settings import TIMEOUT_S, Hook
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import spelled_line
 
 NONE = "There are no hooks. [[hooks.PreToolUse]] in your config.toml is a place for one; docs/guide/hooks.md tells more."
 _STANDINGS = {
@@ -29,13 +29,13 @@ async def run(desk: Desk, rest: str) -> Outcome:
 
 def _lines(found: HookSet) -> list[str]:
     return [
-        f"{clean_line(found.source)}  ({_STANDINGS[found.standing]})",
-        *(f"  {event:<18}  {_matcher(hook)}{clean_line(hook.command)}{_more(hook)}" for event, hook in found.hooks),
+        f"{spelled_line(found.source)}  ({_STANDINGS[found.standing]})",
+        *(f"  {event:<18}  {_matcher(hook)}{spelled_line(hook.command)}{_more(hook)}" for event, hook in found.hooks),
     ]
 
 
 def _matcher(hook: Hook) -> str:
-    return f"{clean_line(hook.matcher)}  → " if hook.matcher else ""
+    return f"{spelled_line(hook.matcher)}  → " if hook.matcher else ""
 
 
 def _more(hook: Hook) -> str:

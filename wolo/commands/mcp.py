@@ -8,7 +8,7 @@ from wolo.conversation.servers import allow_server
 from wolo.errors import UsageError
 from wolo.mcp.server import described
 from wolo.mcp.servers import Servers, Standing
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import clean_line, spelled_line
 from wolo.places import find_places
 
 _HINT = "/mcp, /mcp tools NAME, /mcp restart NAME, /mcp allow NAME"
@@ -60,7 +60,7 @@ def _tools(servers: Servers, name: str, columns: int) -> str:
 
 def _allow(desk: Desk, servers: Servers, name: str) -> str:
     wanted = servers.waits_for_consent(name)
-    facts = "\n".join(f"  {called:<11} {clean_line(value)}" for called, value in described(wanted.server))
+    facts = "\n".join(f"  {called:<11} {spelled_line(value)}" for called, value in described(wanted.server))
     allow_server(servers, name, find_places(), desk.conversation.facts.root)
     return f"{name} is started, now and from now on, as long as it stays what it is:\n{facts}"
 

@@ -12,6 +12,7 @@ from wolo.guard.boundaries import Boundaries
 from wolo.guard.intents import RunIntent
 from wolo.guard.lines import Command, Line, Place, read_line
 from wolo.guard.naming import TooManyFiles, named_in_text, named_paths
+from wolo.guard.own_settings import are_changed_by
 from wolo.guard.rulebook import Paths, Rulebook
 from wolo.guard.rules import Verdict, strictest
 from wolo.guard.safe import PROGRAMS, SafeList
@@ -48,6 +49,8 @@ class CommandJudge:
         named = _named(line, self._boundaries.home)
         if self._boundaries.names_own(line.text, named.paths):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
+        if are_changed_by(line.text):
+            return Verdict("deny", "The command would change wolo's own settings, which only a person may do.")
         verdicts = self._weighed(line, self._safe_ones(line.commands or ()), extra)
         verdict = strictest(sorted(verdicts, key=lambda each: each.source == SAFE))  # safe is a line of which all parts are
         if verdict.decision == "deny":

@@ -115,6 +115,11 @@ def spelled_out(text: str) -> Iterator[tuple[str, bool]]:
         yield text[position:], False
 
 
+def spelled_line(text: str) -> str:
+    """The same on one line, where there are no colours: of what may run, nothing may be missing."""
+    return "".join(piece for piece, _ in spelled_out(text)).replace("\n", "\\n")
+
+
 def escape(character: str) -> str:
     named = {"\t": "\\t", "\r": "\\r"}
     code = ord(character)
