@@ -41,7 +41,7 @@ def consent_notice(wanted: tuple[Wanted, ...], places: Places, root: Path) -> st
     names = [each.name for each in open_ones(wanted, places, root)]
     if not names:
         return ""
-    how = f"`wolo mcp allow {names[0]}` gives it; `wolo mcp list` shows what would run."
+    how = f"`wolo mcp allow {names[0]}` shows what it would run, and asks."
     if len(names) == 1:
         return f"The MCP server {names[0]} of this project is not started: it needs your consent. {how}"
     return f"MCP servers of this project are not started ({', '.join(names)}): each needs your consent. {how}"
