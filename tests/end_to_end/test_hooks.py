@@ -546,7 +546,7 @@ PLACES = (".wolo/hooks.json", ".claude/hooks.json", ".claude/settings.json", ".c
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_they_run_only_once_a_person_has_agreed_to_them(provider: ProviderServer, place: str) -> None:
+def test_they_run_only_once_a_person_has_allowed_them(provider: ProviderServer, place: str) -> None:
     project_hooks("sys.exit(2)", place=place)
     assert write_once(provider).exit_code == 0
     trust.keep(find_places(), Path.cwd(), "trusted")
@@ -563,7 +563,7 @@ def test_trust_for_one_run_is_no_yes_to_them(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
     ran = write_once(provider, "--trust")
     assert (ran.exit_code, Path("ran").exists()) == (0, False)
-    assert "You have not agreed to them as they are now" in ran.stderr
+    assert "They need your consent as they are now" in ran.stderr
     agree()
     assert write_once(provider, "--trust").exit_code == 4
 
@@ -578,7 +578,7 @@ def test_of_a_folder_that_is_not_trusted_nothing_is_read(provider: ProviderServe
 
 
 @pytest.mark.parametrize("changed", ["the script", "the command"])
-def test_what_changes_is_not_run_until_it_is_agreed_to_again(provider: ProviderServer, changed: str) -> None:
+def test_what_changes_is_not_run_until_it_is_allowed_again(provider: ProviderServer, changed: str) -> None:
     checking = project_hooks("sys.exit(2)")
     agree()
     assert write_once(provider).exit_code == 4
@@ -603,7 +603,7 @@ def test_a_script_that_is_changed_while_wolo_runs_is_not_run(provider: ProviderS
     ran = run_wolo("--json", *provider.flags, "--yolo", "go")
     assert ran.exit_code == 0, ran.stderr
     assert not Path("ran").exists()
-    assert "has changed since you agreed to it" in ran.stderr
+    assert "has changed since you allowed it" in ran.stderr
 
 
 def test_they_can_only_make_wolo_stricter(provider: ProviderServer) -> None:
@@ -643,8 +643,8 @@ def test_doctor_says_what_is_there_and_what_is_broken() -> None:
     assert ran.exit_code == 0
     assert [(each["source"], each["hooks"], each["standing"]) for each in ran.json["hooks"]] == [
         ("the settings", 2, "yours"),
-        (".wolo/hooks.json", 0, "not agreed"),
-        (".claude/settings.json", 1, "not agreed"),
+        (".wolo/hooks.json", 0, "needs consent"),
+        (".claude/settings.json", 1, "needs consent"),
     ]
     problems = "\n".join(ran.json["problems"])
     assert "gone.sh, which a Stop hook runs, is not there" in problems
@@ -738,7 +738,7 @@ def test_one_agrees_to_the_hooks_of_a_project_once_and_hooks_lists_them(provider
     with at_the_keyboard(provider) as terminal:
         assert "Let them run?" not in terminal.text
         terminal.enter("/hooks")
-        terminal.wait_for("of the project; you have agreed")
+        terminal.wait_for("of the project; you have allowed them")
         terminal.wait_for("Stop")
         wait_for_prompt(terminal)
 

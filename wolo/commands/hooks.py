@@ -12,8 +12,8 @@ from wolo.messages.terminal_text import spelled_line
 NONE = "There are no hooks. [[hooks.PreToolUse]] in your config.toml is a place for one; docs/guide/hooks.md tells more."
 _STANDINGS = {
     "yours": "yours",
-    "agreed": "of the project; you have agreed",
-    "not agreed": "of the project; not run: you have not agreed to them as they are now",
+    "allowed": "of the project; you have allowed them",
+    "needs consent": "of the project; not run: as they are now they need your consent",
     "refused": "of the project; not run: you do not want to be asked",
 }
 

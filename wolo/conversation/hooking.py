@@ -31,7 +31,7 @@ FILES = ("hooks.json", "settings.json", "settings.local.json")
 END_WITHIN_S = 1.5
 """Nobody waits longer for hooks when wolo ends."""
 
-Standing = Literal["yours", "agreed", "not agreed", "refused"]
+Standing = Literal["yours", "allowed", "needs consent", "refused"]
 """`refused`: the person does not want to be asked again."""
 
 
@@ -50,7 +50,7 @@ class HookSet(Struct, frozen=True, kw_only=True):
 
     @property
     def runs(self) -> bool:
-        return self.standing in ("yours", "agreed")
+        return self.standing in ("yours", "allowed")
 
 
 def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[HookSet, ...]:
@@ -106,7 +106,7 @@ def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
         digest = digest_of(found.hooks, folder) if found.hooks else ""
         said = consents.answer_for(places, root, _asked(source, digest), [])
     except WoloError as error:
-        return HookSet(source=source, standing="not agreed", folder=folder, problems=(error.message,))
+        return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
     standing = _STANDINGS[said]
     return HookSet(source=source, hooks=found.hooks, standing=standing, folder=folder, digest=digest, problems=found.problems)
 
@@ -117,7 +117,7 @@ def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
     return digest(hooks, folder)
 
 
-_STANDINGS: Mapping[consents.Answer | None, Standing] = {"yes": "agreed", "never": "refused", None: "not agreed"}
+_STANDINGS: Mapping[consents.Answer | None, Standing] = {"yes": "allowed", "never": "refused", None: "needs consent"}
 
 
 def _asked(source: str, digest: str) -> str:
@@ -131,10 +131,10 @@ def keep_answer(places: Places, root: Path, found: HookSet, answer: consents.Ans
 
 
 def to_agree(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
-    """Those of a trusted folder that a person has not agreed to. Raises ConfigError."""
+    """Those of a trusted folder that need a person's consent. Raises ConfigError."""
     if given.get("trust") != str(root) and trust.answer_for(places, root, []) != "trusted":
         return []
-    return [each for each in of_project(places, root, cwd) if each.standing == "not agreed" and each.hooks]
+    return [each for each in of_project(places, root, cwd) if each.standing == "needs consent" and each.hooks]
 
 
 def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:
@@ -154,10 +154,10 @@ def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:
 def notices_about(sets: Sequence[HookSet]) -> list[str]:
     """What of a project is not run, in a sentence."""
     said = [problem for each in sets if each.standing != "yours" for problem in each.problems]
-    waiting = [each.source for each in sets if each.standing == "not agreed" and each.hooks]
+    waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
     if waiting:
         said.append(
-            f"Hooks that came with the project are not run: {', '.join(waiting)}. You have not agreed to them as they are now;"
+            f"Hooks that came with the project are not run: {', '.join(waiting)}. They need your consent as they are now;"
             " the next start in a terminal asks."
         )
     return said
@@ -225,7 +225,7 @@ class Hooking:
                 hook=hook,
                 source=each.source,
                 projects=each.folder,
-                is_still_agreed=partial(_is_unchanged, each),
+                is_still_allowed=partial(_is_unchanged, each),
             )
             for each in self.sets
             if each.runs

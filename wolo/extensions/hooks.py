@@ -45,7 +45,7 @@ class Placed(Struct, frozen=True, kw_only=True):
     """The file or setting it stands in, for people."""
     projects: Path | None = None
     """It came with this folder of a checkout, where it runs: it may only make wolo stricter."""
-    is_still_agreed: Callable[[], bool] = lambda: True
+    is_still_allowed: Callable[[], bool] = lambda: True
     """Whether what it runs is what the person said yes to."""
 
 
@@ -105,8 +105,8 @@ class Hooks:
 
     async def _run_one(self, placed: Placed, told: Mapping[str, Any], most_s: float | None) -> Answer:
         event, hook = placed.event, placed.hook
-        if not placed.is_still_agreed():
-            return _failed(placed, "has changed since you agreed to it and is not run")
+        if not placed.is_still_allowed():
+            return _failed(placed, "has changed since you allowed it and is not run")
         timeout_s = hook.timeout_s if most_s is None else min(hook.timeout_s, most_s)
         try:
             heard = await run_told(
