@@ -55,6 +55,14 @@ def test_plain_text_is_told_where_it_is_meant_for_the_model() -> None:
     assert read_answer("PreToolUse", 0, b"checked", b"") == NOTHING
 
 
+@pytest.mark.parametrize("value", ["[" * 150 + "]" * 150, str(1 << 70)])
+def test_arguments_that_no_call_could_have_are_a_failure(value: str) -> None:
+    stdout = '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"a": ' + value + "}}}"
+    answer = read_answer("PreToolUse", 0, stdout.encode(), b"")
+    assert isinstance(answer, str)
+    assert "not usable" in answer
+
+
 @pytest.mark.parametrize("stdout", [b"{", b'{"decision": "perhaps"}', b'{"reason": 1}', b'{"a": ' + b"[" * 100_000])
 def test_json_that_is_none_is_a_failure_and_never_a_yes(stdout: bytes) -> None:
     assert isinstance(read_answer("PreToolUse", 0, stdout, b""), str)

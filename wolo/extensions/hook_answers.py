@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.messages.arguments import Unreadable, check_usable
 from wolo.messages.terminal_text import clean
 
 Word = Literal["", "allow", "ask", "deny"]
@@ -74,8 +75,10 @@ def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Ans
     if not said.startswith("{"):
         return Answer(context=said) if event in TEXT_IS_CONTEXT else NOTHING
     try:
-        return _meant(event, msgspec.json.decode(stdout.strip(), type=_Said))
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        answer = _meant(event, msgspec.json.decode(stdout.strip(), type=_Said))
+        check_usable(answer.updated_input, said)
+        return answer
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Unreadable) as error:
         return f"printed JSON that cannot be understood: {clean(str(error))}"
 
 

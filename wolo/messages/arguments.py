@@ -32,7 +32,7 @@ def read_arguments(text: str) -> dict[str, Any]:
         value = _parse(value.strip())
     if not isinstance(value, dict):
         raise Unreadable(f"not a JSON object but {_kind(value)}, near {_near(stripped, 0)}")
-    _check(value, stripped)
+    check_usable(value, stripped)
     return value
 
 
@@ -78,8 +78,9 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, object_pairs_hook=_without_doubles)
 
 
-def _check(root: Any, text: str) -> None:
-    """What JSON allows and the rest of the world does not: endless nesting, numbers without bounds, halves of characters."""
+def check_usable(root: Any, text: str) -> None:
+    """Raises Unreadable for what JSON allows and the rest of the world does not: endless nesting, numbers without bounds, halves
+    of characters. `text` is what the value was read from."""
     waiting = [(root, 1)]
     while waiting:
         value, depth = waiting.pop()
