@@ -37,8 +37,9 @@ def _find(name: str, found: tuple[Profile, ...]) -> Profile:
 
 
 def _in_short(profile: Profile) -> str:
-    notes = (_where(profile), "only reads" if profile.only_reads else "", _told(profile))
-    return f"{', '.join(filter(None, notes))} · {clean_line(profile.description)}"
+    words = clean_line(profile.description)
+    reads = "only reads" if profile.only_reads and "only reads" not in words else ""
+    return f"{', '.join(filter(None, (_where(profile), reads, _told(profile))))} · {words}"
 
 
 def _page(profile: Profile) -> str:
