@@ -22,6 +22,7 @@ from wolo.agent.lead import summary_in
 from wolo.agent.summary import TRIES
 from wolo.agent.transcript import MOST_PIECES, pieces
 from wolo.agent.window import Context, Fixed
+from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import ImagePart, TextPart, ToolPart
 from wolo.models.tokens import estimate_text
@@ -295,6 +296,16 @@ async def test_a_preview_changes_nothing_and_asks_nobody() -> None:
     assert compactor.cut.is_empty
     assert filling(compactor, history, FIXED) == seen.before
     assert abs(seen.before.total - compactor.window.size(history, FIXED)) < 20
+
+
+def test_what_the_tools_of_servers_take_is_told_apart() -> None:
+    own, remote = (ToolSpec(name, "It does. " * 50, {"type": "object"}) for name in ("read", "mcp__notes__add"))
+    counted = filling(Compactor(), [user("go")], Fixed("You are Wolo.", (own, remote), WINDOW)).tokens
+    assert counted["tools"] > 100
+    assert counted["tools of MCP servers"] > 100
+    assert list(counted) == ["system prompt", "tools", "tools of MCP servers", "prompts"]
+    without = filling(Compactor(), [user("go")], Fixed("You are Wolo.", (own,), WINDOW)).tokens
+    assert without == {source: count for source, count in counted.items() if source != "tools of MCP servers"}
 
 
 # In a turn

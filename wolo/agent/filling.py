@@ -12,8 +12,9 @@ from wolo.agent.window import Fixed
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, ThinkingPart, ToolPart
 from wolo.models.tokens import estimate_message, estimate_part, estimate_text, estimate_tools
+from wolo.tools.toolbox import OF_SERVERS
 
-SYSTEM, TOOLS, SUMMARY = "system prompt", "tools", "summary of what is left out"
+SYSTEM, TOOLS, REMOTE_TOOLS, SUMMARY = "system prompt", "tools", "tools of MCP servers", "summary of what is left out"
 PROMPTS, ANSWERS, THINKING, CALLS, MEDIA = "prompts", "answers", "thinking", "calls and their outputs", "images and files"
 
 
@@ -56,8 +57,10 @@ def preview(compactor: Compactor, messages: Sequence[Message], fixed: Fixed, *, 
 
 def _filling(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed: Fixed) -> Filling:
     scale = compactor.window.scale
-    tokens = dict.fromkeys((SYSTEM, TOOLS, SUMMARY, PROMPTS, ANSWERS, THINKING, CALLS, MEDIA), 0)
+    tokens = dict.fromkeys((SYSTEM, TOOLS, REMOTE_TOOLS, SUMMARY, PROMPTS, ANSWERS, THINKING, CALLS, MEDIA), 0)
     tokens[SYSTEM], tokens[TOOLS] = estimate_text(fixed.system), estimate_tools(fixed.tools)
+    tokens[REMOTE_TOOLS] = estimate_tools([tool for tool in fixed.tools if tool.name.startswith(OF_SERVERS)])
+    tokens[TOOLS] -= tokens[REMOTE_TOOLS]
     shown = cut.apply(messages)
     for message in shown:
         _add(tokens, message)
