@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from wolo.frontends.terminal.inserting import Shown, grow, move_down, print_above, rows_taken
+from wolo.frontends.terminal.inserting import COLOURS, Shown, grow, last_rows, move_down, print_above, rows_taken
 
 COLUMNS = 20
 words = st.text("abc ä-", min_size=1, max_size=50).map(lambda text: f"x{text.strip()}x")
@@ -134,3 +134,12 @@ def test_what_terminals_may_show_in_different_ways_is_left_alone(text: str) -> N
 )
 def test_what_they_show_alike_is_counted(text: str, rows: int) -> None:
     assert rows_taken(text, COLUMNS) == rows
+
+
+@settings(deadline=None, max_examples=60)
+@given(letters=st.integers(1, 4 * COLUMNS), colours=st.sets(st.integers(0, 4 * COLUMNS)), most=st.integers(1, 3))
+def test_the_newest_rows_of_a_line_are_its_last_ones(letters: int, colours: set[int], most: int) -> None:
+    plain = [chr(ord("a") + at % 26) for at in range(letters)]
+    line = "".join(f"\x1b[1m{letter}\x1b[0m" if at in colours else letter for at, letter in enumerate(plain))
+    shown = COLOURS.sub("", last_rows(line, COLUMNS, most))
+    assert wrapped([shown]) == wrapped(["".join(plain)])[-most:]

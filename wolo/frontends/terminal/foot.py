@@ -34,7 +34,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 
 from wolo.frontends.terminal.incoming import Incoming
-from wolo.frontends.terminal.inserting import rows_taken
+from wolo.frontends.terminal.inserting import last_rows, rows_taken
 from wolo.frontends.terminal.offered import offered_menu, search_line
 from wolo.frontends.terminal.outlet import Outlet
 from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
@@ -301,17 +301,16 @@ class Foot:
         return [("class:prompt", self._invitation), *hint]
 
     def _growing(self) -> StyleAndTextTuples:
-        """The end of it, where it has more rows than there is room for."""
-        columns = self._columns + 1
-        surplus = len(self.unfinished) - TAIL_ROWS * columns
-        shown = self.unfinished[-(-surplus // columns) * columns :] if surplus > 0 else self.unfinished
-        return [*to_formatted_text(ANSI(self.tail)), ("", shown)]
+        return to_formatted_text(ANSI(self._newest_rows()))
+
+    def _newest_rows(self) -> str:
+        return last_rows(f"{self.tail}{self.unfinished}", self._output.get_size().columns, TAIL_ROWS)
 
     def _tail_rows(self) -> int:
         """About as many as it will have: what is painted has the last word."""
         if self._panels or not (self.tail or self.unfinished):
             return 0
-        taken = rows_taken(f"{self.tail}{self.unfinished}\n", self._output.get_size().columns)
+        taken = rows_taken(f"{self._newest_rows()}\n", self._output.get_size().columns)
         return min(taken or 1, TAIL_ROWS)
 
     def _has_facts(self) -> bool:

@@ -16,6 +16,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
+_COLOURED_CHAR = re.compile(r"(?:\x1b\[[0-9;:]*m)*(?P<char>[^\x1b]?)")
+_MOST_COLOURS = 8
+"""Characters of a text for each that is seen, with its colours; where there are more, less is seen."""
 _SIMPLE_UNTIL = "\u0590"
 """Latin, Greek and Cyrillic lie before it: a letter there takes one cell everywhere."""
 
@@ -98,6 +101,18 @@ def rows_taken(text: str, columns: int) -> int | None:
             return None
         rows += of_line
     return rows
+
+
+def last_rows(line: str, columns: int, most: int) -> str:
+    """The end of a line that has more rows than that: it begins where one of them does."""
+    room = most * columns
+    surplus = len(COLOURS.sub("", line)) - room
+    if surplus <= 0:
+        return line
+    end = line[-room * _MOST_COLOURS :]
+    starts = [found.start() for found in _COLOURED_CHAR.finditer(end) if found["char"]]
+    left = room - -surplus % columns
+    return end[starts[-left] if left <= len(starts) else 0 :]
 
 
 def _cells(char: str) -> tuple[int, int]:

@@ -29,6 +29,8 @@ BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
 SETTLED_S = 0.3
 """tmux tells of several changes of size in a row only after a quarter of a second."""
 
+_CHARS_IN_CELL = 10
+"""At the most, with their colours, in a text whose rows are worth counting."""
 _NOTHING = re.compile(r"(?:\x1b\[0?m|\x1b\[\?(?:7|12|25)[hl])*")
 """What a frame without a change consists of."""
 _LAST_ROW = " class:last-line"
@@ -128,7 +130,7 @@ class FrameRenderer(Renderer):
         """
         self._follow_reflow()
         screen, size = self._last_screen, self.output.get_size()
-        taken = rows_taken(text, size.columns)
+        taken = rows_taken(text, size.columns) if len(text) <= size.rows * size.columns * _CHARS_IN_CELL else None
         if screen is None or size != self._last_size or taken is None or not self.can_insert:
             return False
         at = screen.visible_windows_to_write_positions.get(tail)
