@@ -550,6 +550,7 @@ def test_mcp_allow_starts_one_in_a_running_conversation(provider: ProviderServer
         terminal.enter("go")
         terminal.wait_for("Done.")
         wait_for_prompt(terminal)
+        assert "needs your consent" not in terminal.text  # it was just asked
         assert leave(terminal) == 0
     assert remote(provider.requests[0]) == [SAY]
 

@@ -56,7 +56,9 @@ async def open_conversation(opening: Opening) -> Conversation:
     site = settle(opening)
     try:
         found = await find_servers(
-            *(site.config, site.workspace, site.cwd, site.places, opening.servers), attended=opening.attended
+            *(site.config, site.workspace, site.cwd, site.places, opening.servers),
+            attended=opening.attended,
+            was_asked=opening.was_asked,
         )
     except BaseException:
         site.kept.close()
@@ -164,7 +166,11 @@ def _tie(site: Site, found: Found) -> Conversation:
         subagents=subagents,
         hooks=hooking.sets,
     )
-    facts = _facts(site, preamble.toolbox, (*preamble.notices, *found.notices, *hook_notices, *notices_about(hook_sets)))
+    facts = _facts(
+        site,
+        preamble.toolbox,
+        (*preamble.notices, *found.notices, *hook_notices, *notices_about(hook_sets, was_asked=site.opening.was_asked)),
+    )
     conversation = Conversation(
         facts,
         joints,

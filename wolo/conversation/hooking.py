@@ -151,11 +151,11 @@ def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:
     return said
 
 
-def notices_about(sets: Sequence[HookSet]) -> list[str]:
-    """What of a project is not run, in a sentence."""
+def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
+    """What of a project is not run, in a sentence. `was_asked`: the person knows which wait for a consent."""
     said = [problem for each in sets if each.standing != "yours" for problem in each.problems]
     waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
-    if waiting:
+    if waiting and not was_asked:
         said.append(
             f"Hooks that came with the project are not run: {', '.join(waiting)}. They need your consent as they are now;"
             " the next start in a terminal asks."

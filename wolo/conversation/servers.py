@@ -33,9 +33,10 @@ class Found(Struct, frozen=True):
 
 
 async def find_servers(
-    config: Config, workspace: Workspace, cwd: Path, places: Places, before: Servers | None, *, attended: bool
+    config: Config, workspace: Workspace, cwd: Path, places: Places, before: Servers | None, *, attended: bool, was_asked: bool
 ) -> Found:
-    """`before`: those of the conversation that this one follows; they go on if they are the same, and end if not.
+    """`before`: those of the conversation that this one follows; they go on if they are the same, and end if not. `was_asked`:
+    the person knows which of them wait for a consent.
 
     Raises ConfigError for a server in the settings that makes no sense.
     """
@@ -43,7 +44,7 @@ async def find_servers(
     written = wanted_servers(config, places, workspace.root, _real(cwd), notices)
     wanted = tuple(each if _is_offered(each.name, config) else _off(each) for each in written)
     around = surroundings(workspace, cwd, places)
-    if notice := consent_notice(wanted, places, workspace.root):
+    if not was_asked and (notice := consent_notice(wanted, places, workspace.root)):
         notices.append(notice)
     if before is not None and before.is_for(wanted, around):
         return Found(before, (), _programs(wanted, workspace, cwd))

@@ -56,6 +56,11 @@ class Opening(Struct, frozen=True, kw_only=True):
     progress: Callable[[int, int], None] | None = None
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 
+    @property
+    def was_asked(self) -> bool:
+        """The person has just answered for all that a project brings along."""
+        return self.attended and self.change is None
+
 
 class Site(Struct, frozen=True, kw_only=True):
     """What is settled before the rooms are tied together."""
