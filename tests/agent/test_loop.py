@@ -26,6 +26,7 @@ from wolo.agent.events import (
     TurnStarted,
 )
 from wolo.errors import SessionError
+from wolo.messages.message import user
 
 PARAGRAPH = " ".join(f"word{number}" for number in range(50))
 
@@ -306,6 +307,29 @@ async def test_a_store_that_fails_ends_the_turn_before_anything_follows(stage: S
     turn = await stage.turn()
     assert (turn.ended.cause, turn.ended.exit_code) == ("session_error", 3)
     assert stage.say.ran == []
+
+
+async def test_a_prompt_that_could_not_be_kept_was_not_said(stage: Stage) -> None:
+    def full(event: Event) -> None:
+        if isinstance(event, TurnStarted):
+            raise SessionError("The disk is full.")
+
+    stage.on_event = full
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.new) == ("session_error", ())
+
+
+async def test_a_word_in_between_that_could_not_be_kept_waits_on(stage: Stage) -> None:
+    def full(event: Event) -> None:
+        if isinstance(event, MessageAdded):
+            raise SessionError("The disk is full.")
+
+    stage.on_event = full
+    stage.agent.inbox.put(user("wait"))
+    turn = await stage.turn()
+    assert turn.ended.cause == "session_error"
+    assert [message.text for message in stage.agent.inbox.waiting] == ["wait"]
+    assert "wait" not in [message.text for message in turn.new]
 
 
 async def test_a_store_that_fails_in_a_round_keeps_the_results_in_memory(stage: Stage) -> None:

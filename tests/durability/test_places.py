@@ -14,6 +14,7 @@ import pytest
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text
+from tests.fakes.screen import pty_wolo
 from wolo.sessions.store import Store
 
 FILE_LIMIT_BYTES = 400_000
@@ -59,13 +60,31 @@ def test_a_disk_that_fills_up_ends_the_turn_and_keeps_what_was_kept(provider: Pr
     assert provider.requests[-1].results[:sent] == provider.requests[-2].results[:sent]
 
 
-def test_a_disk_that_is_full_from_the_start_is_said_and_nothing_is_sent(provider: ProviderServer, disk: Path) -> None:
-    with (disk / "filler").open("wb", buffering=0) as file:
+def test_what_a_full_disk_did_not_take_can_be_sent_again(provider: ProviderServer, disk: Path) -> None:
+    provider.script(text("One."), text("Two."))
+    with pty_wolo(*provider.flags, env={"WOLO_HOME": str(disk / "wolo")}) as terminal:
+        terminal.say("first", "One.")
+        fill(disk / "filler")
+        terminal.enter("second")
+        terminal.wait_for("disk is full")
+        terminal.wait_until(lambda: list(filter(None, terminal.lines))[-2] == "› second")
+        (disk / "filler").unlink()
+        terminal.press("enter")
+        terminal.wait_for("Two.")
+    assert [message["content"] for message in provider.requests[1].messages[1:]] == ["first", "One.", "second"]
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
         while True:
             try:
                 file.write(b"x" * 4096)
             except OSError:
                 break
+
+
+def test_a_disk_that_is_full_from_the_start_is_said_and_nothing_is_sent(provider: ProviderServer, disk: Path) -> None:
+    fill(disk / "filler")
     assert is_said(ask(provider, disk / "wolo"), "disk is full")
     assert provider.requests == []
     provider.script(text("Not kept."))

@@ -23,6 +23,10 @@ class Inbox:
         """It joins the turn instead of beginning one."""
         self._waiting.append(replace(message, metadata={**message.metadata, NUDGE: STEERED}))
 
+    def put_back(self, message: Message) -> None:
+        """It could not be delivered: it is the first one again."""
+        self._waiting.insert(0, message)
+
     def withdraw(self, message_id: str) -> bool:
         """False when it has been delivered already."""
         left = [message for message in self._waiting if message.id != message_id]

@@ -131,10 +131,10 @@ class Play:
         return Stop(cause="blocked", error=error, exit_code=1)
 
     async def _begin(self) -> Stop:
-        self._messages.append(self._prompt)
         if not self._agent.does_a_task:
             self._agent.account.begin_turn()
         await self._emit(TurnStarted(prompt=self._prompt))
+        self._messages.append(self._prompt)  # what could not be kept was not said
         return await self._go_on()
 
     async def _admit(self, prompt: Message) -> Message | Refused:
@@ -284,7 +284,11 @@ class Play:
         while waiting := inbox.waiting:
             admitted = await self._admit(waiting[0])
             if inbox.withdraw(waiting[0].id) and isinstance(admitted, Message):  # or they have taken it back meanwhile
-                await self._tell(admitted)
+                try:
+                    await self._tell(admitted)
+                except SessionError:
+                    inbox.put_back(waiting[0])
+                    raise
                 is_heard = True
         return is_heard
 
@@ -294,8 +298,8 @@ class Play:
 
     async def _tell(self, message: Message) -> None:
         """A word to the model in the middle of the turn."""
-        self._messages.append(message)
         await self._emit(MessageAdded(message=message))
+        self._messages.append(message)
 
     async def _stopped(self) -> Stop:
         """The text that had come so far is kept; a call that was being written is not."""
