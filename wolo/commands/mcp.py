@@ -69,5 +69,5 @@ def arguments(desk: Desk) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for each in desk.conversation.servers.standings():
         actions = ("allow",) if each.state == "needs consent" else ("tools", "restart")
-        found += [(f"{action} {each.name}", each.state) for action in actions]
+        found += [(f"{action} {each.name}", _STATES.get(each.state, each.state)) for action in actions]
     return found
