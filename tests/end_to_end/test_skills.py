@@ -263,6 +263,21 @@ def test_what_a_projects_command_wants_to_be_run_is_run_where_nobody_would_be_as
     assert "were not run" in sent
 
 
+def test_ones_own_command_that_lies_in_the_workspace_by_a_link_gets_no_more_than_the_model(provider: ProviderServer) -> None:
+    """The model may write it there unasked."""
+    command(Path("dotfiles"), "mine", "!`touch ran-it` done")
+    own = Path.home() / ".claude/commands"
+    own.mkdir(parents=True)
+    (own / "mine.md").symlink_to(Path("dotfiles/mine.md").absolute())
+    command(own, "other", "!`touch ran-other` done")
+    provider.script(text("Seen."), text("Seen, too."))
+    with repl(provider, "--mode", "ask") as terminal:
+        terminal.say("/mine", "Seen.")
+        assert terminal.shows("Not run, sent as text: !`touch ran-it`")
+        terminal.say("/other", "Seen, too.")
+    assert (Path("ran-it").exists(), Path("ran-other").exists()) == (False, True)
+
+
 def test_what_a_projects_command_runs_has_the_environment_and_the_walls_of_the_model(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,8 @@ from wolo.errors import ExtensionError
 from wolo.extensions.commands import Run, WrittenCommand, fill
 from wolo.extensions.shelves import shown
 from wolo.extensions.skills import Skill, told
+from wolo.guard.protected import runs_code
+from wolo.places import find_places
 from wolo.workspace.led_to import led_to
 
 GROUP: Group = "From files"
@@ -89,7 +91,8 @@ async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
     if not command.is_usable:
         raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
     pieces = await asyncio.to_thread(fill, command, rest)
-    is_own, talk = command.shelf.project is None, desk.conversation
+    talk = desk.conversation
+    is_own = _is_persons(command, talk)
     text, runs, unrun = "", [], []
     for piece in pieces:
         if isinstance(piece, str):
@@ -114,6 +117,14 @@ async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
     text = await asyncio.to_thread(told, skill)
     asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for what we are at.'}"
     return Prompted(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
+
+
+def _is_persons(command: WrittenCommand, conversation: Conversation) -> bool:
+    """A link among one's own may lead into the workspace, where the model writes: unless the name is protected there, it may be
+    the model's text by now."""
+    real = led_to(command.path)
+    is_out_of_reach = not conversation.bench.workspace.holds(Path(real)) or runs_code(real)
+    return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(led_to(find_places().config)))
 
 
 def _may_attach(conversation: Conversation, path: Path) -> bool:
