@@ -43,7 +43,7 @@ def test_a_word_during_a_call_is_heard_after_it_and_the_rest_is_set_aside(provid
     )
     with repl(provider) as terminal:
         terminal.enter("do three things")
-        terminal.wait_for("shell for i in")
+        terminal.wait_for("shell for")
         steer(terminal, "stop after the first")
         Path("go").touch()
         terminal.wait_for("I have stopped there.")
@@ -89,7 +89,7 @@ def test_a_word_with_a_file_carries_the_file(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": WAIT}), text("Read it."))
     with repl(provider) as terminal:
         terminal.enter("begin")
-        terminal.wait_for("shell for i in")
+        terminal.wait_for("shell for")
         terminal.enter("see @notes.txt too ")
         terminal.wait_for("↪ see @notes.txt too")
         Path("go").touch()
@@ -105,7 +105,7 @@ def test_commands_that_only_look_run_at_once_and_others_wait(provider: ProviderS
     provider.script(call("shell", {"command": WAIT}), text("Done."))
     with repl(provider) as terminal:
         terminal.enter("begin")
-        terminal.wait_for("shell for i in")
+        terminal.wait_for("shell for")
         terminal.enter("/cost")
         terminal.wait_for("in this session")
         for command in ("/new", "!touch by-hand"):
@@ -143,7 +143,7 @@ def test_a_long_paste_is_said_into_the_turn_folded(provider: ProviderServer) -> 
     pasted = "\n".join(f"line {number}" for number in range(5000))
     with repl(provider) as terminal:
         terminal.enter("begin")
-        terminal.wait_for("shell for i in")
+        terminal.wait_for("shell for")
         terminal.paste(pasted)
         terminal.press("enter")
         terminal.wait_for("↪ [Pasted #1: 5,000 lines]")
