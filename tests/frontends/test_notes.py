@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,15 @@ def test_a_note_is_an_item_at_the_end() -> None:
 def test_a_link_is_not_written_through() -> None:
     Path("target").write_text("mine\n")
     Path("AGENTS.md").symlink_to("target")
-    with pytest.raises(UsageError, match=r"AGENTS\.md could not be written"):
+    with pytest.raises(UsageError, match=r"AGENTS\.md could not be written: It is a link\."):
         keep("# note", Path("AGENTS.md"))
     assert Path("target").read_text() == "mine\n"
+
+
+def test_what_is_no_file_is_not_written_to() -> None:
+    os.mkfifo("AGENTS.md")
+    with pytest.raises(UsageError, match=r"It is no regular file\."):
+        keep("# note", Path("AGENTS.md"))
 
 
 def test_where_a_note_goes() -> None:

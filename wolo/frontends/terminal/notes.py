@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from pathlib import Path
 
 from wolo.errors import UsageError
@@ -11,6 +13,7 @@ from wolo.places import find_places
 
 FILE = "AGENTS.md"
 QUESTION = "Keep this in [p]roject's or [y]our {file}, [s]end it as a prompt, or nothing? [p/y/s/N] › "
+_OPENED = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _NOTE = re.compile(r"#+(?![\d#])[^\S\n]*[^#\s][^\n]*\Z")
 
 
@@ -24,14 +27,19 @@ def keep(line: str, path: Path) -> None:
     note = line.lstrip("#").strip()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
-        with open(descriptor, "r+b") as file:
+        descriptor = os.open(path, _OPENED, 0o644)
+        with open(descriptor, "rb+", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "It is no regular file")
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
             gap = b"\n" if size and file.read(1) != b"\n" else b""
-            file.write(gap + f"- {note}\n".encode())
+            line = gap + f"- {note}\n".encode()
+            if file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, "The disk is full")
     except OSError as error:
-        raise UsageError(f"{path} could not be written: {error.strerror}.") from error
+        why = "It is a link" if error.errno == errno.ELOOP else error.strerror
+        raise UsageError(f"{path} could not be written: {why}.", hint="The arrow up brings the note back.") from error
 
 
 def place(answer: str, root: Path) -> Path | None:
