@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -108,6 +111,49 @@ async def test_a_server_made_with_the_sdk_is_listed_and_called() -> None:
         counted = await tool(servers, "mcp__good__count").run({"to": 3}, context(told.append))
         assert counted.text == "counted"
     assert "".join(told) == "1/3 at 1\n2/3 at 2\n3/3 at 3\n"
+
+
+@contextmanager
+def answering(headers: Mapping[str, str], piece: bytes) -> Iterator[str]:
+    """An address where every answer is a first piece without end."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(piece)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("headers", "piece", "why"),
+    [
+        ({"Content-Type": "application/json", "Content-Encoding": "gzip"}, gzip.compress(b"x" * 1_000_000), "compresses"),
+        ({"Content-Type": "application/json"}, b"\n\n" * 50_000, "too large"),
+        ({"Content-Type": "text/event-stream"}, b"x" * 100_000, "the connection was closed"),
+    ],
+)
+async def test_no_answer_over_http_is_taken_without_bounds(headers: Mapping[str, str], piece: bytes, why: str) -> None:
+    with answering(headers, piece) as url:
+        async with serving(web=Server(url=url)) as servers:
+            (standing,) = (await settled(servers)).standings()
+    assert standing.state == "failed"
+    assert why in standing.why
 
 
 async def test_letters_that_are_none_cost_themselves_and_not_the_answer() -> None:

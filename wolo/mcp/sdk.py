@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from wolo import __version__
 from wolo.errors import ConfigError
 from wolo.mcp.answer import Answer, read_answer
-from wolo.mcp.child import Child
+from wolo.mcp.child import LONGEST_LINE_BYTES, Child
 from wolo.mcp.link import Link, Lost, Refused
 from wolo.mcp.listed import Listed, read_listed
 from wolo.models.address import proxy_for
@@ -81,13 +81,44 @@ def _http_client(
     secure = url.startswith("https:") or proxy.startswith("https:")
     context = trusting(environ) if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx2.AsyncClient(
-        headers={"User-Agent": f"wolo/{__version__}", **headers},
-        transport=httpx2.AsyncHTTPTransport(verify=context, proxy=proxy or None),
+        headers={"User-Agent": f"wolo/{__version__}", "Accept-Encoding": "identity", **headers},
+        transport=_Bounded(verify=context, proxy=proxy or None),
         timeout=httpx2.Timeout(None, connect=CONNECT_S),
         event_hooks={"response": [hear]},
         trust_env=False,
         **more,
     )
+
+
+class _Bounded(httpx2.AsyncHTTPTransport):
+    """No message is larger than one of a program may be, and none is compressed: few bytes would stand for gigabytes."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            await response.aclose()
+            raise httpx2.DecodingError("it compresses what it sends, which it was asked not to")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # what asynchronous transports give
+        has_events = response.headers.get("Content-Type", "").startswith("text/event-stream")
+        response.stream = _Counted(response.stream, has_events=has_events)
+        return response
+
+
+class _Counted(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, *, has_events: bool) -> None:
+        self._stream = stream
+        self._ends = (b"\n\n", b"\r\n\r\n") if has_events else ()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size_bytes = 0
+        async for piece in self._stream:
+            size_bytes = 0 if any(end in piece for end in self._ends) else size_bytes + len(piece)
+            if size_bytes > LONGEST_LINE_BYTES:
+                raise httpx2.ReadError("one message is too large")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 @asynccontextmanager
