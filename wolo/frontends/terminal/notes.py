@@ -34,8 +34,8 @@ def keep(line: str, path: Path) -> None:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 1))
             gap = b"\n" if size and file.read(1) != b"\n" else b""
-            line = gap + f"- {note}\n".encode()
-            if file.write(line) < len(line):
+            item = gap + f"- {note}\n".encode()
+            if file.write(item) < len(item):
                 raise OSError(errno.ENOSPC, "The disk is full")
     except OSError as error:
         why = "It is a link" if error.errno == errno.ELOOP else error.strerror
