@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -74,3 +75,7 @@ def test_what_stands_there_instead_of_an_answer_is_none(places: Places) -> None:
     path = places.state / "consents.json"
     path.write_text(json.dumps(json.loads(path.read_text().replace('"yes"', '"perhaps"'))))
     assert answers(places, Path.cwd(), "hooks a 1") == [None]
+    path.write_text(re.sub(r'"answers": \{[^}]*\}', '"answers": ["hooks a 1"]', path.read_text()))
+    assert answers(places, Path.cwd(), "hooks a 1") == [None]
+    consents.keep(places, Path.cwd(), "hooks a 1", "yes")
+    assert answers(places, Path.cwd(), "hooks a 1") == ["yes"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from wolo.config.by_folder import Kept, identity_now, is_about, read, write
 from wolo.config.files import locked
@@ -20,7 +21,7 @@ def answer_for(places: Places, root: Path, what: str, notices: list[str]) -> Ans
     kept = _read(_store(places), notices).get(str(root), {})
     if not is_about(kept, root):
         return None
-    said = kept.get("answers", {}).get(what)
+    said = _answers(kept).get(what)
     return next((answer for answer in get_args(Answer) if answer == said), None)
 
 
@@ -30,7 +31,7 @@ def keep(places: Places, root: Path, what: str, answer: Answer) -> None:
     with locked(places.state):
         kept = _read(path, [])
         here = kept.get(str(root), {})
-        answers = here.get("answers", {}) if here.get("identity") == identity else {}
+        answers = _answers(here) if here.get("identity") == identity else {}
         answers = {**{each: said for each, said in answers.items() if each != what}, what: answer}
         kept[str(root)] = {"identity": identity, "answers": dict(list(answers.items())[-MOST_KEPT:])}
         write(path, kept)
@@ -43,6 +44,12 @@ def forget(places: Places, root: Path) -> None:
         kept = _read(path, [])
         if kept.pop(str(root), None) is not None:
             write(path, kept)
+
+
+def _answers(kept: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What stands there instead of a table holds none."""
+    answers = kept.get("answers")
+    return answers if isinstance(answers, dict) else {}
 
 
 def _read(path: Path, notices: list[str]) -> Kept:
