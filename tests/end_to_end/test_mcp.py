@@ -523,6 +523,16 @@ def test_what_a_tool_answered_is_seen_in_short_and_unfolded(provider: ProviderSe
         assert leave(terminal) == 0
 
 
+def test_a_script_hears_each_time_that_a_server_is_not_there(provider: ProviderServer) -> None:
+    set_up(silent=plain("silent"))
+    for why in ("it is not ready yet", "it could not be used last time"):
+        provider.script(text("Done."))
+        done = run_wolo("-p", *provider.flags, "go", timeout=120)
+        assert "An MCP server cannot be used" in done.stderr
+        assert f"silent: {why}" in done.stderr
+        provider.forget_prefix()
+
+
 def test_an_address_is_not_said_to_run_here(provider: ProviderServer, trusted: Path) -> None:
     bring(web={"url": "http://127.0.0.1:9/mcp"})
     with pty_wolo(*provider.flags, columns=160, rows=24) as terminal:

@@ -32,6 +32,9 @@ _AFTER_THE_PROMPT_S = 0.4
 State = Literal["ready", "known", "starting", "failed", "needs consent", "off"]
 """`known`: its tools are, from last time; it starts when one of them is called."""
 
+_NOT_READY = "it is not ready yet, and not waited for any longer"
+_NOT_WAITED = "it could not be used last time; it is tried again, and not waited for"
+
 
 class Standing(Struct, frozen=True, kw_only=True):
     """How it is with one server."""
@@ -60,6 +63,8 @@ class Servers:
         """Those that no request has offered yet; they go behind the others with the next one."""
         self._told: set[str] = set()
         """Of whom a failure was told."""
+        self._failed_before: set[str] = set()
+        """Nobody waits for them; a script may end before it is known how it went this time."""
         self._due: list[Client] = []
         """To be started soon."""
         self._awaited: list[Client] = []
@@ -88,12 +93,16 @@ class Servers:
 
     def news(self) -> str:
         """What a person should know of those that failed, once; empty: nothing."""
-        failed = [each for each in self._clients.values() if each.state == "failed" and each.name not in self._told]
-        if not failed:
+        failed = {each.name: each.why for each in self._clients.values() if each.state == "failed"}
+        if not self._attended:
+            slow = [each.name for each in self._clients.values() if each.state == "starting"]
+            failed |= {name: _NOT_WAITED if name in self._failed_before else _NOT_READY for name in slow}
+        lines = [f"  {name}: {why}" for name, why in failed.items() if name not in self._told]
+        if not lines:
             return ""
-        self._told |= {each.name for each in failed}
-        begin = "An MCP server cannot be used" if len(failed) == 1 else f"{len(failed)} MCP servers cannot be used"
-        return "\n".join([f"{begin} (`wolo mcp list` shows them all):", *(f"  {each.name}: {each.why}" for each in failed)])
+        self._told |= failed.keys()
+        begin = "An MCP server cannot be used" if len(lines) == 1 else f"{len(lines)} MCP servers cannot be used"
+        return "\n".join([f"{begin} (`wolo mcp list` shows them all):", *lines])
 
     def standings(self) -> tuple[Standing, ...]:
         return tuple(map(self._standing, self._wanted.values()))
@@ -163,6 +172,8 @@ class Servers:
             self._take(client, remembered.tools)
         if remembered is None or remembered.failed:
             self._due.append(client)
+        if remembered is not None and remembered.failed:
+            self._failed_before.add(wanted.name)
 
     def _begin_due(self) -> None:
         due, self._due = self._due, []
