@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+from tests.end_to_end.test_hooks import hook, write_settings
 from tests.end_to_end.test_repl import leave, prompts, repl, shown, wait_for_prompt
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
@@ -184,3 +185,21 @@ async def test_words_at_any_place_of_a_turn_are_replayed(provider: ProviderServe
     assert "while it says nothing" in said
     assert not Path("no").exists()
     assert_replays()
+
+
+def test_what_is_said_while_another_conversation_is_opened_is_said_there(provider: ProviderServer) -> None:
+    provider.script(text("One."), text("Two."))
+    gate = Path("gate").resolve()
+    write_settings(*hook("SessionEnd", f"until test -e {gate}; do sleep 0.01; done"))
+    with repl(provider) as terminal:
+        terminal.say("first", "One.")
+        terminal.enter("/new")
+        terminal.wait_for("› /new")
+        terminal.enter("second words")
+        terminal.wait_for("↪ second words")
+        gate.touch()
+        terminal.wait_for("Two.")
+        wait_for_prompt(terminal)
+        gate.touch()
+        leave(terminal)
+    assert prompts(provider) == ["first", "second words"]

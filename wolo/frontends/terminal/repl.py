@@ -281,6 +281,7 @@ class Repl:
 
     def _change_to(self, opened: Opened) -> None:
         is_other = opened.conversation.session_id != self.conversation.session_id
+        self._waiting.settle(self.conversation)
         self.conversation = opened.conversation
         self.conversation.between = self._screen.show
         if opened.text:
