@@ -74,7 +74,7 @@ def test_a_report_counts_until_a_key_is_pressed(together: bool) -> None:
     assert gone.presence.is_away(after_s=60)
     back = Line(*([(LATER_S, OUT + "x")] if together else [(LATER_S, OUT), (SOON_S, "x")]))
     assert back.all_keys() == typed("x")
-    assert not back.presence.is_away(after_s=60)
+    assert not back.presence.is_away(after_s=0)
 
 
 def test_a_key_behind_enter_is_no_text_either() -> None:

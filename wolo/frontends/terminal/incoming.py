@@ -154,14 +154,12 @@ class Incoming(Vt100Input):
         return SAME_PASTE_S if time.monotonic() - self._pasted_at < BURST_S else 0.0
 
     def _without_reports(self, text: str) -> str:
-        """What the terminal says of itself stands anywhere between the keys; it is heard when no key came after it."""
+        """What the terminal says of itself stands anywhere between the keys. Whoever has pressed one since then looks at it."""
         pieces = _REPORT.split(text)
         if reports := pieces[1::2]:
-            self._does_mark = True
-        if pieces[-1] != _beginning_of_mark(pieces[-1]):
-            self._reported = ""
-        elif reports:
-            self._reported = reports[-1]
+            self._does_mark, self._reported = True, reports[-1]
+        if self._reported and pieces[-1] != _beginning_of_mark(pieces[-1]):
+            self._reported = FOCUS_IN
         return "".join(pieces[::2])
 
     def _more(self, patience_s: float) -> str:
