@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.test_repl import wait_for_choice
 from tests.fakes import replies_anthropic, replies_gemini, replies_ollama, replies_responses
 from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
@@ -243,9 +244,9 @@ def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
         terminal.wait_for("Whose key is it?")
         assert terminal.shows("1  Acme")
         terminal.type("nobody")
-        terminal.wait_for("Nothing is called like that.")
+        terminal.wait_for("Nothing like that.")
         terminal.type("\x15acm")
-        terminal.wait_for("1 of 1")
+        wait_for_choice(terminal, "1  Acme", "1 of 1")
         terminal.press("enter")
         terminal.wait_for(READY)
         terminal.enter(KEY)

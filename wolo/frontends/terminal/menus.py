@@ -82,7 +82,12 @@ def rewind_menu(desk: Desk) -> Menu[Place]:
         changed += [f"conflict  {each.path}: {each.reason}" for each in report.conflicts]
         if not changed:
             return ["no file was changed since"]
-        return changed if with_files else [f"{len(changed)} files stay as they are; Tab takes them along:", *changed]
+        stay = (
+            "1 file stays as it is; Tab takes it"
+            if len(changed) == 1
+            else f"{len(changed)} files stay as they are; Tab takes them"
+        )
+        return changed if with_files else [f"{stay} along:", *changed]
 
     return Menu("Back to before which prompt?", listed, "files too", preview)
 

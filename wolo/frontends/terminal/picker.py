@@ -175,7 +175,7 @@ class Picker(Panel[Picked[T] | None]):
 
     def _rows(self, count: int, columns: int) -> list[StyleAndTextTuples]:
         if not self._found:
-            words = "  Nothing is called like that." if self._menu.written is None else "  Enter takes what you have written."
+            words = "  Nothing like that." if self._menu.written is None else "  Enter takes what you have written."
             return [[("class:dim", _cut(words, columns))]]
         first = max(0, min(self._at - count // 2, len(self._found) - count))
         return [self._row(at, columns) for at in range(first, first + count)]
