@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.components import require
+from tests.end_to_end.test_panels import READY, scroll_to, visible
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
@@ -290,9 +291,9 @@ def test_an_approval_shows_the_server_and_the_arguments_and_always_makes_a_rule(
     with repl(provider) as terminal:
         wait_until_ready(terminal, "good")
         terminal.enter("go")
-        terminal.wait_for("mcp:good/say")
-        terminal.wait_for("text: the \\u{202e}argument")
-        terminal.wait_until(lambda: "›n No" in "\n".join(terminal.lines))
+        terminal.wait_until(lambda: READY in visible(terminal))
+        scroll_to(terminal, "text:the\\u{202e}argument")
+        scroll_to(terminal, "mcp:good/say")
         terminal.type("a")
         terminal.wait_for("First.")
         wait_for_prompt(terminal)
