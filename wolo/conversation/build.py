@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from wolo.agent.brake import Brake
 from wolo.agent.by_hand import Footing, run_by_hand
@@ -17,12 +13,10 @@ from wolo.agent.compaction import Compactor
 from wolo.agent.cut import cut_of
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.loop import Agent
-from wolo.config import keys
-from wolo.config.given import Given, text
-from wolo.conversation.choosing import find, for_provider_of
+from wolo.config.given import text
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.enclosing import Confines, Enclosure, put_up
-from wolo.conversation.facts import Change, EnteredMode, Facts
+from wolo.conversation.facts import EnteredMode, Facts
 from wolo.conversation.hands import known_text, make_context, make_judge
 from wolo.conversation.hooking import Hooking, find_hooks, notices_about
 from wolo.conversation.joints import Joints
@@ -36,9 +30,9 @@ from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.servers import Found, find_servers
 from wolo.conversation.settling import Opening, Site, settle
 from wolo.conversation.subagents import Parent, Subagents
+from wolo.conversation.succession import Succession
 from wolo.conversation.verifying import make_verify
 from wolo.conversation.watching import heard, watch_over
-from wolo.formats.format import ThinkingLevel
 from wolo.guard.judge import Judge
 from wolo.guard.secrets import Secrets
 from wolo.mcp.servers import Servers
@@ -100,55 +94,17 @@ def _tie(site: Site, found: Found) -> Conversation:
     context.agents, context.delegate = agents.offers, subagents.delegate
     asker = make_asker(_reach(site, secrets), site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
-    goes_on = runs_on = serves_on = stays_in_session = False
-
-    async def close() -> None:
-        if not stays_in_session:
-            await hooking.end("other")
-        await subagents.close()
-        await asker.close()
-        if not serves_on:
-            await found.servers.close()
-        if not runs_on:
-            context.shell.close()
-        recorder.close()
-        if context.watch is not None:
-            await asyncio.to_thread(context.watch.close, forget=not site.kept.is_begun and not goes_on)
-        site.kept.close()
-
-    async def reopen(change: Change) -> Conversation:
-        nonlocal goes_on, runs_on, serves_on, stays_in_session
-        goes_unkept = change.session == "" and not isinstance(site.kept, KeptInStore)
-        stays = change.session == "" and context.shell.processes.is_anything_alive()
-        said = conversation.history if change.said is None else change.said
-        following = replace(
-            site.opening,
-            given=_in_mode(site, conversation.mode),
-            change=_following(change, site, asker.choice.thinking),
-            said=said if goes_unkept else (),
-            unkept_id=site.kept.session_id if goes_unkept else "",
-            first_provider=site.opening.first_provider or site.choice.provider.name,
-            cut=conversation.cut if goes_unkept else None,
-            shell=context.shell if stays else None,
-            servers=found.servers,
-            hooks_have_begun=hooking.has_begun and change.session == "",
-        )
-        _check_following(site, following)
-        goes_on, runs_on, serves_on, stays_in_session = goes_unkept, stays, True, change.session == ""
-        await conversation.close()
-        try:
-            return await open_conversation(following)
-        except BaseException:
-            await found.servers.close()
-            raise
-
+    ending = Succession(
+        *(site, found.servers, hooking, subagents, asker, context, recorder),
+        follow=open_conversation,
+    )
     joints = Joints(
         secrets=secrets,
         make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, hooking, subagents, found.servers),
         decided=partial(_keep_rule, site),
         complaint=judge.complaint,
         known_text=partial(known_text, context),
-        close=close,
+        close=ending.close,
         kill=partial(_kill, context, subagents, found.servers),
         enter_mode=partial(_enter_mode, confines, recorder, subagents),
         run_by_hand=partial(_run_by_hand, context),
@@ -177,7 +133,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         recorder,
         site.kept.history,
         attended=site.opening.attended,
-        reopen=reopen,
+        reopen=ending.reopen,
         summed_up=site.kept.summed_up,
     )
     conversation.asked_aside = site.kept.asked_aside
@@ -279,11 +235,6 @@ def _backend(enclosure: Enclosure) -> str:
     return enclosure.found.backend if enclosure.found.make else ""
 
 
-def _in_mode(site: Site, mode: str) -> Given:
-    """The options for a conversation that follows: a mode that a person has changed to lasts."""
-    return site.given if mode == site.enclosure.mode.name else {**site.given, "mode": mode}
-
-
 def _keep_rule(site: Site, asked: ApprovalAsked, given: ApprovalGiven) -> None:
     """A person's "always" goes into the user's rules."""
     rule = given.rule or asked.rule
@@ -308,27 +259,3 @@ def _entitle(site: Site, recorder: Recorder, title: str) -> None:
         site.kept.append(site.kept.session_id, [setting])
     else:
         recorder.change(setting)
-
-
-# The session
-
-
-def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Change:
-    """The same model goes on thinking as much as it did."""
-    same = site.kept.session_id if site.kept.is_begun else None
-    session = same if change.session == "" else change.session
-    same_model = f"{site.choice.label}:{level}" if level else site.choice.label
-    return replace(change, model=change.model or same_model, session=session)
-
-
-def _check_following(site: Site, following: Opening) -> None:
-    """Whatever can fail fails here, while the conversation at hand still lives."""
-    assert following.change is not None
-    environ = keys.with_kept_keys(os.environ, site.places, [], site.config.settings.providers)
-    spec = following.change.model
-    find(for_provider_of(site.config, environ, spec, following.first_provider), environ, spec)
-    if following.change.session:
-        with Store.open(site.places.data) as store:
-            session = store.find(following.change.session, site.cwd)
-            if session.id != site.kept.session_id:
-                store.lock(session.id).release()

@@ -52,7 +52,7 @@ class Conversation:
         history: tuple[Message, ...],
         *,
         attended: bool,
-        reopen: Callable[[Change], Awaitable[Conversation]],
+        reopen: Callable[[Conversation, Change], Awaitable[Conversation]],
         summed_up: tuple[Usage, ...] = (),
     ) -> None:
         """`attended`: a person can be asked. `reopen` closes this one and opens what follows it."""
@@ -321,7 +321,7 @@ class Conversation:
 
     async def reopen(self, change: Change) -> Conversation:
         """Closes this conversation and opens the one that follows it. Raises WoloError, and then this one goes on."""
-        return await self._reopen(change)
+        return await self._reopen(self, change)
 
     async def close(self) -> None:
         self.interrupt()

@@ -1,0 +1,134 @@
+"""How a conversation ends, and how another one follows it: in the same session or elsewhere, and with what still runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.config import keys
+from wolo.config.given import Given
+from wolo.conversation.choosing import find, for_provider_of
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.facts import Change
+from wolo.conversation.hooking import Hooking
+from wolo.conversation.keeping import KeptInStore
+from wolo.conversation.recorder import Recorder
+from wolo.conversation.settling import Opening, Site
+from wolo.conversation.subagents import Subagents
+from wolo.formats.format import ThinkingLevel
+from wolo.mcp.servers import Servers
+from wolo.models.ask import Asker
+from wolo.sessions.store import Store
+from wolo.tools.tool import ToolContext
+
+
+class Handed(Struct, frozen=True):
+    """What the conversation that follows goes on with; it is not put away then."""
+
+    history: bool = False
+    """Of a session that is not kept."""
+    shell: bool = False
+    servers: bool = False
+    session: bool = False
+
+
+class Succession:
+    def __init__(
+        self,
+        site: Site,
+        servers: Servers,
+        hooking: Hooking,
+        subagents: Subagents,
+        asker: Asker,
+        context: ToolContext,
+        recorder: Recorder,
+        *,
+        follow: Callable[[Opening], Awaitable[Conversation]],
+    ) -> None:
+        """`follow` opens the next one."""
+        self._site = site
+        self._servers = servers
+        self._hooking = hooking
+        self._subagents = subagents
+        self._asker = asker
+        self._context = context
+        self._recorder = recorder
+        self._follow = follow
+        self._handed = Handed()
+
+    async def close(self) -> None:
+        """Puts away all that is not handed on."""
+        if not self._handed.session:
+            await self._hooking.end("other")
+        await self._subagents.close()
+        await self._asker.close()
+        if not self._handed.servers:
+            await self._servers.close()
+        if not self._handed.shell:
+            self._context.shell.close()
+        self._recorder.close()
+        kept, watch = self._site.kept, self._context.watch
+        if watch is not None:
+            await asyncio.to_thread(watch.close, forget=not kept.is_begun and not self._handed.history)
+        kept.close()
+
+    async def reopen(self, conversation: Conversation, change: Change) -> Conversation:
+        """Closes the conversation and opens the one that follows it. Raises WoloError."""
+        site, stays = self._site, change.session == ""
+        handed = Handed(
+            history=stays and not isinstance(site.kept, KeptInStore),
+            shell=stays and self._context.shell.processes.is_anything_alive(),
+            servers=True,
+            session=stays,
+        )
+        said = conversation.history if change.said is None else change.said
+        following = replace(
+            site.opening,
+            given=_in_mode(site, conversation.mode),
+            change=_following(change, site, self._asker.choice.thinking),
+            said=said if handed.history else (),
+            unkept_id=site.kept.session_id if handed.history else "",
+            first_provider=site.opening.first_provider or site.choice.provider.name,
+            cut=conversation.cut if handed.history else None,
+            shell=self._context.shell if handed.shell else None,
+            servers=self._servers,
+            hooks_have_begun=self._hooking.has_begun and stays,
+        )
+        _check_following(site, following)
+        self._handed = handed
+        await conversation.close()
+        try:
+            return await self._follow(following)
+        except BaseException:
+            await self._servers.close()
+            raise
+
+
+def _in_mode(site: Site, mode: str) -> Given:
+    """The options for a conversation that follows: a mode that a person has changed to lasts."""
+    return site.given if mode == site.enclosure.mode.name else {**site.given, "mode": mode}
+
+
+def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Change:
+    """The same model goes on thinking as much as it did."""
+    same = site.kept.session_id if site.kept.is_begun else None
+    session = same if change.session == "" else change.session
+    same_model = f"{site.choice.label}:{level}" if level else site.choice.label
+    return replace(change, model=change.model or same_model, session=session)
+
+
+def _check_following(site: Site, following: Opening) -> None:
+    """Whatever can fail fails here, while the conversation at hand still lives."""
+    assert following.change is not None
+    environ = keys.with_kept_keys(os.environ, site.places, [], site.config.settings.providers)
+    spec = following.change.model
+    find(for_provider_of(site.config, environ, spec, following.first_provider), environ, spec)
+    if following.change.session:
+        with Store.open(site.places.data) as store:
+            session = store.find(following.change.session, site.cwd)
+            if session.id != site.kept.session_id:
+                store.lock(session.id).release()
