@@ -90,7 +90,9 @@ def test_a_changed_prefix_is_found() -> None:
     changed = deepcopy(GOOD)
     changed["messages"][1]["content"] = "look!"
     assert any("messages[1] differs" in found for found in lint(changed, GOOD))
-    assert any("tools differ" in found for found in lint({**GOOD, "tools": GOOD["tools"] * 2}, GOOD))
+    other = deepcopy(GOOD["tools"])
+    other[0]["function"]["description"] = "look!"
+    assert any("tools differ" in found for found in lint({**GOOD, "tools": other}, GOOD))
 
 
 def test_two_users_in_a_row_break_strict_templates() -> None:
