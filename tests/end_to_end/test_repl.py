@@ -347,6 +347,17 @@ def test_mistaken_names_keep_the_conversation_alive(provider: ProviderServer) ->
     assert [message["content"] for message in provider.requests[1].messages[1:]] == ["one", "First.", "@nothing.txt"]
 
 
+def test_words_behind_a_new_session_are_not_lost(provider: ProviderServer) -> None:
+    provider.script(text("A plan."))
+    with repl(provider) as terminal:
+        terminal.enter("/new make a plan")
+        terminal.wait_until(lambda: terminal.times("wolo · custom/test-model") == 2)
+        terminal.wait_until(lambda: shown(terminal)[-2:-1] == ["› make a plan"])
+        terminal.press("enter")
+        terminal.wait_for("A plan.")
+        leave(terminal)
+
+
 def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer) -> None:
     provider.script(text("The first answer."), text("The second answer."), text("Back."))
     with repl(provider) as terminal:

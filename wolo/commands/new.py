@@ -1,4 +1,4 @@
-"""/new: begin a new session; the old one stays as it is."""
+"""/new: begin a new session; the old one stays as it is. Words behind it wait to be sent in the new one."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from wolo.conversation.facts import Change
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
-    return Opened(await desk.conversation.reopen(Change(session=None)))
+    return Opened(await desk.conversation.reopen(Change(session=None)), draft=rest)

@@ -176,6 +176,8 @@ COMMANDS: tuple[Command, ...] = (
         "begin a new session; this one is kept",
         new.run,
         aliases=("clear",),
+        usage="[WORDS]",
+        more="WORDS stand there to be sent in it.",
         doing="beginning a new session",
         group="Sessions",
     ),
