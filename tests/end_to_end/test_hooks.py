@@ -70,7 +70,7 @@ def test_a_hook_stops_a_call_and_the_model_reads_why(provider: ProviderServer) -
     ran = run_wolo("--json", *provider.flags, "write it")
     assert ran.exit_code == 4, ran.stderr
     assert not Path("a.txt").exists()
-    assert "Use the store." in provider.requests[-1].results[0]
+    assert provider.requests[-1].results[0].startswith("Denied by a hook of the user's, so it was not run: Use the store.")
     assert ran.json["permission_denials"][0]["reason"] == "Use the store."
 
 
