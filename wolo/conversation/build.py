@@ -90,9 +90,10 @@ def _tie(site: Site, found: Found) -> Conversation:
         agents=agents,
         more_tools=found.servers.tools,
     )
-    subagents = Subagents(Parent(site, _reach(site, secrets), preamble, context, judge), agents)
+    reach = _reach(site, secrets)
+    subagents = Subagents(Parent(site, reach, preamble, context, judge), agents)
     context.agents, context.delegate = agents.offers, subagents.delegate
-    asker = make_asker(_reach(site, secrets), site.choice, site.fallback)
+    asker = make_asker(reach, site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
     ending = Succession(
         *(site, found.servers, hooking, subagents, asker, context, recorder),
