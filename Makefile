@@ -28,6 +28,7 @@ check: .venv/.test
 
 soak: .venv/.test
 	$(BIN)/python -m pytest -q -m soak --timeout 3600
+	$(BIN)/python -m pytest -q -n 2 -m hypothesis --hypothesis-profile=soak --timeout 3600  # properties, with random examples
 
 bench: .venv/.test
 	$(BIN)/python benchmarks/bench.py

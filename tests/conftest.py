@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.screen import KINDS, Conditions
@@ -18,6 +19,14 @@ from tests.fakes.users import drives_a_terminal
 FOREIGN = ("WOLO_", "XDG_", "OLLAMA_", "AWS_", "GOOGLE_", "AZURE_", "GIT_", "PYTHONUNBUFFERED")
 """Beginnings of environment names that must not reach a test from outside."""
 FOREIGN_ENDS = ("_API_KEY", "_PROXY", "_TOKEN", "_BASE_URL")
+
+
+settings.register_profile(
+    "soak", deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+settings.register_profile("test", settings.get_profile("soak"), max_examples=30, derandomize=True)
+settings.load_profile("test")
+"""`test` tries the same few examples each time; `make soak` tries many random ones, whose failures are kept as `@example`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.agent.conftest import Stage
@@ -151,7 +151,6 @@ async def test_nothing_is_cut_where_a_person_forbids_it() -> None:
     st.integers(500, 20_000),
     st.integers(1, 4),
 )
-@settings(deadline=None, max_examples=120)
 def test_no_cut_loses_a_prompt_of_now_or_makes_anything_larger(said: list[tuple[str, int]], excess: int, keep_turns: int) -> None:
     history = [user("first")]
     for kind, size in said:

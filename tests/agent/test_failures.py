@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.agent.failures import failures
@@ -69,7 +69,6 @@ def test_a_real_run_of_pytest(tmp_path: Path) -> None:
     assert failures(ran.stdout) == ("test_sum.py::test_bad",)
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.text(max_size=400))
 def test_any_output_is_read(output: str) -> None:
     assert all(isinstance(name, str) and name for name in failures(output))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -198,7 +198,6 @@ async def test_a_summary_that_came_to_nothing_is_not_asked_for_again_before_a_go
 
 
 @given(st.lists(st.integers(0, 40_000), min_size=1, max_size=40), st.integers(200, 20_000))
-@settings(deadline=None, max_examples=60)
 def test_what_is_to_be_summed_up_fits_into_few_requests(sizes: list[int], most: int) -> None:
     told = pieces([answer("w" * size, ran("read", "a", "o" * size)) for size in sizes], most)
     assert 1 <= len(told) <= MOST_PIECES
@@ -235,7 +234,6 @@ def told(kind: str, size: int) -> Message:
 
 
 @given(histories, st.integers(3_000, 30_000), st.sampled_from(["", SUMMARY, "long " * 3_000]), st.integers(1, 3))
-@settings(deadline=None, max_examples=100)
 async def test_whatever_the_history_each_rung_makes_it_smaller_and_it_ends(
     kinds: list[Kind], window: int, summary: str, keep_turns: int
 ) -> None:
@@ -266,7 +264,6 @@ async def test_whatever_the_history_each_rung_makes_it_smaller_and_it_ends(
 
 @given(histories, st.integers(3_000, 30_000))
 @example([*[("prompt", size) for size in (*[0] * 10, 79, 163, 283, 691, 2559)], ("image", 0), ("image", 0)], 3362)
-@settings(deadline=None, max_examples=60)
 async def test_taking_back_never_overfills_the_window(kinds: list[Kind], window: int) -> None:
     history = [user("first"), *(told(kind, size) for kind, size in kinds)]
     fixed, compactor = Fixed("You are Wolo.", (), window), Compactor()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from tests.architecture.test_start_up import HEAVY, imported_by
@@ -241,7 +241,6 @@ def test_a_line_is_read_as_bash_reads_it(line: str, words: tuple[str, ...], curr
     assert (typed.words, typed.current, typed.quote) == (words, current, quote)
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     some.text(some.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=12), some.sampled_from(["", "'", '"'])
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.commands.words import last_word, quoted, words
@@ -30,7 +30,6 @@ def test_an_open_quote_is_complained_about(rest: str) -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1))
-@settings(deadline=None, max_examples=100)
 def test_whatever_a_file_is_called_what_is_offered_is_what_is_read(names: list[str]) -> None:
     assert words(" ".join(map(quoted, names))) == names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.config import trust
@@ -250,7 +250,6 @@ def rank(key: str, value: object) -> float:
     return float("inf") if value is None else float(str(value))
 
 
-@settings(max_examples=60, deadline=None)
 @given(user=st.fixed_dictionaries({}, optional=_VALUES), project=st.fixed_dictionaries({}, optional=_VALUES))
 def test_whatever_both_say_the_stricter_holds(user: dict[str, object], project: dict[str, object]) -> None:
     places = find_places()

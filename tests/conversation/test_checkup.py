@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -102,14 +102,12 @@ def _of_type(items: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next(item for item in items if item.get("type") == kind)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=histories.filter(bool), format=st.sampled_from(FORMATS))
 def test_whatever_was_said_is_sound_in_every_format(said: tuple[Message, ...], format: str) -> None:
     found = check_request(request(format, said), said)
     assert [each for each in found if each.severity == "error"] == []
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=histories.filter(bool), format=st.sampled_from(FORMATS))
 def test_a_conversation_that_only_grows_never_misses_a_cache(said: tuple[Message, ...], format: str) -> None:
     said = (user("begin"), *said)  # system messages in front are the system prompt: that would change, not grow

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.config import layers, project, trust
@@ -145,7 +145,6 @@ def test_a_bad_file_is_one_notice_and_the_others_are_there(text: str, complaint:
 
 
 @given(st.text(max_size=300))
-@settings(deadline=None, max_examples=60)
 def test_whatever_stands_in_a_file_it_is_an_agent_or_a_notice(text: str) -> None:
     agents = found(f"---\n{text}\n---\nBody.")
     assert len(agents.notices) + len([each for each in agents.found if each.path]) == 1

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.written import command
@@ -71,7 +71,6 @@ def test_what_is_typed_stands_where_the_text_has_a_place_for_it(body: str, typed
     assert filled(body, typed) == sent
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text(alphabet="$@{}:12ARGUMENTS\\' \"`!\n", max_size=60), st.text(max_size=30))
 def test_what_is_typed_is_never_read_as_a_place_itself(before: str, typed: str) -> None:
     assert filled("$ARGUMENTS", typed) == typed
@@ -111,7 +110,6 @@ def test_what_is_typed_is_no_line_to_be_run() -> None:
     assert fill(only, "!`rm -rf /`") == ("Look:\n", Run("!`git status`", "git status"), "\n! `no` and !`rm -rf /`")
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12), min_size=1, max_size=3)
 )

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ExtensionError
@@ -143,7 +143,6 @@ def test_ten_thousand_brackets_in_a_line_are_its_text(deep: str) -> None:
     assert read(f"description: {deep}").text("description") == deep.strip()
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused_with_one_sentence(text: str) -> None:
     for whole in (text, f"---\n{text}\n---\nbody"):

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.extensions.hook_answers import NO_REASON, NOTHING, Answer, read_answer, tightening, together
@@ -85,7 +85,6 @@ ANSWERS = st.builds(
 
 
 @given(st.lists(ANSWERS, max_size=5))
-@settings(deadline=None, max_examples=200)
 def test_of_many_the_strictest_counts_and_no_project_loosens(answers: list[Answer]) -> None:
     words = [each.decision for each in answers]
     found = together(answers).decision
@@ -96,7 +95,6 @@ def test_of_many_the_strictest_counts_and_no_project_loosens(answers: list[Answe
 
 
 @given(st.binary(max_size=200), st.integers(-64, 255))
-@settings(deadline=None, max_examples=300)
 def test_no_output_breaks_the_reading_of_it(data: bytes, exit_code: int) -> None:
     answer = read_answer("PreToolUse", exit_code, data, data)
     assert exit_code != 2 or (isinstance(answer, Answer) and answer.decision == "deny")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ExtensionError
@@ -88,7 +88,6 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING)
-@settings(deadline=None, max_examples=200)
 def test_whatever_stands_there_is_read_or_refused(content: Any) -> None:
     try:
         hooks, problems = read(content)

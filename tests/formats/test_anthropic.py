@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -117,7 +117,6 @@ def test_a_conversation_becomes_the_body_of_a_request() -> None:
 # Any history
 
 
-@settings(deadline=None, max_examples=150)
 @given(histories, dialects, levels)
 def test_any_history_becomes_a_request_that_a_strict_server_takes(
     history: tuple[Message, ...], dialect: AnthropicDialect, level: ThinkingLevel | None
@@ -130,7 +129,6 @@ def test_any_history_becomes_a_request_that_a_strict_server_takes(
     assert history == before
 
 
-@settings(deadline=None, max_examples=75)
 @given(histories, dialects)
 def test_a_longer_history_begins_with_the_messages_of_a_shorter_one(
     history: tuple[Message, ...], dialect: AnthropicDialect
@@ -147,7 +145,6 @@ def test_a_longer_history_begins_with_the_messages_of_a_shorter_one(
         before = now
 
 
-@settings(deadline=None, max_examples=75)
 @given(histories, dialects, st.lists(st.integers(0, 8), max_size=5))
 def test_a_history_that_shrinks_and_grows_again_has_the_bytes_of_a_fresh_one(
     history: tuple[Message, ...], dialect: AnthropicDialect, ends: list[int]
@@ -159,7 +156,6 @@ def test_a_history_that_shrinks_and_grows_again_has_the_bytes_of_a_fresh_one(
         assert kept.decoder(asked).stamp == Anthropic(dialect).decoder(asked).stamp
 
 
-@settings(deadline=None, max_examples=75)
 @given(histories)
 def test_reasoning_of_others_never_goes_out(history: tuple[Message, ...]) -> None:
     foreign = tuple(replace(message, producer=FOREIGN) if message.role == "assistant" else message for message in history)
@@ -167,7 +163,6 @@ def test_reasoning_of_others_never_goes_out(history: tuple[Message, ...]) -> Non
     assert not [block for block in blocks if "thinking" in block["type"]]
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(1, 4), st.booleans(), st.lists(st.booleans(), min_size=1, max_size=6))
 def test_never_more_than_four_marks_and_one_at_the_end(rounds: int, has_tools: bool, cached: list[bool]) -> None:
     blocks = [replace(user(f"block {at}"), metadata={"cache": is_cached}) for at, is_cached in enumerate(cached)]

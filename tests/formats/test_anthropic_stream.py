@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.replies_anthropic import (
@@ -188,7 +188,6 @@ def test_thinking_is_stamped_with_the_request_it_answers() -> None:
     assert len(stamps) == 2
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from(["text", "thinking", "call"]), st.text(max_size=30), st.integers(1, 7)), max_size=6))
 def test_blocks_come_back_as_they_were_whatever_their_fragments(wanted: list[tuple[str, str, int]]) -> None:
     events: list[Any] = [start()]

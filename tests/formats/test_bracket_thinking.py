@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.streams import cut
@@ -100,7 +100,6 @@ FRAGMENTS = st.sampled_from(["[", "]", "\n", " ", "a thought", "x", "1", "```\n"
 
 
 @given(st.lists(FRAGMENTS, max_size=10).map("".join), st.lists(st.integers(1, 6), min_size=1, max_size=3))
-@settings(deadline=None, max_examples=300)
 def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
     assert scan(*cut(text, sizes)) == scan(text) == scan(*text)
     written = "".join(in_brackets(each) if isinstance(each, Thought) else each for each in scan(text))

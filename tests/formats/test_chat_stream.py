@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.histories import OWN, TOOLS, request
@@ -568,7 +568,6 @@ def payloads_of(items: list[tuple[str, str]], sizes: list[int]) -> list[Payload]
 
 
 @given(STREAMED, st.lists(st.integers(1, 6), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=120)
 def test_how_the_stream_is_cut_changes_nothing(items: list[tuple[str, str]], sizes: list[int]) -> None:
     whole_pieces = decode(*payloads_of(items, [1000]), ends("stop"), DONE)
     for chosen in (sizes, [1]):
@@ -576,7 +575,6 @@ def test_how_the_stream_is_cut_changes_nothing(items: list[tuple[str, str]], siz
 
 
 @given(STREAMED, st.data())
-@settings(deadline=None, max_examples=80)
 def test_a_stream_cut_anywhere_runs_nothing_and_loses_no_text(items: list[tuple[str, str]], data: st.DataObject) -> None:
     payloads = [encoded(payload) for payload in payloads_of(items, [3])]
     end = encoded(ends("tool_calls"))
@@ -602,7 +600,6 @@ def test_a_stream_cut_anywhere_runs_nothing_and_loses_no_text(items: list[tuple[
     st.lists(st.sampled_from(['{"path": "a"}', '{"b":1,  "a":2}', "{}"]), max_size=3),
     st.lists(st.integers(1, 7), min_size=1, max_size=3),
 )
-@settings(deadline=None, max_examples=80)
 def test_what_a_server_said_goes_back_as_it_was_said(text: str, reasoning: str, arguments: list[str], sizes: list[int]) -> None:
     if not text.strip() and not arguments:
         return

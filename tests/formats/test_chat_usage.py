@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.formats.openai_chat.usage import read_usage
@@ -60,7 +60,6 @@ COUNT = st.one_of(st.integers(-5, 10**6), st.none(), st.text(max_size=2), st.flo
 
 
 @given(COUNT, COUNT, COUNT, COUNT, COUNT)
-@settings(deadline=None, max_examples=150)
 def test_the_parts_of_a_prompt_add_up(prompt: Any, cached: Any, written: Any, completion: Any, reasoning: Any) -> None:
     usage = read(
         prompt_tokens=prompt,

@@ -22,7 +22,7 @@ from wolo.models.catalog import find
 from wolo.models.provider_files import PROVIDERS, load
 from wolo.models.wire import FORMATS, format_of
 
-EXAMPLES = settings(max_examples=25, deadline=None)
+EXAMPLES = settings(max_examples=25)
 MODELS = {"openai-responses": "gpt-5.5", "anthropic": "claude-sonnet-5-5", "gemini": "gemini-3-pro", "ollama": "qwen3"}
 """A name on the wire that means something to the format; any will do."""
 LISTS = {"openai-responses": "input", "gemini": "contents"}
@@ -128,7 +128,7 @@ def test_a_conversation_from_disk_makes_the_same_bytes(side: Side, history: tupl
 
 
 @handed_over
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(history=histories)
 def test_any_conversation_goes_on_with_any_other_format(before: Side, after: Side, history: tuple[Message, ...]) -> None:
     format = after.format()
@@ -190,7 +190,7 @@ def test_what_is_meant_for_wolo_alone_is_never_sent(side: Side) -> None:
 
 
 @pytest.mark.parametrize("provider", [name for name in PROVIDERS if load(name).models])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(history=histories, data=st.data())
 def test_every_model_of_the_catalogue_is_sent_what_its_format_allows(
     provider: str, history: tuple[Message, ...], data: st.DataObject

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -138,7 +138,6 @@ def test_the_path_names_the_model() -> None:
 # What holds for every history
 
 
-@settings(max_examples=150, deadline=None)
 @given(signed_histories(), dialects, models, st.sampled_from(LEVELS))
 def test_any_history_becomes_a_valid_request(
     history: tuple[Message, ...], dialect: GeminiDialect, model: str, level: ThinkingLevel | None
@@ -150,7 +149,6 @@ def test_any_history_becomes_a_valid_request(
     assert Gemini(dialect).encode(asked) == encoded
 
 
-@settings(max_examples=100, deadline=None)
 @given(signed_histories(), dialects, models)
 def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(
     history: tuple[Message, ...], dialect: GeminiDialect, model: str
@@ -165,7 +163,6 @@ def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(
         assert msgspec.json.encode(whole).startswith(msgspec.json.encode(shorter)[:-1])
 
 
-@settings(max_examples=100, deadline=None)
 @given(signed_histories(), signed_histories(), dialects)
 def test_what_is_remembered_gives_the_same_bytes_as_a_fresh_start(
     first: tuple[Message, ...], second: tuple[Message, ...], dialect: GeminiDialect
@@ -176,7 +173,6 @@ def test_what_is_remembered_gives_the_same_bytes_as_a_fresh_start(
         assert gemini.encode(asked) == Gemini(dialect).encode(asked)
 
 
-@settings(max_examples=100, deadline=None)
 @given(signed_histories())
 def test_signatures_go_to_their_producer_only_and_stand_where_they_came(history: tuple[Message, ...]) -> None:
     for message in history:

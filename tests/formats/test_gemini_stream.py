@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.replies_gemini import called, said, usage, word
@@ -347,7 +347,6 @@ def test_an_answer_that_the_model_spoilt_is_worth_one_more_try(name: str) -> Non
 # Counts
 
 
-@settings(deadline=None, max_examples=100)
 @given(*(st.integers(0, 10**6) for _ in range(4)), st.integers(0, 10**6))
 def test_tokens_are_counted_once(prompt: int, cached: int, candidates: int, thoughts: int, tool_use: int) -> None:
     counted = usage(prompt, candidates, cached=min(cached, prompt), thoughts=thoughts, tool_use=tool_use)
@@ -480,7 +479,6 @@ def test_a_wrong_address_is_told_where_it_ends() -> None:
     assert "models list" in unknown.hint
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     st.lists(
         st.sampled_from([word("a"), word("b", S1), word("c", thought=True), word("d", S2, thought=True), called("read")]),

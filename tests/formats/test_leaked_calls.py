@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.streams import cut
@@ -325,12 +325,10 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS, max_size=7).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=300)
 def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
     assert scan(*cut(text, sizes)) == scan(text) == scan(*text)
 
 
 @given(st.lists(FRAGMENTS.filter(lambda fragment: "read" not in fragment), max_size=7).map("".join), st.integers(1, 5))
-@settings(deadline=None, max_examples=200)
 def test_text_without_a_call_comes_through_unchanged(text: str, size: int) -> None:
     assert scan(*cut(text, [size])) == (text, [])

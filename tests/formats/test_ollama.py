@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -96,7 +96,6 @@ def test_a_conversation_becomes_the_body_of_a_request() -> None:
 
 
 @given(histories, dialects)
-@settings(deadline=None, max_examples=150)
 def test_every_history_becomes_a_request_that_the_server_takes(history: tuple[Message, ...], dialect: OllamaDialect) -> None:
     before = msgspec.json.encode([repr(message) for message in history])
     body = body_of(request(history, thinking="low"), dialect)
@@ -107,7 +106,6 @@ def test_every_history_becomes_a_request_that_the_server_takes(history: tuple[Me
 
 
 @given(histories, dialects)
-@settings(deadline=None, max_examples=100)
 def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(history: tuple[Message, ...], dialect: OllamaDialect) -> None:
     growing = Ollama(dialect)
     before: list[Any] = []
@@ -124,7 +122,6 @@ def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(history: tuple[
 
 
 @given(histories)
-@settings(deadline=None, max_examples=100)
 def test_reasoning_goes_back_to_its_producer_and_to_nobody_else(history: tuple[Message, ...]) -> None:
     stranger = Producer(provider="own", format="ollama", model="another")
     assert not any("thinking" in message for message in body_of(request(history, producer=stranger))["messages"])

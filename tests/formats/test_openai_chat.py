@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
@@ -159,7 +159,6 @@ def test_without_a_prompt_nothing_is_injected() -> None:
 
 
 @given(histories, dialects)
-@settings(deadline=None, max_examples=150)
 def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[Message, ...], dialect: Dialect) -> None:
     before = msgspec.json.encode([repr(message) for message in history])
     body = body_of(dialect, request(history))
@@ -173,7 +172,6 @@ def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[
 
 
 @given(histories, dialects)
-@settings(deadline=None, max_examples=80)
 def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Message, ...], dialect: Dialect) -> None:
     grown = OpenAIChat(dialect)
     for count in range(len(history) + 1):
@@ -182,7 +180,6 @@ def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Messa
 
 
 @given(histories, histories, st.integers(0, 8), dialects)
-@settings(deadline=None, max_examples=80)
 def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
     history: tuple[Message, ...], other: tuple[Message, ...], at: int, dialect: Dialect
 ) -> None:
@@ -192,7 +189,6 @@ def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
 
 
 @given(histories, dialects)
-@settings(deadline=None, max_examples=80)
 def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Message, ...], dialect: Dialect) -> None:
     """Wherever a request is really sent: behind the system messages, and behind something the model has to answer."""
     opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
@@ -203,7 +199,6 @@ def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Mes
 
 
 @given(histories, dialects)
-@settings(deadline=None, max_examples=80)
 def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: tuple[Message, ...], dialect: Dialect) -> None:
     messages = body_of(dialect, request(history))["messages"]
     called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
@@ -213,7 +208,6 @@ def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: t
 
 
 @given(histories)
-@settings(deadline=None, max_examples=60)
 def test_a_key_at_every_call_and_every_result_in_call_order(history: tuple[Message, ...]) -> None:
     """Results directly behind their calls, images once and behind the whole batch."""
     messages = body_of(Dialect(), request(history))["messages"]
@@ -224,7 +218,6 @@ def test_a_key_at_every_call_and_every_result_in_call_order(history: tuple[Messa
 
 
 @given(histories)
-@settings(deadline=None, max_examples=60)
 def test_reasoning_and_blobs_go_to_their_producer_only(history: tuple[Message, ...]) -> None:
     foreign = tuple(msgspec.structs.replace(message, producer=FOREIGN) for message in history)
     for message in body_of(Dialect(), request(foreign))["messages"]:

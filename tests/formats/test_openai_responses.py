@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -150,7 +150,6 @@ def replayable(draw: st.DrawFn) -> tuple[Message, ...]:
 
 
 @given(replayable(), dialects)
-@settings(deadline=None, max_examples=150)
 def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
     before = [repr(message) for message in history]
     body = body_of(dialect, request(history))
@@ -160,7 +159,6 @@ def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[
 
 
 @given(replayable(), dialects)
-@settings(deadline=None, max_examples=80)
 def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
     grown = OpenAIResponses(dialect)
     for count in range(len(history) + 1):
@@ -169,7 +167,6 @@ def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Messa
 
 
 @given(replayable(), replayable(), st.integers(0, 8), dialects)
-@settings(deadline=None, max_examples=80)
 def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
     history: tuple[Message, ...], other: tuple[Message, ...], at: int, dialect: ResponsesDialect
 ) -> None:
@@ -179,7 +176,6 @@ def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
 
 
 @given(replayable(), dialects)
-@settings(deadline=None, max_examples=80)
 def test_a_request_begins_with_the_items_of_the_one_before(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
     opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
     bodies = [body_of(dialect, request(history[:count])) for count in range(opening + 1, len(history) + 1)]
@@ -190,7 +186,6 @@ def test_a_request_begins_with_the_items_of_the_one_before(history: tuple[Messag
 
 
 @given(replayable(), dialects)
-@settings(deadline=None, max_examples=80)
 def test_nothing_opaque_reaches_another_producer(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
     stranger = replace(OWN, model="another")
     items = body_of(dialect, request(history, producer=stranger))["input"]
@@ -198,7 +193,6 @@ def test_nothing_opaque_reaches_another_producer(history: tuple[Message, ...], d
 
 
 @given(replayable())
-@settings(deadline=None, max_examples=80)
 def test_encrypted_reasoning_goes_back_unchanged(history: tuple[Message, ...]) -> None:
     written = {
         (part.item_id, blob.data)
@@ -213,7 +207,6 @@ def test_encrypted_reasoning_goes_back_unchanged(history: tuple[Message, ...]) -
 
 
 @given(replayable())
-@settings(deadline=None, max_examples=60)
 def test_each_batch_of_calls_is_answered_in_its_order(history: tuple[Message, ...]) -> None:
     items = body_of(OPENAI, request(history))["input"]
     for is_result, run in itertools.groupby(items, lambda item: item["type"] == "function_call_output"):

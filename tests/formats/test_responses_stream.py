@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.replies_responses import call, events, message, reasoning, refusal, usage, whole
@@ -440,7 +440,6 @@ def test_a_document_that_is_no_answer_is_an_error(body: object, kind: type[Provi
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=80)
 def test_an_answer_goes_back_as_the_items_it_came_in(data: st.DataObject) -> None:
     texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1).filter(str.strip)
     output: list[dict[str, Any]] = []

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.formats.schema import bend
@@ -126,7 +126,6 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS, st.booleans())
-@settings(deadline=None, max_examples=200)
 def test_any_schema_is_bent_once_and_for_all(schema: dict[str, Any], null_types: bool) -> None:
     before = json.dumps(schema)
     once = bend(schema, null_types=null_types)

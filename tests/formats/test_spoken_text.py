@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.streams import cut
@@ -68,7 +68,6 @@ def test_reasoning_text_and_calls_are_told_apart() -> None:
 
 
 @given(texts, st.lists(st.integers(1, 9), min_size=1, max_size=4), st.booleans(), st.booleans())
-@settings(deadline=None, max_examples=300)
 def test_cuts_do_not_matter(text: str, sizes: list[int], think_tags: bool, leaked_calls: bool) -> None:
     expected = heard([text] if text else [], think_tags=think_tags, leaked_calls=leaked_calls)
     assert heard(cut(text, sizes), think_tags=think_tags, leaked_calls=leaked_calls) == expected

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request, texts
@@ -353,7 +353,6 @@ def test_a_message_needs_a_role_and_content() -> None:
 
 
 @given(histories, st.integers(0, 8))
-@settings(deadline=None, max_examples=200)
 def test_every_conversation_is_a_valid_request_that_only_ever_grows(history: tuple[Message, ...], at: int) -> None:
     before = msgspec.json.encode(history[0].parts) if history and not _has_halves(history) else b""
     xml = make()
@@ -389,7 +388,6 @@ arguments = st.dictionaries(
 
 
 @given(st.lists(arguments, min_size=1, max_size=3), st.lists(st.integers(1, 9), min_size=1, max_size=3))
-@settings(deadline=None, max_examples=150)
 def test_what_is_written_as_a_call_is_read_as_that_call(given: list[dict[str, Any]], sizes: list[int]) -> None:
     text = "\n".join(spell_call("write", json.dumps(each, ensure_ascii=False)) for each in given)
     message = answer(*cut(text, sizes))
@@ -397,7 +395,6 @@ def test_what_is_written_as_a_call_is_read_as_that_call(given: list[dict[str, An
 
 
 @given(st.lists(texts | st.sampled_from([READ_A, "<tool>", "</tool>", "```\n"]), max_size=4).map("".join))
-@settings(deadline=None, max_examples=100)
 def test_a_quotation_can_never_become_a_call(quoted: str) -> None:
     """Even a model that repeats what it was told word for word calls nothing."""
     call = ToolPart(tool="read", status="completed", outcome="ok", output=quoted)
@@ -416,7 +413,6 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS, max_size=9).map("".join), st.lists(st.integers(1, 9), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=400)
 def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> None:
     whole, pieces = _scan(text), _scan(*cut(text, sizes))
     assert whole == pieces == _scan(*text)

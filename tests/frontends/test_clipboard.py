@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
@@ -45,7 +45,6 @@ def test_blocks_are_those_between_fences() -> None:
     assert blocks("```\ncut off") == ["cut off"]
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(alphabet="ab `~\n", max_size=20), max_size=4))
 def test_a_block_is_what_was_written_between_its_fences(codes: list[str]) -> None:
     answer = "\n".join(f"words\n`````\n{code}\n`````\n" for code in codes if "`````" not in code)

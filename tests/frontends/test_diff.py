@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -33,7 +33,6 @@ def test_a_long_change_is_folded() -> None:
     assert (len(lines), left) == (40, 60)
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.tuples(st.sampled_from("+- "), st.text(st.characters(exclude_characters="\n\r"), max_size=30)), max_size=12),
     st.sampled_from(["a.py", "b.html", "Makefile", "c.unknown", ""]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyte
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wolo.frontends.terminal.inserting import COLOURS, Shown, grow, last_rows, move_down, print_above, rows_taken
@@ -54,7 +54,6 @@ def wrapped(lines: list[str]) -> list[str]:
     return rows
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     above=st.lists(words, max_size=20),
     lines=st.lists(words, min_size=1, max_size=6),
@@ -75,7 +74,6 @@ def test_lines_get_above_it(above: list[str], lines: list[str], tail: int, then:
     assert "HERE" in window.rows[len(wrapped([*above, *lines]))]
 
 
-@settings(deadline=None, max_examples=60)
 @given(above=st.lists(words, max_size=20), line=st.text("abc -", min_size=2, max_size=60), more=st.lists(words, max_size=3))
 @example(above=[], line="a" * (2 * COLUMNS - 2), more=[])
 def test_the_beginning_of_a_line_is_not_written_again(above: list[str], line: str, more: list[str]) -> None:
@@ -91,7 +89,6 @@ def test_the_beginning_of_a_line_is_not_written_again(above: list[str], line: st
     assert window.rows == [*wrapped([*above, line, *more]), "", *foot[1:]]
 
 
-@settings(deadline=None, max_examples=60)
 @given(above=st.lists(words, max_size=20), lines=st.lists(words, min_size=1, max_size=3), tail=st.integers(0, 3))
 def test_all_of_it_can_stay(above: list[str], lines: list[str], tail: int) -> None:
     foot = [*(f"tail {number}" for number in range(tail)), "working", "> typed", "facts"]
@@ -100,7 +97,6 @@ def test_all_of_it_can_stay(above: list[str], lines: list[str], tail: int) -> No
     assert window.rows == [*wrapped([*above, *lines]), *foot]
 
 
-@settings(deadline=None, max_examples=40)
 @given(above=st.lists(words, max_size=20), tail=st.integers(0, 3), then=st.integers(1, 3))
 def test_the_tail_alone_grows_and_shrinks(above: list[str], tail: int, then: int) -> None:
     foot = [*(f"tail {number}" for number in range(tail)), "working", "> typed", "facts"]
@@ -136,7 +132,6 @@ def test_what_they_show_alike_is_counted(text: str, rows: int) -> None:
     assert rows_taken(text, COLUMNS) == rows
 
 
-@settings(deadline=None, max_examples=60)
 @given(letters=st.integers(1, 4 * COLUMNS), colours=st.sets(st.integers(0, 4 * COLUMNS)), most=st.integers(1, 3))
 def test_the_newest_rows_of_a_line_are_its_last_ones(letters: int, colours: set[int], most: int) -> None:
     plain = [chr(ord("a") + at % 26) for at in range(letters)]

@@ -6,7 +6,7 @@ import io
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
@@ -209,12 +209,10 @@ MARKDOWN = st.text(alphabet="ab *_`~#-|>[]()!\\\n\t1.é字", max_size=300)
 
 
 @given(MARKDOWN, st.integers(1, 50))
-@settings(deadline=None, max_examples=300)
 def test_how_the_text_is_cut_does_not_matter(source: str, size: int) -> None:
     assert stream(source, size) == stream(source, max(len(source), 1))
 
 
 @given(st.text(alphabet="ab .,\n", max_size=1500), st.integers(1, 50))
-@settings(deadline=None, max_examples=100)
 def test_words_are_neither_lost_nor_changed(source: str, size: int) -> None:
     assert stream(source, size).split() == source.split()

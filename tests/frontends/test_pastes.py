@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.frontends.terminal.pastes import MOST_CHARS, MOST_LINES, Pastes, cleaned, readable
@@ -42,7 +42,6 @@ def test_an_edited_text_keeps_its_pastes_folded() -> None:
     assert pastes.unfold(pastes.fold_again(f"{LONG}changed{LONG}")) == f"{LONG}changed{LONG}"
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.tuples(texts, st.booleans()), max_size=6), st.lists(texts, max_size=3))
 def test_whatever_is_written_is_sent_and_comes_back_elsewhere(pieces: list[tuple[str, bool]], before: list[str]) -> None:
     pastes, elsewhere = Pastes(), Pastes()
@@ -54,7 +53,6 @@ def test_whatever_is_written_is_sent_and_comes_back_elsewhere(pieces: list[tuple
     assert elsewhere.unfold(elsewhere.unpack(pastes.pack(written))) == whole
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.text(st.characters(), max_size=200))
 def test_cleaned_text_can_be_sent_and_has_no_power(pasted: str) -> None:
     text = cleaned(pasted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wolo.agent.events import ApprovalAsked, Walls
@@ -83,7 +83,6 @@ def test_what_a_file_written_anew_does_to_ends_of_lines_is_seen() -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
-@settings(deadline=None, max_examples=60)
 def test_whatever_is_written_over_whatever_all_that_comes_is_shown(before: str, content: str) -> None:
     shown = written_over(before or "x", content)
     gone = sum(line.startswith("  - ") for line in shown)
@@ -114,7 +113,6 @@ SEEN_FORMATS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08
 
 @given(st.text(), st.text(), st.integers(2, 40))
 @example("", "\u0600", 10)
-@settings(deadline=None, max_examples=60)
 def test_nothing_of_a_change_is_lost_in_any_width(old: str, new: str, columns: int) -> None:
     lines = replaced(old, new)
     rows = as_rows(lines, columns)

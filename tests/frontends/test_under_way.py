@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -70,7 +70,6 @@ def test_calls_side_by_side_have_a_line_each() -> None:
     shown.hear_call("gone", "nobody's")
 
 
-@settings(deadline=None, max_examples=200)
 @given(words=st.text(), printed=st.text(), columns=st.integers(1, 120), rows=st.sampled_from([1, 2, 5]))
 def test_no_line_is_wider_than_there_is_room(words: str, printed: str, columns: int, rows: int) -> None:
     shown = UnderWay(Clock())

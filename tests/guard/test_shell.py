@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.guard.lines import read_line
@@ -133,7 +133,6 @@ letters = st.text(st.sampled_from("ab1 \t'\"$`\\{}~!<>&;|()#*?[]=-./%^@:,+\n"), 
 
 
 @given(letters)
-@settings(deadline=None, max_examples=150)
 def test_bash_sees_the_same_words(text: str) -> None:
     """For every plain text bash itself is the judge: it prints the words it would run."""
     words = plain_words("printf '%s\\0' " + text)

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wolo.guard.intents import RunIntent
@@ -75,7 +75,6 @@ def what_ran(text: str, bench: Path) -> list[list[str]]:
 
 
 @given(lines)
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example("aa 'b c'\"d e\"f && bb || cc\naa | bb; cc")
 @example("cd src && aa; bb || cd .. && cc")
 def test_of_a_plain_line_bash_runs_these_commands_with_these_words_in_these_places(bench: Path, text: str) -> None:
@@ -88,7 +87,6 @@ def test_of_a_plain_line_bash_runs_these_commands_with_these_words_in_these_plac
 
 
 @given(lines)
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example("aa $(bb)")
 @example("aa\\\nbb")
 def test_what_a_rule_allows_runs_nothing_but_that(bench: Path, text: str) -> None:

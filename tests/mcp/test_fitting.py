@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.mcp_plain import NASTY
@@ -36,7 +36,6 @@ def test_a_plain_name_is_joined_and_an_odd_one_is_marked() -> None:
     assert len(offered_name("s" * 64, "t" * 64)) == 64
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(st.tuples(SERVERS, TOOLS), min_size=2, max_size=8, unique=True))
 def test_every_name_is_legal_and_no_two_tools_share_one(pairs: list[tuple[str, str]]) -> None:
     names = [offered_name(server, tool) for server, tool in pairs]
@@ -49,7 +48,6 @@ def test_a_server_whose_name_looks_like_two_is_told_apart() -> None:
     assert len({offered_name(*pair) for pair in pairs}) == len(pairs)
 
 
-@settings(deadline=None, max_examples=200)
 @given(SERVERS, TOOLS, SERVERS)
 def test_a_rule_for_a_server_covers_all_its_tools_and_nobody_elses(server: str, tool: str, other: str) -> None:
     pattern = TargetPattern("mcp", f"{server}/*", wide=False)
@@ -64,7 +62,6 @@ def test_what_a_schema_says_in_words_hides_nothing() -> None:
     assert "\x1b" not in json.dumps(parameters).replace("\\u001b", "\x1b")
 
 
-@settings(deadline=None, max_examples=200)
 @given(SCHEMAS)
 def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:
     (listed,) = read_listed([{"name": "x", "inputSchema": schema}])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ConfigError
@@ -72,7 +72,6 @@ def test_a_name_that_no_rule_could_say_is_refused() -> None:
     assert len(complaints) == 2
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.binary(max_size=60) | DOCUMENTS.map(lambda value: json.dumps(value).encode()))
 def test_whatever_a_file_holds_it_is_read_or_refused_in_a_sentence(data: bytes) -> None:
     said: list[str] = []

@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.messages.arguments import MAX_DEPTH, Unreadable, read_arguments
@@ -20,13 +20,11 @@ OBJECTS = st.dictionaries(st.text(), JSON, max_size=4)
 
 
 @given(OBJECTS)
-@settings(deadline=None, max_examples=60)
 def test_valid_arguments_are_read_as_they_stand(arguments: dict[str, object]) -> None:
     assert read_arguments(json.dumps(arguments)) == arguments
 
 
 @given(OBJECTS)
-@settings(deadline=None, max_examples=40)
 def test_one_level_of_double_encoding_is_undone(arguments: dict[str, object]) -> None:
     assert read_arguments(json.dumps(json.dumps(arguments))) == arguments
 
@@ -77,7 +75,6 @@ def test_anything_else_is_explained_with_the_place(broken: str, said: str) -> No
 
 
 @given(st.text(max_size=60) | st.text(alphabet='{}[]":,\\ null1e+-\n', max_size=60))
-@settings(deadline=None, max_examples=200)
 def test_no_text_brings_the_reader_down(text: str) -> None:
     with contextlib.suppress(Unreadable):
         assert isinstance(read_arguments(text), dict)

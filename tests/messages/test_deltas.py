@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.messages.deltas import Assembler, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
@@ -164,7 +164,6 @@ def test_names_and_blobs_with_half_a_character_break_nothing() -> None:
     st.lists(st.sampled_from(["a", "\n", " ", "字", "😀", "{"]), max_size=30),
     st.lists(st.integers(1, 5), min_size=1, max_size=8),
 )
-@settings(deadline=None, max_examples=60)
 def test_how_text_is_cut_changes_nothing(letters: list[str], sizes: list[int]) -> None:
     text = "".join(letters)
     pieces, at = [], 0

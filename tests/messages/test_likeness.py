@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.messages.likeness import around_difference, difference, first_different, steady, told
@@ -51,7 +51,6 @@ def test_everything_else_does(then: str, now: str) -> None:
     assert steady(then) != steady(now)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.text())
 def test_a_steady_text_stays_as_it_is(text: str) -> None:
     assert steady(steady(text)) == steady(text)

@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 from xml.sax import saxutils
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.messages.secret_values import SHORTEST, ExactValues, base64_cores, forms
@@ -72,7 +72,6 @@ def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:
 
 
 @given(values, st.binary(max_size=5), st.binary(max_size=5))
-@settings(deadline=None, max_examples=150)
 def test_base64_of_a_text_tells_nothing_of_the_value_in_it(value: str, before: bytes, after: bytes) -> None:
     encoded = base64.b64encode(before + value.encode() + after).decode()
     shown = hiding(value).text(encoded)
@@ -82,7 +81,6 @@ def test_base64_of_a_text_tells_nothing_of_the_value_in_it(value: str, before: b
 
 
 @given(values, st.text(max_size=20), st.lists(st.integers(0, 80), max_size=6))
-@settings(deadline=None, max_examples=150)
 def test_no_cut_of_a_stream_lets_a_value_through(value: str, around: str, cuts: list[int]) -> None:
     text = f"{around}{value}{around}{value}"
     hidden = hiding(value).piecewise()

@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wolo.messages.terminal_text import Cleaner, clean, clean_line, show_hidden, spelled_out
@@ -52,7 +52,6 @@ def test_control_is_taken_out_and_the_invisible_is_shown(hostile: str, left: str
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=200) | st.text("\x1b\x9b\x9d[]P;?0m\x07\\\n\u202e ", max_size=60))
-@settings(deadline=None, max_examples=300)
 def test_nothing_that_could_move_the_cursor_is_left(text: str) -> None:
     left = clean(text)
     assert not [
@@ -68,14 +67,12 @@ def in_pieces(text: str, cuts: list[int]) -> str:
 
 
 @given(st.text("ab\x1b[]P0;m\x07\x9b\x9d\x9c\\\r\n\u202e\ud83d\ude00é", max_size=40), st.lists(st.integers(0, 40), max_size=8))
-@settings(deadline=None, max_examples=500)
 @example("\x9d\ud83d", [])
 def test_a_text_that_was_cut_anywhere_is_the_same_text(text: str, cuts: list[int]) -> None:
     assert in_pieces(text, cuts) == clean(text)
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=100), st.lists(st.integers(0, 100), max_size=8))
-@settings(deadline=None, max_examples=200)
 def test_no_piece_holds_anything_a_terminal_obeys(text: str, cuts: list[int]) -> None:
     left = in_pieces(text, cuts)
     assert left == clean(left)
@@ -127,7 +124,6 @@ def test_what_a_person_approves_is_spelled_out_to_the_last_character() -> None:
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=100))
-@settings(deadline=None, max_examples=200)
 def test_spelling_out_loses_nothing(text: str) -> None:
     kept = "".join(piece for piece, is_escape in spelled_out(text) if not is_escape)
     escaped = sum(is_escape for _, is_escape in spelled_out(text))

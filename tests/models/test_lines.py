@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.provider_server import ProviderServer
@@ -61,7 +61,6 @@ def test_every_rule_holds_for_every_cut(stream: bytes, expected: list[bytes]) ->
     st.sampled_from([b"\n", b"\r\n", b"\n\n"]),
     st.integers(1, 40),
 )
-@settings(deadline=None, max_examples=100)
 def test_any_texts_in_any_cuts_come_whole(texts: list[str], line_end: bytes, size_bytes: int) -> None:
     lines = [json.dumps({"text": text}, ensure_ascii=False).encode() for text in texts]
     assert split(b"".join(line + line_end for line in lines), size_bytes) == lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.formats.format import Block
@@ -190,7 +190,6 @@ def test_metadata_that_nobody_understands_is_no_prefix() -> None:
     assert digests_of("x", [Message(role="assistant", id="x", metadata={METADATA: {"after": "x"}})]) == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8), min_size=1, max_size=6))
 def test_whatever_changes_every_request_can_be_put_together_again(requests: list[list[str]]) -> None:
     talk = Talk()

@@ -6,7 +6,7 @@ import time
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import BadAnswer
@@ -68,7 +68,6 @@ lines = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(lines, line_ends), max_size=20), st.data())
 def test_cuts_never_matter(written: list[tuple[bytes, bytes]], data: st.DataObject) -> None:
     stream = b"".join(line + end for line, end in written)

@@ -6,7 +6,7 @@ import ast
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.models.written_code import complain, keep_the_rest, lost_lines, whole_paragraphs
@@ -111,7 +111,6 @@ def program(functions: list[str], value: int) -> str:
 
 
 @given(old=NAMES, new=NAMES)
-@settings(deadline=None, max_examples=60)
 def test_whatever_is_left_out_nothing_is_lost_and_the_new_text_counts(old: list[str], new: list[str]) -> None:
     joined = keep_the_rest(program(old, 1), program(new, 2), "make it better")
     assert complain("a.py", joined) == ""

@@ -91,7 +91,7 @@ def test_a_row_that_is_gone_costs_itself_alone(store: Store, session: str, tmp_p
     assert loaded.skipped == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(steps=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), max_size=12))
 def test_the_way_to_the_head_is_what_was_said_on_it(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]]

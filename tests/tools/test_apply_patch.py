@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import unprivileged
@@ -420,7 +420,6 @@ LINE = st.text(st.sampled_from("ab \t{é"), max_size=5)
 ENCODINGS = st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252"])
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lines=st.lists(st.tuples(LINE, st.sampled_from(["\n", "\n", "\r\n"])), min_size=1, max_size=12),
     data=st.data(),

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import SessionError
@@ -51,13 +51,11 @@ def test_bytes_that_are_no_text_become_replacement_characters_and_a_long_run_of_
 
 
 @given(st.text(max_size=400))
-@settings(max_examples=200, deadline=None)
 def test_no_control_character_survives_but_line_ends_and_tabs(text: str) -> None:
     assert not {character for character in cleaned(text) if character < " " or "\x7f" <= character <= "\x9f"} - {"\n", "\t"}
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t"), max_size=400))
-@settings(max_examples=200, deadline=None)
 def test_text_without_control_characters_stays_as_it_is(text: str) -> None:
     assert cleaned(text) == text
 
@@ -96,7 +94,6 @@ def test_one_long_line_is_cut_in_its_middle() -> None:
 
 
 @given(st.text(max_size=300), st.integers(2, 12), st.integers(8, 80))
-@settings(max_examples=300, deadline=None)
 def test_both_ends_of_any_text_are_really_its_ends_and_stay_within_the_limits(text: str, max_lines: int, max_bytes: int) -> None:
     data = text.encode(errors="replace")
     text = data.decode()

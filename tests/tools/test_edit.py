@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import unprivileged
@@ -66,7 +66,6 @@ async def test_a_word_is_edited_in_any_encoding_without_touching_another_byte(de
     tail=st.binary(max_size=60),
     new=st.text("abc é\n", min_size=1, max_size=12).filter(lambda t: t != "MARK"),
 )
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_in_noise_an_edit_is_exact_or_refused(desk: Desk, head: bytes, tail: bytes, new: str) -> None:
     before = head + b"\nMARK\n" + tail
     path = desk.put("noise", before)

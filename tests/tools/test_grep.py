@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.desk import Desk
@@ -351,7 +351,6 @@ PATTERNS = st.builds(
     multiline=st.booleans(),
     head_limit=st.sampled_from([2, 5, 200]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_stand_in_gives_the_same_answer_as_ripgrep(
     tmp_path: Path,
     files: list[tuple[list[str], str, bool]],

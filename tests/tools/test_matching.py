@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.tools.matching import find, line_number, nearest_lines, with_line_endings_of
@@ -111,7 +111,6 @@ ENDINGS = st.lists(st.sampled_from(["\n", "\r\n"]), min_size=12, max_size=12) | 
 
 
 @given(lines=LINES, endings=ENDINGS, data=st.data())
-@settings(deadline=None, max_examples=300)
 def test_whatever_matches_the_rest_of_the_text_stays(lines: list[str], endings: list[str], data: st.DataObject) -> None:
     text = "".join(line + ending for line, ending in zip(lines, endings, strict=False))
     first = data.draw(st.integers(0, len(lines) - 1))

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.components import require
@@ -55,7 +55,6 @@ def test_a_very_long_line_is_cut() -> None:
 
 
 @given(before=st.lists(st.sampled_from("abc"), max_size=30), after=st.lists(st.sampled_from("abcd"), max_size=30))
-@settings(deadline=None, max_examples=40)
 def test_the_diff_can_be_applied(tmp_path_factory: pytest.TempPathFactory, before: list[str], after: list[str]) -> None:
     folder = tmp_path_factory.mktemp("patch")
     old, new = ("".join(f"{line}\n" for line in lines) for lines in (before, after))

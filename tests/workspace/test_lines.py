@@ -6,7 +6,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ToolError
@@ -68,7 +68,6 @@ TEXT = st.lists(st.text("abé→😀", max_size=12), max_size=30).map("\n".join)
 @given(
     text=TEXT, final=st.booleans(), offset=st.integers(-35, 35).filter(bool), count=st.integers(1, 12), chunk=st.integers(1, 40)
 )
-@settings(deadline=None, max_examples=150)
 def test_a_large_file_is_paged_like_a_small_one(
     tmp_path_factory: pytest.TempPathFactory, text: str, final: bool, offset: int, count: int, chunk: int
 ) -> None:

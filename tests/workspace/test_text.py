@@ -3,7 +3,7 @@ from __future__ import annotations
 import codecs
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ToolError
@@ -75,7 +75,6 @@ ENCODINGS = {
 
 
 @given(data=st.data(), name=st.sampled_from(sorted(ENCODINGS)))
-@settings(deadline=None, max_examples=200)
 def test_what_is_not_replaced_stays_byte_for_byte(data: st.DataObject, name: str) -> None:
     letters = ENCODINGS[name]
     head, tail = (data.draw(st.text(letters, max_size=60)) for _ in range(2))
@@ -93,7 +92,6 @@ def test_what_is_not_replaced_stays_byte_for_byte(data: st.DataObject, name: str
     data=st.binary(max_size=80).filter(lambda data: b"\0" not in data),
     noise=st.binary(max_size=80).map(lambda data: data.replace(b"\0", b"")),
 )
-@settings(deadline=None, max_examples=300)
 def test_even_in_noise_only_the_replaced_bytes_change(data: bytes, noise: bytes) -> None:
     before = data + b"\nMARK\n" + noise
     encoding = find_encoding(before)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.workspace.saving import FileChange, FileChanged, content_hash
@@ -45,7 +45,6 @@ def test_nothing_is_touched_when_one_of_the_files_is_not_what_it_should_be(work:
     assert not (work / "n").exists()
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whenever_it_fails_everything_is_as_before(tmp_path: Path, data: st.DataObject) -> None:
     """Any mixture of changes, failing at any of them: contents, modes, folders and links are what they were."""

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.tools.programs import find_ripgrep, needs_ripgrep
@@ -183,7 +183,6 @@ def plant(root: Path, tree: tuple[list[str], dict[str, list[str]]]) -> None:
 
 
 @given(tree=trees())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_walk_sees_exactly_what_git_sees(tmp_path: Path, tree: tuple[list[str], dict[str, list[str]]]) -> None:
     root = tmp_path / "tree"
     plant(root, tree)
@@ -196,7 +195,6 @@ def test_the_walk_sees_exactly_what_git_sees(tmp_path: Path, tree: tuple[list[st
 
 @needs_ripgrep
 @given(tree=trees())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_walk_sees_exactly_what_ripgrep_sees(tmp_path: Path, tree: tuple[list[str], dict[str, list[str]]]) -> None:
     # where ripgrep and git differ, git is right: three stars, and a slash in the place of "any but these"
     assume(not any(re.search(r"\*\*\*|\[[!^]", line) for lines in tree[1].values() for line in lines))

@@ -70,7 +70,7 @@ def test_a_session_moves_to_another_machine_and_back(store: Store, other: Store,
     assert check(other, session_id).broken is None
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(found=steps())
 def test_any_session_goes_out_as_the_bytes_it_came_in_with(found: list[tuple[AnyEntry, int | None]]) -> None:
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "a") as one, Store.open(Path(folder) / "b") as two:
@@ -83,7 +83,7 @@ def test_any_session_goes_out_as_the_bytes_it_came_in_with(found: list[tuple[Any
         assert check(two, session_id).broken is None
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(found=steps(), where=st.floats(0, 0.999), length=st.integers(1, 30), noise=st.binary(max_size=10))
 def test_any_damage_is_counted_and_the_rest_is_taken_in_sound(
     found: list[tuple[AnyEntry, int | None]], where: float, length: int, noise: bytes

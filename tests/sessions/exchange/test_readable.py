@@ -103,7 +103,7 @@ class Page(HTMLParser):
         self.text += data
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(text=nasty)
 def test_nothing_that_is_said_breaks_out(text: str) -> None:
     with TemporaryDirectory() as folder, Store.open(Path(folder)) as store:

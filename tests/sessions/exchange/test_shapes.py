@@ -68,7 +68,7 @@ def messages_of(store: Store, session_id: str) -> tuple[Message, ...]:
 # All of them
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(found=steps())
 def test_every_shape_can_be_written_and_what_comes_in_again_is_valid_in_every_format(
     found: list[tuple[AnyEntry, int | None]],

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sessions.foreign.sources import CWD, HERE, LINED, SAMPLES, Sample, calls, complaints, in_view
@@ -24,11 +24,6 @@ every = pytest.mark.parametrize("sample", SAMPLES, ids=[each.name for each in SA
 lined = pytest.mark.parametrize("sample", LINED, ids=[each.name for each in LINED])
 OPENCODE = next(each for each in SAMPLES if each.name == "opencode")
 ODD_VALUES: list[Any] = [None, True, 0, -1, 1e300, 10**30, "", "\ud83d", "\0", [], [[]], {}, [None], {"type": None}, "x" * 300]
-EXAMPLES = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 @every
@@ -126,7 +121,6 @@ def test_types_that_nobody_knows_are_passed_over(sample: Sample, tmp_path: Path)
 
 @lined
 @given(data=st.data())
-@EXAMPLES
 def test_whatever_happened_to_a_file_there_is_an_import_or_a_clear_sentence(
     sample: Sample, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -163,7 +157,6 @@ def test_whatever_happened_to_a_file_there_is_an_import_or_a_clear_sentence(
 
 
 @given(data=st.data())
-@EXAMPLES
 def test_whatever_stands_in_an_export_there_is_an_import_or_a_clear_sentence(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sessions.foreign.sources import HERE, PIXEL, calls, complaints, in_view, opencode_database, opencode_tree, sample
@@ -247,7 +247,6 @@ def test_newer_versions_keep_a_message_in_a_row(tmp_path: Path) -> None:
 
 
 @given(places=st.lists(st.tuples(st.integers(100, 65_535), st.integers(0, 255)), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_noise_in_a_database_ends_in_an_import_or_a_clear_sentence(
     places: list[tuple[int, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ToolError
@@ -104,7 +104,6 @@ def test_other_letters_for_the_same_digits_are_those_digits(host: str) -> None:
 
 
 @given(st.text(max_size=60), st.sampled_from(["http://", "https://", "https://a.org/", "http://1.", ""]))
-@settings(deadline=None, max_examples=400)
 def test_every_text_is_an_address_with_one_reading_or_a_sentence(text: str, start: str) -> None:
     try:
         address = read_address(start + text)

@@ -7,7 +7,7 @@ import ipaddress
 import socket
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ToolError
@@ -48,14 +48,12 @@ def test_everything_else_is_not(address: str) -> None:
 
 
 @given(st.ip_addresses())
-@settings(deadline=None, max_examples=500)
 def test_nothing_is_public_that_the_registries_reserve(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
     if not address.is_global or address.is_multicast or address.is_reserved:
         assert not is_public(str(address))
 
 
 @given(st.ip_addresses(v=4), st.sampled_from(["::ffff:{}", "::{}", "64:ff9b::{}", "::ffff:0:{}", "2606::5efe:{}"]))
-@settings(deadline=None, max_examples=200)
 def test_an_address_within_an_address_is_never_public(address: ipaddress.IPv4Address, form: str) -> None:
     assert not is_public(form.format(address))
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import unprivileged
@@ -370,7 +370,6 @@ def act(root: Path, acts: list[Act]) -> None:
             continue
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     first=st.lists(ACTS, max_size=8),
     turns=st.lists(
