@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.fork_server import Forked, can_fork
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -35,30 +37,40 @@ def run_wolo(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     timeout: float = 60.0,
+    forked: bool = True,
 ) -> Completed:
-    """Without `stdin` there is nothing to read; the environment is the isolated one of the test, and `env` over it."""
+    """Without `stdin` there is nothing to read; the environment is the isolated one of the test, and `env` over it.
+
+    `forked=False` starts a new interpreter also where a fork would do.
+    """
     given = stdin.encode() if isinstance(stdin, str) else stdin
-    ended = subprocess.run(
-        [sys.executable, "-m", "wolo", *args],
-        input=given,
-        stdin=subprocess.DEVNULL if given is None else None,
-        capture_output=True,
-        env={**os.environ, **(env or {})},
-        cwd=cwd,
-        timeout=timeout,
-        check=False,
-    )
-    return Completed(ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace"), ended.returncode)
-
-
-def start_wolo(*args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[bytes]:
-    """For tests that signal, kill or watch it; use it as a context manager. It leads a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "wolo", *args],
-        stdin=subprocess.DEVNULL,
+    with _start(
+        args,
+        env,
+        forked,
+        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, **(env or {})},
         cwd=cwd,
-        start_new_session=True,
-    )
+    ) as running:
+        try:
+            stdout, stderr = running.communicate(given, timeout)
+        except BaseException:
+            running.kill()
+            raise
+    return Completed(stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"), running.returncode)
+
+
+def start_wolo(
+    *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, forked: bool = True
+) -> subprocess.Popen[bytes]:
+    """For tests that signal, kill or watch it; use it as a context manager. It leads a process group of its own."""
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return _start(args, env, forked, cwd=cwd, start_new_session=True, **streams)
+
+
+def _start(args: tuple[str, ...], env: Mapping[str, str] | None, forked: bool, **options: Any) -> subprocess.Popen[bytes]:
+    whole = {**os.environ, **(env or {})}
+    if forked and can_fork(whole):
+        return Forked(args, env=whole, **options)
+    return subprocess.Popen([sys.executable, "-m", "wolo", *args], env=whole, **options)

@@ -7,15 +7,18 @@ import os
 import re
 import signal
 import sys
+import termios
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pexpect
 import ptyprocess
 import pyte
+
+from tests.fakes.fork_server import Start, can_fork, current_umask, fork
 
 
 @dataclass(frozen=True)
@@ -252,21 +255,19 @@ def pty_wolo(
     cwd: Path | None = None,
     rows: int | None = None,
     columns: int | None = None,
+    forked: bool = True,
 ) -> Iterator[Terminal]:
-    """`wolo` in a terminal; killed at the end if it still runs. Who names a size needs it: the other may be small."""
+    """`wolo` in a terminal; killed at the end if it still runs. Who names a size needs it: the other may be small.
+
+    `forked=False` starts a new interpreter also where a fork would do.
+    """
     if rows is None and columns is None:
         rows, columns = Conditions.kind.rows, Conditions.kind.columns
     rows, columns = rows or Kind.rows, columns or Kind.columns
     inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the provider's threads do not matter: the child execs at once
-        child = pexpect.spawn(
-            sys.executable,
-            ["-m", "wolo", *args],
-            env={**inherited, "TERM": "xterm-256color", "XTERM_VERSION": CUTS_ROWS, **(env or {})},
-            cwd=None if cwd is None else str(cwd),
-            dimensions=(rows, columns),
-        )
+    whole = {**inherited, "TERM": "xterm-256color", "XTERM_VERSION": CUTS_ROWS, **(env or {})}
+    spawn = _fork_in_pty if forked and can_fork(whole) else _spawn_in_pty
+    child = spawn(args, whole, Path.cwd() if cwd is None else cwd, (rows, columns))
     child.delaybeforesend = None
     child.ptyproc.delayafterclose = 0.01  # pexpect would sleep a tenth of a second, in every test
     try:
@@ -277,3 +278,22 @@ def pty_wolo(
         if child.isalive():  # it has had little time to end
             child.kill(signal.SIGKILL)
             child.wait()
+
+
+def _spawn_in_pty(args: Sequence[str], env: Mapping[str, str], cwd: Path, size: tuple[int, int]) -> pexpect.spawn[bytes]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the provider's threads do not matter: the child execs at once
+        return pexpect.spawn(sys.executable, ["-m", "wolo", *args], env=dict(env), cwd=str(cwd), dimensions=size)
+
+
+def _fork_in_pty(args: Sequence[str], env: Mapping[str, str], cwd: Path, size: tuple[int, int]) -> pexpect.spawn[bytes]:
+    """Does what `pexpect.spawn` does with a command, which it can only execute."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, size)
+    start = Start(args, env, str(cwd), current_umask(), leads_session=True, owns_terminal=True)
+    child = pexpect.spawn(None)
+    child.ptyproc = ptyprocess.PtyProcess(fork(start, theirs, theirs, theirs), ours)
+    os.close(theirs)
+    child.pid, child.child_fd, child.name = child.ptyproc.pid, ours, "wolo"
+    child.closed = child.terminated = False
+    return child
