@@ -26,6 +26,7 @@ import sys
 import termios
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,10 +224,31 @@ def main() -> None:
     os.environ.pop("PYTHONPATH")
     sys.path.remove(str(Path(__file__).parents[2]))
     _become(_serve(socket.socket(fileno=int(sys.argv[1]))))
-    gc.unfreeze()
+    _run()
+
+
+def _run() -> None:
+    """Runs `wolo`, and ends as an interpreter does, but for taking apart the modules, which costs more than most runs."""
     from wolo.__main__ import main as run
 
-    run()
+    code: object = 0
+    try:
+        run()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            code = code or 120  # as CPython does
+    if isinstance(code, str):
+        print(code, file=sys.stderr, flush=True)
+    os._exit(code & 0xFF if isinstance(code, int) else int(code is not None))
 
 
 if __name__ == "__main__":
