@@ -52,8 +52,10 @@ def complaints(format: str, body: Json) -> list[str]:
 
 
 def _openai_chat(body: Json) -> None:
-    """Mistral's reasoning is an item of the content list that OpenAI does not have."""
+    """Mistral's reasoning is an item of the content list that OpenAI does not have; other servers know the name of a result."""
     for message in body["messages"]:
+        if message["role"] == "tool":
+            message.pop("name", None)
         if isinstance(message["content"], list):
             message["content"] = [part for part in message["content"] if part["type"] != "thinking"]
     _consume(_chat_adapter().validate_python([_without(body, CHAT_EXTENSIONS)]))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from tests.formats.histories import request
 from wolo.formats.cached_blocks import format_conversation_for_cache, is_cached_block, without_embedded_results
-from wolo.formats.openai_chat import to_llm_messages
+from wolo.formats.lint.chat import lint
+from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
+from wolo.formats.openai_chat.messages import BLOCK_READ, NO_ANSWER
 from wolo.messages.codec import Codec
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
@@ -33,13 +37,38 @@ def test_several_messages_become_one_block_of_the_user() -> None:
 
 
 def test_the_order_is_system_then_the_block_then_what_is_new() -> None:
-    wire = to_llm_messages([system("You are x."), format_conversation_for_cache([ASKED, ANSWERED]), user("go on")])
-    assert [each["role"] for each in wire] == ["system", "user", "assistant", "user"]
-    [part] = wire[1]["content"]
+    wire = to_llm_messages([user("before"), format_conversation_for_cache([ASKED, ANSWERED]), user("go on")])
+    assert [each["role"] for each in wire] == ["system", "user", "user", "user"]
+    [part] = wire[2]["content"]
     assert part["cache_control"] == {"type": "ephemeral"}
     assert part["text"].startswith("User: research the founder")
-    assert [is_cached_block(each) for each in wire] == [False, True, False, False]
+    assert [is_cached_block(each) for each in wire] == [False, False, True, False]
     assert wire[3]["content"] == "go on"
+
+
+def test_a_server_that_knows_marks_gets_no_filler_around_a_block() -> None:
+    history = (user("before"), format_conversation_for_cache([ASKED]), user("go on"))
+    marking, strict, lax = (
+        json.loads(OpenAIChat(dialect).encode(request(history)))["messages"]
+        for dialect in (Dialect(cache_marks=True), Dialect(), Dialect(alternate_roles=False))
+    )
+    assert [each["role"] for each in marking] == ["system", "user", "user", "user"]
+    assert [each["role"] for each in lax] == ["system", "user", "user", "user"]
+    assert [each["role"] for each in strict] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert strict[2]["content"] == NO_ANSWER
+    assert strict[4]["content"] == BLOCK_READ
+
+
+def test_requests_around_a_block_begin_with_the_bytes_of_the_one_before() -> None:
+    history = (user("before"), format_conversation_for_cache([ASKED]), user("go on"), ANSWERED, user("more"))
+    for dialect in (Dialect(), Dialect(cache_marks=True)):
+        growing, previous = OpenAIChat(dialect), None
+        for count in (2, 3, 2, 3, 5):
+            sent = growing.encode(request(history[:count]))
+            assert sent == OpenAIChat(dialect).encode(request(history[:count]))
+            body = json.loads(sent)
+            assert lint(body, previous if count > 2 else None) == []
+            previous = body
 
 
 def test_a_block_is_still_one_when_it_was_kept_on_disk() -> None:

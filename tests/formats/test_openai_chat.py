@@ -11,11 +11,14 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
+from wolo.errors import BadRequest
 from wolo.formats.format import Request, ToolSpec
 from wolo.formats.lint.chat import lint
 from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
+from wolo.formats.openai_chat.llm_messages import ChatEncoder
 from wolo.formats.openai_chat.messages import GO_ON, NO_ANSWER
 from wolo.formats.wire_ids import LEGAL
 from wolo.messages.message import Message, system, user
@@ -30,9 +33,14 @@ GLM = Dialect(
     image_style="bare",
 )
 OPENAI = Dialect(
-    system_role="developer", max_tokens_field="max_completion_tokens", id_policy="openai", reasoning_replay="never", files=True
+    system_role="developer",
+    max_tokens_field="max_completion_tokens",
+    id_policy="openai",
+    tool_result_name=False,
+    reasoning_replay="never",
+    files=True,
 )
-MISTRAL = Dialect(id_policy="mistral", tool_result_name=True, assistant_between_tool_and_user=True, reasoning_replay="tool_turns")
+MISTRAL = Dialect(id_policy="mistral", assistant_between_tool_and_user=True, reasoning_replay="tool_turns")
 DEEPSEEK = Dialect(thinking_param_style="deepseek", reasoning_replay="always_even_empty", images=False)
 LLAMA = Dialect(thinking_param_style="template_kwargs", content_null_ok=False, system_role="user", schema_null_types=False)
 DIALECTS = {"generic": Dialect(), "glm": GLM, "openai": OPENAI, "mistral": MISTRAL, "deepseek": DEEPSEEK, "llama": LLAMA}
@@ -84,7 +92,7 @@ def test_a_conversation_becomes_the_body_of_a_request() -> None:
                 "reasoning_content": "\nhm",
                 "tool_calls": [{"id": "call_a", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}],
             },
-            {"role": "tool", "tool_call_id": "call_a", "content": "text of a"},
+            {"role": "tool", "tool_call_id": "call_a", "content": "text of a", "name": "read"},
             {"role": "user", "content": "Thanks"},
         ],
         "tools": [
@@ -113,20 +121,21 @@ def test_to_llm_messages_does_the_whole_way() -> None:
         note,
         Message(role="assistant", parts=[TextPart(text="I look."), call], reasoning_content="Let me see"),
     ]
-    sent = to_llm_messages(history, system="You are Wolo, an AI coding agent.", display_name="CodeHelper")
+    sent = to_llm_messages(history, system="You are Wolo, an AI coding agent.", agent_display_name="CodeHelper")
     assert sent[0] == {"role": "system", "content": "You are CodeHelper, an AI coding agent."}
     assert sent[1] == {"role": "user", "content": "Look"}
     assert sent[2]["reasoning_content"] == "Let me see"
     assert sent[2]["tool_calls"][0]["id"] == "tool_abc123"
     assert json.loads(sent[2]["tool_calls"][0]["function"]["arguments"]) == {"path": "config.json"}
-    assert sent[3] == {"role": "tool", "tool_call_id": "tool_abc123", "content": "no such file"}
+    assert sent[3] == {"role": "tool", "tool_call_id": "tool_abc123", "content": "no such file", "name": "read"}
     assert len(sent) == 4
 
 
 def test_each_of_our_messages_becomes_what_it_is() -> None:
     written = {"path": "hello.py", "contents": "def hello():\n    print('Hello, World!')"}
     done_call = ToolPart(id="tool_001", tool="write", input=written, status="completed", output="File written")
-    (spoken, result) = to_llm_messages([Message(role="assistant", parts=[TextPart(text="I write it."), done_call])])
+    said = Message(role="assistant", parts=[TextPart(text="I write it."), done_call])
+    (spoken, result) = to_llm_messages([said], system="")
     arguments = '{"path": "hello.py", "contents": "def hello():\\n    print(\'Hello, World!\')"}'
     function = {"name": "write", "arguments": arguments}
     assert spoken == {
@@ -134,9 +143,10 @@ def test_each_of_our_messages_becomes_what_it_is() -> None:
         "content": "I write it.",
         "tool_calls": [{"id": "tool_001", "type": "function", "function": function}],
     }
-    assert result == {"role": "tool", "tool_call_id": "tool_001", "content": "File written"}
+    assert result == {"role": "tool", "tool_call_id": "tool_001", "content": "File written", "name": "write"}
     thought = Message(role="assistant", parts=[TextPart(text="It looks right.")], reasoning_content="Let me see")
-    assert to_llm_messages([thought]) == [{"role": "assistant", "content": "It looks right.", "reasoning_content": "Let me see"}]
+    reasoned = {"role": "assistant", "content": "It looks right.", "reasoning_content": "Let me see"}
+    assert to_llm_messages([thought], system="") == [reasoned]
 
 
 def test_a_request_has_the_user_speak_first() -> None:
@@ -146,16 +156,52 @@ def test_a_request_has_the_user_speak_first() -> None:
 
 def test_a_conversation_with_its_own_system_message_keeps_it() -> None:
     history = [system("Speak as Wolo; Wolofs are people."), user("hi")]
-    sent = to_llm_messages(history, system="another", display_name=r"\1 Bob")
+    sent = to_llm_messages(history, system="another", agent_display_name=r"\1 Bob")
     assert sent[0] == {"role": "system", "content": r"Speak as \1 Bob; Wolofs are people."}
 
 
-def test_without_a_prompt_nothing_is_injected() -> None:
-    assert to_llm_messages([user("hi")]) == [{"role": "user", "content": "hi"}]
-    assert to_llm_messages([]) == []
+def test_the_default_arguments_inject_the_prompt() -> None:
+    opening, said = to_llm_messages([user("hi")], agent_display_name="CodeHelper")
+    assert opening["role"] == "system"
+    assert opening["content"].startswith("You are CodeHelper, an AI coding agent")
+    assert said == {"role": "user", "content": "hi"}
+    assert to_llm_messages([user("hi")], system="") == [said]
+    assert to_llm_messages([], system="") == []
+
+
+def test_nothing_is_put_between_messages_of_one_speaker() -> None:
+    history = [user("one"), user("two"), answered("three"), answered("four")]
+    assert [each["role"] for each in to_llm_messages(history, system="")] == ["user", "user", "assistant", "assistant"]
+
+
+def test_a_refused_name_of_results_is_left_out() -> None:
+    called = answered("", ToolPart(tool="read", call_id="c1", status="completed", outcome="ok", output="x"))
+    refusals = (
+        {"message": "property 'name' is unsupported", "param": "messages.2.tool.name"},
+        {"message": "'messages[2].name' is not allowed"},
+        {"message": "messages.2.name: Extra inputs are not permitted"},
+    )
+    for error in refusals:
+        refused = OpenAIChat(Dialect()).read_error(400, {}, json.dumps({"error": error}).encode())
+        assert isinstance(refused, BadRequest)
+        assert refused.field == "name"
+    for about in ("tools[0].function.name is invalid", "messages[1].tool_calls[0].function.name is invalid"):
+        assert OpenAIChat(Dialect()).read_error(400, {}, json.dumps({"error": {"message": about}}).encode()).field is None
+    asked = replace(request((user("Read a"), called)), dropped_fields=frozenset({"name"}))
+    sent = json.loads(OpenAIChat(Dialect()).encode(asked))
+    assert "name" not in sent["messages"][-1]
+    assert sent["messages"][-1]["role"] == "tool"
 
 
 # Properties
+
+
+@given(histories, dialects)
+def test_a_request_carries_what_to_llm_messages_gives(history: tuple[Message, ...], dialect: Dialect) -> None:
+    asked = request(history)
+    encoder = ChatEncoder(dialect, asked.producer, for_server=True)
+    laid = to_llm_messages(asked.messages, system=asked.system, encoder=encoder)
+    assert body_of(dialect, asked)["messages"] == msgspec.json.decode(b"[" + laid.encoded + b"]") == laid
 
 
 @given(histories, dialects)

@@ -6,10 +6,9 @@ Nothing in it may change while a session lives (no clock, no git status, no list
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
-NAME = "Wolo"
+from wolo.formats.default_prompt import NAME, default_prompt, renamed
 
 
 def build_system_prompt(
@@ -22,9 +21,7 @@ def build_system_prompt(
     appendix: str = "",
 ) -> str:
     """`replacement` stands in for our prose; facts, instructions, `skills` (a list) and the appendix follow it all the same."""
-    prose = _prose("system") if replacement is None else replacement.strip()
-    if display_name != NAME:
-        prose = re.sub(rf"\b{NAME}\b", lambda match: display_name, prose)
+    prose = renamed(default_prompt() if replacement is None else replacement.strip(), display_name)
     return "\n\n".join(part for part in (prose, _facts(cwd), instructions.strip(), _about(skills), appendix.strip()) if part)
 
 
@@ -40,8 +37,7 @@ def _is_blank(letter: str) -> bool:
 
 
 def _about(skills: str) -> str:
-    return f"{_prose('skills')}\n\n{skills}" if skills else ""
-
-
-def _prose(name: str) -> str:
-    return (Path(__file__).parent / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
+    if not skills:
+        return ""
+    prose = (Path(__file__).parent / "prompts" / "skills.md").read_text(encoding="utf-8").strip()
+    return f"{prose}\n\n{skills}"

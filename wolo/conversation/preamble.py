@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.agent.prompt import NAME, build_system_prompt
+from wolo.agent.prompt import build_system_prompt
 from wolo.config.given import Given, text, text_or_file
 from wolo.config.schema import Config
 from wolo.conversation.library import Library
@@ -18,6 +18,7 @@ from wolo.extensions.agents import NONE as NO_AGENTS
 from wolo.extensions.agents import Agents
 from wolo.extensions.instructions import read_instructions
 from wolo.extensions.skills import NO_SKILLS, Skills, listed
+from wolo.formats.default_prompt import NAME
 from wolo.models.provider import EditTool
 from wolo.places import Places
 from wolo.tools.agents import described

@@ -30,7 +30,7 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """No two user messages in a row."""
     assistant_between_tool_and_user: bool = False
     """A short message of the assistant stands between results and what the user says next."""
-    tool_result_name: bool = False
+    tool_result_name: bool = True
     """Tool messages carry the name of the tool."""
     id_policy: IdPolicy = "opaque"
     """What a call id may look like: anything printable, 40 or 64 safe characters, or exactly 9 letters and digits."""

@@ -226,7 +226,7 @@ class Probe:
         history = (user("Use the tool echo."), replace(answer, parts=_answered(answer, done)))
         heard = await self._ask(tools=(ECHO,), history=history)
         if heard.refused and self._choice.format == CHAT:
-            for flags in ({"content_null_ok": False}, {"tool_result_name": True}, {"id_policy": "mistral"}):
+            for flags in ({"content_null_ok": False}, {"tool_result_name": False}, {"id_policy": "mistral"}):
                 heard = await self._ask(tools=(ECHO,), history=history, flags=flags)
                 if not heard.refused:
                     self._flags |= flags

@@ -79,7 +79,7 @@ def test_every_shape_can_be_written_and_what_comes_in_again_is_valid_in_every_fo
         kept = messages_of(store, session_id)
         assert tuple(Said(store, session_id, None)) == kept
         redacted = [NO_SECRETS.message(message) for message in kept]
-        assert json.loads(exported(store, session_id, "openai")) == json.loads(json.dumps(to_llm_messages(redacted)))
+        assert json.loads(exported(store, session_id, "openai")) == json.loads(json.dumps(to_llm_messages(redacted, system="")))
         for format in EXPORTS:
             try:
                 content = exported(store, session_id, format)
@@ -91,7 +91,7 @@ def test_every_shape_can_be_written_and_what_comes_in_again_is_valid_in_every_fo
                 assert told.skipped == 0
                 assert_valid(told.messages)
                 assert told.messages == tuple(message for message in redacted if format == "rows" or is_for_readers(message))
-            elif format == "openai" and to_llm_messages(redacted):
+            elif format == "openai" and to_llm_messages(redacted, system=""):
                 assert_valid(conversation(folder, content).messages)
 
 
@@ -183,7 +183,7 @@ def test_content_comes_in_all_three_forms(tmp_path: Path) -> None:
     (call,) = told.messages[2].calls
     assert (call.tool, call.input, call.output, call.outcome) == ("web_search", {"query": "x"}, '{"answer": 1}', "ok")
     assert told.messages[4].text.endswith("Use expand-message tool to see full content")
-    assert "thread_run_start" not in json.dumps(to_llm_messages(told.messages))
+    assert "thread_run_start" not in json.dumps(to_llm_messages(told.messages, system=""))
 
 
 def test_orphans_and_spelled_results_are_dropped_and_counted_and_cached_blocks_stay(tmp_path: Path) -> None:

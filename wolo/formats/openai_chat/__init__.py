@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.errors import ProviderError
 from wolo.formats.dialect import Dialect
 from wolo.formats.format import Block, Framing, Request, ToolSpec
-from wolo.formats.history import EncodedHistory, Item, Kept, block, encode_json, joined, split_system
+from wolo.formats.history import EncodedHistory, block, encode_json
 from wolo.formats.offered_tools import OfferedTools
-from wolo.formats.openai_chat.messages import ChatLayout, marked
+from wolo.formats.openai_chat.llm_messages import ChatEncoder, to_llm_messages
 from wolo.formats.openai_chat.stream import ChatDecoder
 from wolo.formats.openai_chat.thinking import thinking_fields
 from wolo.formats.refusals.failures import classify
@@ -19,29 +18,13 @@ from wolo.formats.sampling import sampling_of
 from wolo.formats.schema import bend
 from wolo.formats.tool_names import to_wire
 from wolo.messages.deltas import Delta
-from wolo.messages.message import Message
 
 __all__ = ["Dialect", "OpenAIChat", "to_llm_messages"]
 
 MESSAGE_FIELDS = frozenset(
-    {"reasoning_content", "reasoning", "reasoning_text", "reasoning_details", "thinking", "developer", "role"}
+    {"reasoning_content", "reasoning", "reasoning_text", "reasoning_details", "thinking", "developer", "role", "name"}
 )
 """Refused fields that concern the messages and not the body."""
-
-
-def to_llm_messages(
-    messages: Sequence[Message], *, system: str | None = None, display_name: str = "Wolo"
-) -> list[dict[str, Any]]:
-    """The whole way from our messages to theirs: what must not be sent is left out, calls and results are paired.
-
-    A conversation without a system message of its own opens with `system`; the prompt's text is handed in from above, so
-    without it nothing is put there. The word "Wolo" in it becomes `display_name`. Each of our messages becomes what it is:
-    what else a server wants to hear, such as a user who speaks first, is added where a request is encoded.
-    """
-    layout = ChatLayout(Dialect(cache_marks=True), None, opens_with_user=False)
-    prompt, rest = split_system(tuple(messages), system or "")
-    renamed = re.sub(r"\bWolo\b", lambda _: display_name, prompt)
-    return [*layout.open_with(renamed), *(item for message in rest for item in layout.add(message).items)]
 
 
 class OpenAIChat:
@@ -63,7 +46,7 @@ class OpenAIChat:
     def encode(self, request: Request) -> bytes:
         """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
         head = {"model": request.model}
-        body = [encode_json(head)[:-1], b',"messages":[', b",".join(self._messages(request)), b"]"]
+        body = [encode_json(head)[:-1], b',"messages":[', self._messages(request), b"]"]
         if tools := self._tools.take(request.tools, self._function):
             body += [b',"tools":', tools]
         return b"".join([*body, b",", encode_json(self._options(request))[1:]])
@@ -82,23 +65,10 @@ class OpenAIChat:
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         return classify(status, headers, body, provider_hint=self._hint)
 
-    def _messages(self, request: Request) -> list[bytes]:
-        system, messages = split_system(request.messages, request.system)
+    def _messages(self, request: Request) -> bytes:
         withheld = request.dropped_fields & MESSAGE_FIELDS
-        kept, _ = self._history.lay(
-            messages, system, (request.producer, withheld), lambda: ChatLayout(self._dialect, request.producer, withheld)
-        )
-        return self._with_marks(kept) if self._dialect.cache_marks else [each.encoded for each in kept]
-
-    def _with_marks(self, kept: Sequence[Kept]) -> list[bytes]:
-        """The system message and the last that has words are where a cached prefix may end."""
-        encoded = [each.encoded for each in kept]
-        first = next((at for at, each in enumerate(kept) if each.block.label == "system"), None)
-        last = next((at for at in reversed(range(len(kept))) if kept[at].message and _has_words(kept[at])), None)
-        for at in {first, last}:
-            if at is not None:
-                encoded[at] = joined(_marked_at_end(kept[at].laid.items))
-        return encoded
+        encoder = ChatEncoder(self._dialect, request.producer, withheld, history=self._history, for_server=True)
+        return to_llm_messages(request.messages, system=request.system, encoder=encoder).encoded
 
     def _function(self, tool: ToolSpec) -> dict[str, Any]:
         function = {
@@ -149,15 +119,3 @@ class OpenAIChat:
         if self._dialect.response_format == "json_object":
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-
-
-def _marked_at_end(items: Sequence[Item]) -> list[Item]:
-    """With a cache mark on the last item that has words; results take none."""
-    for at in reversed(range(len(items))):
-        if items[at]["role"] != "tool" and (changed := marked(items[at])) is not items[at]:
-            return [*items[:at], changed, *items[at + 1 :]]
-    return [*items]
-
-
-def _has_words(kept: Kept) -> bool:
-    return any(item["role"] != "tool" and marked(item) is not item for item in kept.laid.items)

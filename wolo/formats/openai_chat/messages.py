@@ -22,6 +22,10 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinkin
 REASONING_DETAILS = "openrouter.reasoning_details"
 EXTRA_CONTENT = "chat.extra_content"
 """Kinds of blobs: what OpenRouter sends beside reasoning, and what Gemini's compatible endpoint hangs on calls."""
+BLOCK = "cached block"
+"""The role of a cached block, as far as turns go: on the wire it is the user's."""
+BLOCK_READ = "(the conversation so far was read)"
+"""The assistant's message behind a cached block, for servers that insist on taking turns."""
 CONTENT_LIST = "content"
 """The field name of reasoning that came as an item of the content list (Mistral)."""
 
@@ -29,22 +33,26 @@ CONTENT_LIST = "content"
 class ChatLayout(Layout):
     """Lays out one conversation for one server."""
 
+    user_roles = (*Layout.user_roles, BLOCK)
+
     def __init__(
         self,
         dialect: Dialect,
         producer: Producer | None,
         withheld: frozenset[str] = frozenset(),
         *,
-        opens_with_user: bool = True,
+        takes_turns: bool = True,
     ) -> None:
         """`producer` None: reasoning of every producer is laid out. `withheld` names fields the server has refused.
-        `opens_with_user`: put a user message before an assistant that speaks first, as servers want it."""
+        `takes_turns`: add short messages where a server expects the other speaker; otherwise nothing is added."""
         super().__init__()
         self.id_policy = dialect.id_policy
         self._dialect = dialect
         self._producer = producer
         self._withheld = withheld
-        self._opens_with_user = opens_with_user
+        self._takes_turns = takes_turns
+        self._is_block = False
+        """The item being laid out is a cached block."""
 
     def open_with(self, system: str) -> list[Item]:
         text = clean(system)
@@ -57,22 +65,34 @@ class ChatLayout(Layout):
     def user_says(self, text: str) -> Item:
         return {"role": "user", "content": text}
 
+    def close(self) -> list[Item]:
+        return super().close() if self._takes_turns else []
+
+    def role_of(self, item: Item) -> str:
+        return BLOCK if self._is_block else str(item["role"])
+
     def _between(self, role: str) -> list[Item]:
         before = self.role
-        nobody_yet = self._opens_with_user and before in ("", "system", "developer")
-        if role == "assistant" and (nobody_yet or (before == "assistant" and self._dialect.alternate_roles)):
-            return [self.user_says(GO_ON)]
-        twice = before == role == "user" and self._dialect.alternate_roles
-        if twice or (role == "user" and before == "tool" and self._dialect.assistant_between_tool_and_user):
-            return [{"role": "assistant", "content": NO_ANSWER}]
+        if not self._takes_turns:
+            return []
+        if role == "assistant":
+            twice = before == "assistant" and self._dialect.alternate_roles
+            return [self.user_says(GO_ON)] if twice or before in ("", "system", "developer") else []
+        if BLOCK in (role, before) and self._dialect.cache_marks:
+            return []
+        is_user, was_user = role in ("user", BLOCK), before in ("user", BLOCK)
+        twice = is_user and was_user and self._dialect.alternate_roles
+        if twice or (is_user and before == "tool" and self._dialect.assistant_between_tool_and_user):
+            return [{"role": "assistant", "content": BLOCK_READ if before == BLOCK else NO_ANSWER}]
         return []
 
     # What a message becomes
 
     def _items(self, message: Message, laid: Laid) -> Iterator[dict[str, Any]]:
+        self._is_block = message.role != "assistant" and is_cached_block(message)
         if message.role != "assistant":
             said: Item = {"role": "user", "content": self._user_content(message)}
-            yield marked(said) if self._dialect.cache_marks and is_cached_block(message) else said
+            yield marked(said) if self._dialect.cache_marks and self._is_block else said
             return
         calls = message.calls
         ids = [self.wire_id(call, laid) for call in calls]
@@ -144,7 +164,7 @@ class ChatLayout(Layout):
     def _result(self, call: ToolPart, wire: str) -> dict[str, Any]:
         notes = [item for part in call.output_parts if isinstance(item := self._media(part), str)]
         item = {"role": "tool", "tool_call_id": wire, "content": result_text(call, notes)}
-        if self._dialect.tool_result_name:
+        if self._dialect.tool_result_name and "name" not in self._withheld:
             item["name"] = to_wire(call.tool, self._dialect.reserved_tool_names)
         return item
 

@@ -169,6 +169,8 @@ def _named_field(refusal: Refusal) -> str | None:
     named = path.rpartition(".")[2] or path
     if named in wordings.OPTIONAL_FIELDS or named in wordings.FIELDS_BY_PARAM:
         return named
+    if says(wordings.RESULT_NAME, f"{refusal.param} {refusal.message}"):
+        return "name"
     return next((field for field in wordings.OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", refusal.message)), None)
 
 

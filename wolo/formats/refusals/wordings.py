@@ -78,6 +78,8 @@ OPTIONAL_FIELDS = (
 """What we may add to a request and can leave out again, in the order in which a refusal is searched for them."""
 FIELDS_BY_PARAM = ("include", "summary", "effort", "verbosity")
 """The same, but words that a refusal may use as well: only what it says it is about counts."""
+RESULT_NAME = r"\bmessages\W{0,3}\d+\W{0,3}(?:tool\W)?name\b|\bproperty \W?name\W? is (?:unsupported|not supported)"
+"""The `name` of a result is refused: the same key of a tool or a call cannot be left out."""
 MEDIA = {
     "images": r"\b(?:input_)?images?(?:_url)?\b|\bvision\b|\bmultimodal\b|\bmmproj\b",
     "audio": r"\b(?:input_)?audio\b",

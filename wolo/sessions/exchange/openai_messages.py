@@ -12,9 +12,8 @@ import msgspec
 
 from wolo.errors import SessionError
 from wolo.formats.cached_blocks import without_embedded_results
-from wolo.formats.dialect import Dialect
 from wolo.formats.history import NO_ANSWER, split_system
-from wolo.formats.openai_chat.messages import ChatLayout
+from wolo.formats.openai_chat.llm_messages import ChatEncoder
 from wolo.messages.message import Message
 from wolo.sessions.exchange.chat_reading import ChatReader
 from wolo.sessions.exchange.glimpse import Glimpse, document, lines, parsed
@@ -36,7 +35,7 @@ _ROLE = re.compile(rb'"role"\s*:\s*"(?:system|developer|user|assistant|tool|func
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    """The same list as `to_llm_messages` gives, a message a line."""
+    """Writes the list that `to_llm_messages` gives without a system prompt of wolo's, a message a line."""
     between = b"[\n"
     for item in _laid_out(iter(Said(store, info.id, redactor))):
         out(between + msgspec.json.encode(item))
@@ -69,7 +68,7 @@ def read(source: Path) -> Imported:
 
 def _laid_out(said: Iterator[Message]) -> Iterator[dict[str, Any]]:
     """As `to_llm_messages` does, without holding the conversation."""
-    layout = ChatLayout(Dialect(cache_marks=True), None, opens_with_user=False)
+    layout = ChatEncoder().layout()
     opening: list[Message] = []
     first = next(said, None)
     while first is not None and first.role == "system":

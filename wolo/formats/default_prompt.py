@@ -1,0 +1,17 @@
+"""The system prompt of a conversation for which the caller gives none."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+NAME = "Wolo"
+
+
+def default_prompt() -> str:
+    return Path(__file__).with_suffix(".md").read_text(encoding="utf-8").strip()
+
+
+def renamed(text: str, display_name: str) -> str:
+    """The text with the word "Wolo" replaced by the display name."""
+    return text if display_name == NAME else re.sub(rf"\b{NAME}\b", lambda _: display_name, text)
