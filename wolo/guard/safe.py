@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import NamedTuple
 
 from wolo.guard import protected
 from wolo.guard.boundaries import Boundaries
@@ -16,23 +17,61 @@ from wolo.guard.lines import Command
 from wolo.guard.naming import real_path
 from wolo.guard.shell import BUILTINS, Word
 
-_ANY = r"--?[\w-]+"
-_NUMBER = r"[+-]?\d*[bkKMGw]?"
-_READ_FILES = {
-    "ls": r"-[aABcCdfFghiklmnNopqQrRsStuUvxXZ1]+|--(?:all|almost-all|color|directory|human-readable|recursive|reverse|size)",
-    "cat": r"-[AbeEnstTuv]+|--(?:number|number-nonblank|show-all|show-ends|show-nonprinting|show-tabs|squeeze-blank)",
-    "head": rf"-\d+|-[nc]{_NUMBER}|-[qvz]+|--(?:bytes|lines|quiet|verbose)",
-    "tail": rf"-\d+|-[nc]{_NUMBER}|-[qvz]+|--(?:bytes|lines|quiet|verbose)",
-    "wc": r"-[clmwL]+|--(?:bytes|chars|lines|max-line-length|words)",
-    "nl": r"-[bfh][atn]|-n(?:ln|rn|rz)|-[ilpsvw]\d*",
-    "stat": r"-[ft]+|-c[\w%]*|--(?:format|printf|terse)",
-    "cut": r"-[bcf][\d,-]*|-d.?|-[nsz]+|--(?:bytes|characters|complement|delimiter|fields|only-delimited)",
-    "grep": r"-[abcEFGhHiIlLnoPqsTUvwxyzZ]*(?:[ABCm]\d*|e)?|-\d+"
-    r"|--(?:after-context|before-context|color|context|count|extended-regexp|files-with-matches|files-without-match"
-    r"|fixed-strings|ignore-case|invert-match|line-number|line-regexp|max-count|no-filename|no-messages|only-matching"
-    r"|perl-regexp|quiet|regexp|text|with-filename|word-regexp)",
+
+class _Options(NamedTuple):
+    """The options of one program that the list knows, each with its arity; any other word that begins with `-` is not safe."""
+
+    flags: str = ""
+    """Letters that take no value."""
+    valued: str = ""
+    """Letters that take the rest of their word as a value or, where there is none, the next word."""
+    long_flags: str = ""
+    long_valued: str = ""
+    """The next word is the value, whatever it is: also `--`."""
+    takes_count: bool = False
+    """`-5` is a number of lines."""
+
+
+class _Option(NamedTuple):
+    """One word with options."""
+
+    valued: str = ""
+    """The option that takes a value; empty when none does."""
+    takes_next: bool = False
+    """The value is the next word."""
+
+
+class _Reading(NamedTuple):
+    """The words of one command as its program takes them."""
+
+    operands: tuple[str, ...]
+    """Files, in the order given; of `grep` without `-e` the first is the pattern."""
+    has_pattern: bool
+    """`grep` was given its pattern by an option."""
+
+
+_READ_FILES: Mapping[str, _Options] = {
+    "ls": _Options(
+        "aABcCdfFghiklmnNopqQrRsStuUvxXZ1", "", "all almost-all color directory human-readable recursive reverse size"
+    ),
+    "cat": _Options("AbeEnstTuv", "", "number number-nonblank show-all show-ends show-nonprinting show-tabs squeeze-blank"),
+    "head": _Options("qvz", "nc", "quiet verbose", "bytes lines", takes_count=True),
+    "tail": _Options("qvz", "nc", "quiet verbose", "bytes lines", takes_count=True),
+    "wc": _Options("clmwL", "", "bytes chars lines max-line-length words"),
+    "nl": _Options("p", "bfhilnsvw"),
+    "stat": _Options("ft", "c", "terse", "format printf"),
+    "cut": _Options("nsz", "bcfd", "complement only-delimited", "bytes characters delimiter fields"),
+    "grep": _Options(
+        "abcEFGHhiIlLnoPqsTUvwxyzZ",
+        "ABCme",
+        "color count extended-regexp files-with-matches files-without-match fixed-strings ignore-case invert-match line-number"
+        " line-regexp no-filename no-messages only-matching perl-regexp quiet text with-filename word-regexp",
+        "after-context before-context context max-count regexp",
+        takes_count=True,
+    ),
 }
 """The options each may carry. What is missing reads names from a file (`wc --files0-from`) or goes through whole trees."""
+_ANY = r"--?[\w-]+"
 _READ_NOTHING = {
     "pwd": "-[LP]+",
     "echo": _ANY,
@@ -45,9 +84,7 @@ _READ_NOTHING = {
     "dirname": "-z",
     "tr": "-[cCdst]+|--(?:complement|delete|squeeze-repeats)",
 }
-_OPTIONS: Mapping[str, str] = _READ_FILES | _READ_NOTHING
-PROGRAMS = frozenset(_OPTIONS)
-_COUNT = re.compile(r"[+-]?\d+")
+PROGRAMS = frozenset({*_READ_FILES, *_READ_NOTHING})
 
 
 class SafeList:
@@ -59,27 +96,34 @@ class SafeList:
 
     def has(self, command: Command) -> bool:
         """Wherever the command may run."""
-        program = command.words[0].text
-        if program not in _OPTIONS or None in command.places:
+        if command.words[0].text not in PROGRAMS or None in command.places:
             return False
-        options = _options(program)
-        return all(self._is_safe_in(place, command.words, options) for place in command.places if place is not None)
+        return all(self._is_safe_in(place, command.words) for place in command.places if place is not None)
 
     def has_beside(self, command: Command) -> bool:
         """The same for a command of a line in which others do more: what its words name may be another file by then."""
-        program = command.words[0].text
-        names = [] if program in _READ_NOTHING else _file_words(command.words)
-        return self.has(command) and all(_COUNT.fullmatch(name) for name in names)
+        return self.has(command) and not _files_named(command.words)
 
-    def _is_safe_in(self, place: str, words: tuple[Word, ...], options: re.Pattern[str]) -> bool:
+    def _is_safe_in(self, place: str, words: tuple[Word, ...]) -> bool:
         program = words[0].text
         if program not in BUILTINS and self._is_shadowed(program, place):
             return False
-        if any(word.has_glob for word in words) or not all(map(options.fullmatch, _option_words(words))):
+        if any(word.has_glob for word in words):
             return False
         if program in _READ_NOTHING:
-            return True
-        return self._is_open(place) and all(self._is_open(real_path(place, name)) for name in _file_words(words))
+            return all(map(_compiled(program).fullmatch, _option_words(words)))
+        if _read(words) is None or not self._is_open(place):
+            return False
+        if not all(self._is_open(real_path(place, name)) for name in _files_named(words)):
+            return False
+        return all(self._is_harmless(real_path(place, word.text)) for word in words[1:])
+
+    def _is_harmless(self, path: str) -> bool:
+        """For a word that the program takes for no file: it would read nothing that matters if it did.
+
+        Programs differ in where options end: some take every word after the first operand for a file.
+        """
+        return self._is_open(path) or os.path.isdir(path) or not os.path.exists(path)  # noqa: PTH110, PTH112  # text all along
 
     def _is_open(self, path: str) -> bool:
         if not self._boundaries.is_inside(path) or self._boundaries.is_own(path):
@@ -92,8 +136,8 @@ class SafeList:
 
 
 @cache
-def _options(program: str) -> re.Pattern[str]:
-    return re.compile(_OPTIONS[program])
+def _compiled(program: str) -> re.Pattern[str]:
+    return re.compile(_READ_NOTHING[program])
 
 
 def _option_words(words: tuple[Word, ...]) -> Iterator[str]:
@@ -104,13 +148,49 @@ def _option_words(words: tuple[Word, ...]) -> Iterator[str]:
             yield word.text
 
 
-def _file_words(words: tuple[Word, ...]) -> list[str]:
-    """What may be opened. The first of grep is what it looks for, as no option on the list holds a pattern."""
+def _files_named(words: tuple[Word, ...]) -> tuple[str, ...]:
+    """The operands that are files."""
+    reading = _read(words) if words[0].text in _READ_FILES else None
+    if reading is None:
+        return ()
+    return reading.operands[1:] if words[0].text == "grep" and not reading.has_pattern else reading.operands
+
+
+def _read(words: tuple[Word, ...]) -> _Reading | None:
+    """As getopt reads them, options also behind operands; None for an option that the list does not know."""
+    options = _READ_FILES[words[0].text]
+    waiting = [word.text for word in reversed(words[1:])]
     operands: list[str] = []
-    is_over = False
-    for word in words[1:]:
-        if word.text == "--" and not is_over:
-            is_over = True
-        elif is_over or word.text[:1] != "-":
-            operands.append(word.text)
-    return operands[1:] if words[0].text == "grep" else operands
+    has_pattern = False
+    while waiting:
+        word = waiting.pop()
+        if word == "--":
+            operands += reversed(waiting)
+            break
+        if word[:1] != "-" or word == "-":
+            operands.append(word)
+            continue
+        option = _read_option(word, options)
+        if option is None or (option.takes_next and not waiting):
+            return None
+        has_pattern = has_pattern or option.valued in ("e", "regexp")
+        if option.takes_next:
+            waiting.pop()
+    return _Reading(tuple(operands), has_pattern)
+
+
+def _read_option(word: str, options: _Options) -> _Option | None:
+    """None for one that the list does not know; a long one counts only in full and without `=`."""
+    if word[:2] == "--":
+        name = word[2:]
+        if name in options.long_flags.split():
+            return _Option()
+        return _Option(name, takes_next=True) if name in options.long_valued.split() else None
+    if options.takes_count and word[1:].isdecimal() and word.isascii():
+        return _Option()
+    for at, letter in enumerate(word[1:], start=2):
+        if letter in options.valued:
+            return _Option(letter, takes_next=at == len(word))
+        if letter not in options.flags:
+            return None
+    return _Option()
