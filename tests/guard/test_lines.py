@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from wolo.guard.intents import RunIntent
+from wolo.guard.judge import Judge
 from wolo.guard.lines import MAX_COMMANDS, Command, read_line
+from wolo.guard.modes import MODES
+from wolo.guard.rules import parse_rule
 
 
 def commands(text: str, cwd: Path | None = None) -> tuple[Command, ...] | None:
@@ -162,3 +167,51 @@ def test_a_cd_moves_the_commands_behind_it(line: str) -> None:
     assert found is not None
     places = {None if each == "?" else str((root / each).resolve()) for each in expected.split()}
     assert set(found[-1].places) == places
+
+
+NESTED = {
+    "substitution": ("echo ", "$(", "rm -r x", ")"),
+    "unclosed": ("echo ", "$(", "", ""),
+    "quoted substitution": ("echo ", '"$(', "rm -r x", ')"'),
+    "process substitution": ("cat ", "<(", "rm -r x", ")"),
+    "subshell": ("", "(", "rm -r x", ")"),
+    "group": ("", "{ ", "rm -r x", "; }"),
+    "condition": ("", "if ", "rm -r x", "; then :; fi"),
+    "loop": ("", "while ", "rm -r x", "; do :; done"),
+    "default value": ("echo ", "${x:-", "rm", "}"),
+    "arithmetic": ("echo $((", "(", "1", ")"),
+    "sum": ("rm $((", "1+", "1))", ""),
+    "test": ("rm x; [[ ", "( ", "a", " )"),
+    "chain": ("rm x", " && rm x", "", ""),
+    "text for a shell": ("bash -c '", "$(", "rm -r x", ")"),
+    "its own name": ("wolo ", "$(", "rm -r x", ")"),
+}
+
+
+@pytest.mark.parametrize("form", NESTED)
+@pytest.mark.parametrize("mode", ["plan", "auto", "yolo"])
+@pytest.mark.parametrize("rules", [(), ("shell:rm *",)], ids=["no rule", "deny rule"])
+def test_deep_nesting_is_refused_in_words(form: str, mode: str, rules: tuple[str, ...]) -> None:
+    before, opening, inner, closing = NESTED[form]
+    judge = Judge(MODES[mode], [parse_rule(rule, "deny") for rule in rules], Path.cwd(), confine="unless_allowed")
+    for depth in (300, 2_000, 20_000):
+        text = f"{before}{opening * depth}{inner}{closing * depth}" + ("'" if form == "text for a shell" else "")
+        verdict = judge.judge("shell", [RunIntent(text, Path.cwd())])
+        assert verdict.decision == "deny" or (mode == "yolo" and not rules), depth
+        assert verdict.reason.endswith(".")
+        judge.suggest_rule([RunIntent(text, Path.cwd())])
+
+
+def test_a_line_handed_on_through_many_shells_is_refused() -> None:
+    text = "rm -r ."
+    for _ in range(7):
+        text = f"bash -c {shlex.quote(text)}"
+    verdict = Judge(MODES["auto"], [], Path.cwd(), confine="unless_allowed").judge("shell", [RunIntent(text, Path.cwd())])
+    assert verdict.decision == "deny"
+    assert "too many shells" in verdict.reason
+
+
+def test_everyday_nesting_is_judged() -> None:
+    text = 'x="$(cd "$(dirname "$(readlink -f "$0")")" && echo "$(( (1 + (2 * (3 + 4))) ))")"; if true; then (echo "$x"); fi'
+    verdict = Judge(MODES["auto"], [], Path.cwd(), confine="unless_allowed").judge("shell", [RunIntent(text, Path.cwd())])
+    assert verdict.decision == "allow"

@@ -11,17 +11,20 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.guard.launchers import SHELLS, behind
-from wolo.guard.lines import parser
+from wolo.guard.lines import TooComplex, parse
 from wolo.guard.shell import name_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_BYTES = 256 * 1024
 MAX_DEPTH = 4
+"""Shells that are given a command line by another one."""
 _TAKES_TEXT = SHELLS | {"eval", "su", "ssh", "watch", "script", "trap", "parallel", "env", "flock", "nsenter"}
+_BARE = re.compile(r"[\w./:=@%+,-]*")
+"""A word that is one word to any shell."""
 _SPLIT = re.compile(r"[\n;|&(){}`]|\$\(")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
+_ESCAPED_IN_QUOTES = re.compile(r"\\(?:([$`\"\\])|\n)")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _WRITES_NOTHING = re.compile(r"(?:|:|true|cat /dev/null|echo -n(?: )?|printf(?: )?)")
 _DOCUMENT_PARTS = frozenset({"heredoc_start", "heredoc_body", "heredoc_end", "file_redirect"})
@@ -36,24 +39,26 @@ class Found(NamedTuple):
 
 
 def commands_in(text: str, depth: int = 0) -> list[Found]:
-    source = text.encode("utf-8", "replace")[:MAX_BYTES]
-    root = parser().parse(source).root_node
+    """Raises TooComplex."""
+    root = parse(text)
     values = _values(root)
     found = [*_walk(root, values)]
     if root.has_error:
         found += [Found(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()]
-    if depth < MAX_DEPTH:
-        handed_on = {inner for each in found for inner in _handed_on(each)}
-        if any(name_of(words[0]) in SHELLS for each in found for words in behind(each.words) if words):
-            handed_on |= set(_fed(root))
-        found += [each for inner in sorted(handed_on) for each in commands_in(inner, depth + 1)]
+    handed_on = {inner for each in found for inner in _handed_on(each)}
+    if any(name_of(words[0]) in SHELLS for each in found for words in behind(each.words) if words):
+        handed_on |= set(_fed(root))
+    handed_on -= {"", text}
+    if handed_on and depth == MAX_DEPTH:
+        raise TooComplex("The command hands a command line on through too many shells to be judged: run the last one itself.")
+    found += [each for inner in sorted(handed_on) for each in commands_in(inner, depth + 1)]
     return found
 
 
 @lru_cache(maxsize=64)
 def all_commands(text: str) -> tuple[Found, ...] | None:
     """The same where it is certain that these are all, and nothing of them is handed to a shell as text; else None."""
-    root = parser().parse(text.encode("utf-8", "replace")).root_node
+    root = parse(text)
     found = tuple(_walk(root, _values(root)))
     if root.has_error or any(_takes_text(each) for each in found):
         return None
@@ -63,7 +68,7 @@ def all_commands(text: str) -> tuple[Found, ...] | None:
 def without_documents(text: str) -> str:
     """Without the here-documents that `cat` and `tee` only pass on: what these say is neither code nor a name."""
     source = text.encode("utf-8", "replace")
-    root = parser().parse(source).root_node
+    root = parse(text)
     if root.has_error:
         return text
     waiting, kept, end = [root], b"", 0
@@ -144,7 +149,8 @@ def _plain(node: Node, values: Mapping[str, str]) -> str:
         case "concatenation" | "command_name" if node.children:
             return "".join(_plain(child, values) for child in node.children)
         case "string":
-            return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), _bare(text))
+            said = _ESCAPED_IN_QUOTES.sub(r"\1", text[1:-1])
+            return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), said)
         case "simple_expansion" | "expansion":
             return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), text)
     return _bare(text)
@@ -180,7 +186,7 @@ def _takes_text(found: Found) -> bool:
 def _handed_on(found: Found) -> Iterator[str]:
     """Texts that may be read as a command line: what a shell, `eval` or `xargs sh -c` is given."""
     if _takes_text(found):
-        yield from (word for word in found.words[1:] if " " in word or "\n" in word)
+        yield from (word for word in found.words[1:] if not _BARE.fullmatch(word))
         yield " ".join(found.words[1:]) if found.words[0] == "eval" else ""
 
 

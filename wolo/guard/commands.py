@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from wolo.guard import protected
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.intents import RunIntent
-from wolo.guard.lines import Command, Line, Place, read_line
+from wolo.guard.lines import Command, Line, Place, TooComplex, read_line
 from wolo.guard.naming import TooManyFiles, named_in_text, named_paths
 from wolo.guard.own_settings import are_changed_by
 from wolo.guard.rulebook import Paths, Rulebook
@@ -43,6 +43,12 @@ class CommandJudge:
         self._safe = safe
 
     def judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
+        try:
+            return self._judge(intent, confine, extra)
+        except TooComplex as error:
+            return Verdict("deny", str(error))
+
+    def _judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
         if verdict := self._as_safe(line, confine, extra):
             return verdict

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MAX_COMMANDS = 64
+MAX_TREE_DEPTH = 250
+"""Levels of the syntax tree; each `$(` adds three."""
+MAX_BYTES = 256 * 1024
 _OPERATORS = re.compile(r"[;|&\n]+")
 _PART_NODES = frozenset({"command", "list", "pipeline", "program"})
 _WORD_NODES = frozenset({"command_name", "word", "string", "string_content", "raw_string", "number", "concatenation", '"'})
@@ -37,6 +40,10 @@ _MOVES = frozenset({"cd", "pushd", "popd"})
 Place = str | None
 """A directory; None: nobody can tell which."""
 Places = tuple[Place, ...]
+
+
+class TooComplex(Exception):
+    """A command line that is too long or too deeply nested to be judged; the message is a sentence for the model."""
 
 
 class Command(NamedTuple):
@@ -71,7 +78,7 @@ class _Joined(NamedTuple):
 
 
 def read_line(text: str, cwd: Path, home: str = "/") -> Line:
-    """`home` is where `cd` alone leads."""
+    """`home` is where `cd` alone leads. Raises TooComplex."""
     joined, is_readable = _read(text)
     if joined is None:
         return Line(text, cwd, None, is_readable)
@@ -89,13 +96,46 @@ def parser() -> Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
+def parse(text: str) -> Node:
+    """The root of the syntax tree. Raises TooComplex."""
+    source = text.encode("utf-8", "replace")
+    if len(source) > MAX_BYTES:
+        raise TooComplex(f"The command has {len(source):,} bytes, too many to be judged: put it in a script file.")
+    root = parser().parse(source).root_node
+    if len(source) > MAX_TREE_DEPTH // 4 and (_is_deep(root) or (root.has_error and _has_deep_brackets(text))):
+        raise TooComplex("The command is nested too deeply to be judged: write it as several plain commands.")
+    return root
+
+
+def _is_deep(root: Node) -> bool:
+    cursor = root.walk()
+    while True:
+        if cursor.depth > MAX_TREE_DEPTH:
+            return True
+        if cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return False
+
+
+def _has_deep_brackets(text: str) -> bool:
+    """For text with errors, of which the tree is flat."""
+    depth = 0
+    for bracket in re.findall(r"[()]", text):
+        depth = depth + 1 if bracket == "(" else max(0, depth - 1)
+        if depth > MAX_TREE_DEPTH // 3:
+            return True
+    return False
+
+
 @lru_cache(maxsize=256)
 def _read(text: str) -> tuple[_Joined | None, bool]:
     is_readable = has_fair_characters(text) and (len(text) <= MAX_COMMANDS or len(_OPERATORS.findall(text)) < MAX_COMMANDS)
     if not is_readable:
         return None, False
     source = text.encode()
-    root = parser().parse(source).root_node
+    root = parse(text)
     joined = _single(str(root), text) or _joined(root, source)
     if joined is None or not joined.parts or _changes_what_follows(joined):
         return None, True
