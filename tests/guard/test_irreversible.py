@@ -76,6 +76,10 @@ bash <<< 'git reset --hard'
 bash <<'EOF'⏎git reset --hard⏎EOF
 cat <<EOF | bash⏎git reset --hard⏎EOF
 f() { git reset --hard; }; f
+bash -c "rm 'a b.txt'"
+bash -c "sh -c \"rm 'a b.txt'\""
+bash -c 'git	reset	--hard'
+sh -c 'git${IFS}reset${IFS}--hard;git	reset	--hard'
 if true; then git reset --hard; fi
 for i in 1; do git reset --hard; done
 (git reset --hard)
@@ -325,6 +329,33 @@ def test_the_reason_says_what_would_vanish(root: Path, line: str) -> None:
     command, _, said = line.partition("|")
     reason = loss(root, command.strip())
     assert any(each.strip() in reason for each in said.split("|")), reason
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("rm -rf build && git reset --hard", ["`rm`", "build: 2 files", "`git reset --hard`", "1 file here differs"]),
+        ("rm loose.txt; rm changed.txt", ["give back loose.txt", "give back changed.txt"]),
+        ("echo $(rm -rf build) | while read x; do git clean -fd; done; > kept.txt", ["`rm`", "`git clean`", "`>`"]),
+        ("bash -c 'rm -rf build; git stash drop'", ["`rm`", "`git stash drop`"]),
+        ("find . -delete -exec shred {} +", ["`find -delete -exec shred`", "whatever is found and shred is run"]),
+        ("> kept.txt > loose.txt", ["kept.txt would be empty", "loose.txt would be empty"]),
+    ],
+)
+def test_every_destructive_part_is_named(root: Path, command: str, named: list[str]) -> None:
+    assert [each for each in named if each not in loss(root, command)] == []
+
+
+def test_a_destructive_part_is_named_once(root: Path) -> None:
+    """Also where a wrapper runs it: the wrapper's words are no second command."""
+    assert loss(root, "find . -exec rm {} +").count("cannot be undone") == 1
+    assert loss(root, "sudo env rm -rf build; rm -rf build").count("cannot be undone") == 1
+
+
+def test_only_the_destructive_parts_that_no_rule_names_are_named(root: Path) -> None:
+    said = loss(root, "rm -rf build && git reset --hard", "shell:rm *")
+    assert "`git reset --hard`" in said
+    assert "`rm`" not in said
 
 
 def test_a_big_tree_is_counted_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,12 +107,16 @@ def _dd(words: Sequence[str], scene: Scene) -> Loss | None:
 
 
 def _find(words: Sequence[str], _: Scene) -> Loss | None:
+    telling: list[str] = []
+    effects: list[str] = []
     for at, word in enumerate(words):
         if word in _REMOVES_FOUND:
-            return Loss((words[0], word), "it removes or replaces whatever is found")
-        if word in _RUNS_FOUND and (program := _destroyer(words[at + 1 :])):
-            return Loss((words[0], word, program), f"{program} is run on whatever is found")
-    return None
+            telling.append(word)
+            effects.append("it removes or replaces whatever is found")
+        elif word in _RUNS_FOUND and (program := _destroyer(words[at + 1 :])):
+            telling += [word, program]
+            effects.append(f"{program} is run on whatever is found")
+    return Loss((words[0], *telling), " and ".join(dict.fromkeys(effects))) if telling else None
 
 
 def _destroyer(words: Sequence[str]) -> str:

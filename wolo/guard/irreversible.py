@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from wolo.guard import file_losses, git_losses
 from wolo.guard.anywhere import Found, commands_in
@@ -22,14 +23,16 @@ _MOVES = frozenset({"cd", "pushd", "popd"})
 
 
 def find_loss(line: Line, roots: Sequence[str], rules: Sequence[str]) -> str:
-    """Why the line asks, in a sentence; empty when it need not. `rules` are those that allowed its parts."""
+    """Why the line asks, a sentence for each destructive part; empty when it need not. `rules` are those that allowed its parts.
+
+    Raises TooComplex.
+    """
     if not any(map(_SUSPECT.search, {line.text, unquoted(line.text)})):
         return ""
     found = commands_in(line.text)
     scene = _scene(line, found, roots)
-    losses = [loss for each in found for loss in _losses(each, scene)]
-    unnamed = [loss for loss in losses if not any(_names(rule, loss) for rule in rules)]
-    return f"`{' '.join(unnamed[0].words)}` cannot be undone: {unnamed[0].what}." if unnamed else ""
+    said = [f"`{' '.join(loss.words)}` cannot be undone: {loss.what}." for each in found for loss in _unnamed(each, scene, rules)]
+    return " ".join(dict.fromkeys(said))
 
 
 def _scene(line: Line, found: Sequence[Found], roots: Sequence[str]) -> Scene:
@@ -41,10 +44,14 @@ def _scene(line: Line, found: Sequence[Found], roots: Sequence[str]) -> Scene:
     return Scene(() if moves else (str(line.cwd),), roots, is_alone=len(found) == 1)
 
 
+def _unnamed(found: Found, scene: Scene, rules: Sequence[str]) -> Iterator[Loss]:
+    """What no rule names; of a wrapper and the programs behind it the first, as the others are the same command again."""
+    emptied = filter(None, (file_losses.emptied(path, scene) for path in found.emptied))
+    yield from (loss for loss in emptied if not any(_names(rule, loss) for rule in rules))
+    yield from islice((loss for loss in _losses(found, scene) if not any(_names(rule, loss) for rule in rules)), 1)
+
+
 def _losses(found: Found, scene: Scene) -> Iterator[Loss]:
-    for path in found.emptied:
-        if loss := file_losses.emptied(path, scene):
-            yield loss
     for words in behind(found.words):
         program = name_of(words[0]) if words else ""
         if program.startswith("git-"):
