@@ -65,6 +65,7 @@ def test_what_the_model_says_and_thinks_and_does(provider: ProviderServer, size:
         assert terminal.wait_for_exit() == 0
     assert_harmless(terminal)
     assert terminal.shows("\\u{202e}")
+    assert terminal.shows("\\x1b]0;evil title\\x07")  # it ran, so it is seen
 
 
 def test_an_approval_shows_everything_and_obeys_nothing(provider: ProviderServer) -> None:
@@ -119,6 +120,26 @@ def test_what_is_kept_is_listed_shown_searched_and_exported_as_text(provider: Pr
         with pty_wolo(*line, columns=200) as terminal:
             assert terminal.wait_for_exit() == 0, line
         assert_harmless(terminal)
+        if "export" not in line:  # a document
+            assert control_characters(run_wolo(*line).stdout) == [], line
+
+
+def test_a_pipe_gets_every_argument_of_a_call_and_no_control_character(provider: ProviderServer) -> None:
+    command = "printf x \x1b]0;touch osc\x07 \x1bPtouch dcs\x1b\\ \x9d0;touch c1\x9c"
+    provider.script(call("shell", {"command": command}), text("done"))
+    said = run_wolo("-p", "-v", "--yolo", *provider.flags, "-s", "mine", f"title {HOSTILE} of it").stderr
+    file = Path("taken.jsonl")
+    file.write_text(run_wolo("sessions", "export", "mine").stdout)
+    shown = [run_wolo("sessions", "show", "mine").stdout, run_wolo("sessions", "watch", "mine", "--from-start").stdout]
+    for each in (*shown, said, run_wolo("sessions", "import", str(file)).stdout, run_wolo("sessions", "list", "--all").stdout):
+        assert control_characters(each) == []
+    for each in (*shown, said):
+        for hidden in ("\\x1b]0;touch osc\\x07", "\\x1bPtouch dcs\\x1b", "\\x9d0;touch c1\\x9c"):
+            assert hidden in each
+
+
+def control_characters(text: str) -> list[str]:
+    return re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
 
 
 def test_a_program_that_reads_the_answer_gets_every_character(provider: ProviderServer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.frontends.terminal.render.tool import details, headline
+from wolo.frontends.terminal.render.tool import details, headline, whole
 from wolo.messages.parts import ToolPart
 from wolo.tools.tool import Answered, Diff, Listing, Output, TodoItem, TodoList
 
@@ -15,7 +15,7 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(run, Output("make", "", 0, 1.25)).plain == "● shell make⏎test · exit 0 · 1.2 s"
     assert headline(run, Output("make", "", None, 1.25)).plain == "● shell make⏎test · 1.2 s"  # it did not come to its end
     look = ToolPart(tool="grep", input={"pattern": "x", "path": "src"}, status="completed")
-    assert headline(look, Listing("x", ("a",), 12)).plain == "● grep src · 12 found"
+    assert headline(look, Listing("x", ("a",), 12)).plain == "● grep x path=src · 12 found"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
     assert headline(refused).plain == "● shell rm x · refused"
 
@@ -51,7 +51,10 @@ def test_hostile_arguments_stay_on_their_line() -> None:
     shown = headline(part).plain
     assert "\n" not in shown
     assert "\x1b" not in shown
-    assert len(shown) < 200
+    assert shown == f"● sh\\x1b[2Jell a⏎● write b\\x1b]0;t\\x07{'c' * 500}"  # nothing that ran is left out
+    long = ToolPart(tool="shell", input={"command": "c" * 5000}, status="completed")
+    assert headline(long).plain.endswith("c… (+3,000 characters)")
+    assert whole(long, None).plain == f"● shell {'c' * 5000}\n"
 
 
 def test_a_diff_is_shown_without_its_header_where_all_is_new() -> None:

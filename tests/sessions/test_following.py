@@ -24,7 +24,7 @@ def test_a_turn_is_told_in_order() -> None:
     assert told(said("do it"), call, result, answer("Done.")) == [
         ("prompt", "do it"),
         ("text", "Looking at file 1."),
-        ("call", "read"),
+        ("call", "read f1.py"),
         ("result", "apples"),
         ("text", "Done."),
     ]

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from wolo.frontends.streams import as_json, tell
+from wolo.frontends.streams import as_json, tell_json
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def print_json(value: object) -> None:
-    tell(as_json(value, indent=2))
+    tell_json(as_json(value, indent=2))

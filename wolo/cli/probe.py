@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import for_stdout, say, tell
+from wolo.frontends.streams import say, tell, visible
 
 if TYPE_CHECKING:
     from wolo.models.card import Card, Finding
@@ -94,7 +94,7 @@ async def _run(choice: Choice, *, quiet: bool) -> Card:
 
     def tell(finding: Finding) -> None:
         if not quiet:
-            print(for_stdout(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip()), flush=True)
+            print(visible(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip()), flush=True)
 
     transport = HttpTransport()
     try:

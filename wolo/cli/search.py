@@ -11,7 +11,7 @@ from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.listing import called
 from wolo.cli.stored import open_store, reading_progress
 from wolo.errors import UsageError
-from wolo.frontends.streams import for_stdout, tell
+from wolo.frontends.streams import tell, visible
 from wolo.sessions.when import age, iso
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _show(hits: list[Hit]) -> None:
         if info.id != session:
             session = info.id
             tell(f"{info.id}  {age(hit.at)}  {called(info)}")
-        print(f"  {hit.seq:>6}  {for_stdout(plain(hit.tool)) or hit.role}: {_painted(hit.snippet)}")
+        print(f"  {hit.seq:>6}  {visible(plain(hit.tool)) or hit.role}: {_painted(hit.snippet)}")
 
 
 def _painted(snippet: str) -> str:
@@ -87,7 +87,7 @@ def _painted(snippet: str) -> str:
     from wolo.sessions.search import BEGIN, END, plain
 
     if not sys.stdout.isatty():
-        return plain(snippet)
+        return visible(plain(snippet))
     pieces = [clean(piece) for piece in snippet.replace(END, BEGIN).split(BEGIN)]
     bold, normal = ("\x1b[1m", "\x1b[22m") if _takes_bold() else ("", "")
     return "".join(f"{bold}{piece}{normal}" if at % 2 else piece for at, piece in enumerate(pieces))

@@ -11,7 +11,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.stored import open_store, require_session
-from wolo.frontends.streams import for_stdout
+from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
     from wolo.conversation.undoing import Report, Undo, Undoing
@@ -123,6 +123,6 @@ def _print(report: Report) -> None:
     from wolo.conversation.undoing import lines
 
     for line in lines(report):
-        print(for_stdout(line))
+        tell(line)
     if report.is_preview:
         print("Nothing was changed.")

@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.as_json import AsJson
 from wolo.cli.stored import SessionSpec, open_store, require_session
-from wolo.frontends.streams import as_json, flush, say, tell
+from wolo.frontends.streams import as_json, flush, say, tell, tell_json
 
 if TYPE_CHECKING:
     from wolo.sessions.entries import AnyEntry
@@ -69,4 +69,4 @@ def _print(line: Line) -> None:
 
 
 def _print_json(seq: int, line: Line) -> None:
-    tell(as_json({"entry": seq, "type": line.kind, "text": line.text}))
+    tell_json(as_json({"entry": seq, "type": line.kind, "text": line.text}))

@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.stored import SessionSpec, load_session
-from wolo.frontends.streams import say, tell
+from wolo.frontends.streams import say, tell, tell_json
 
 if TYPE_CHECKING:
     from wolo.conversation.checkup import Finding
@@ -43,10 +43,10 @@ def print_wire(
     _warn(loaded)
     request = _outlook(loaded, model).next_request(format)
     if as_json:
-        tell(request.body.decode())
+        tell_json(request.body.decode())
         return
     body = json.loads(request.body)
-    tell(json.dumps(body if full else _shortened(body), ensure_ascii=False, indent=2))
+    tell_json(json.dumps(body if full else _shortened(body), ensure_ascii=False, indent=2))
 
 
 def lint_session(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.errors import UsageError
+from wolo.messages.terminal_text import clean
 from wolo.tools.background import Job, Jobs
 
 _HINT = "/jobs, /jobs output ID, /jobs stop ID, /jobs detach ID"
@@ -41,7 +42,7 @@ def _find(jobs: Jobs, which: str) -> Job:
 
 def _printed(job: Job) -> str:
     """Its last lines; the model's own look is not disturbed."""
-    lines = job.spool.newest.decode(errors="replace").splitlines()[-_MOST_LINES:]
+    lines = map(clean, job.spool.newest.decode(errors="replace").splitlines()[-_MOST_LINES:])
     return "\n".join([*lines, f"{job.name}: {job.state}; all it prints: {job.spool.path}"])
 
 

@@ -30,6 +30,7 @@ from wolo.agent.events import (
 )
 from wolo.conversation.alarm import Alarm
 from wolo.conversation.recorder import Recorder
+from wolo.messages.call_text import call_line
 from wolo.messages.message import Usage
 from wolo.messages.parts import TASK, ToolPart
 from wolo.messages.terminal_text import clean_line
@@ -39,7 +40,6 @@ from wolo.tools.tool import Delegated, Result, ToolContext
 MOST_LINES = 500
 """Calls that are listed."""
 LONGEST_SUBJECT = 100
-_SUBJECTS = ("path", "command", "pattern", "url", "query", "name")
 _NOTHING_SAID = "(It said nothing.)"
 
 
@@ -205,9 +205,7 @@ class Errand:
 
 def in_short(part: ToolPart) -> str:
     """`grep TODO`"""
-    subject = next((value for name in _SUBJECTS if isinstance(value := part.input.get(name), str)), "")
-    line = clean_line(subject)
-    return f"{clean_line(part.tool)} {line if len(line) <= LONGEST_SUBJECT else line[:LONGEST_SUBJECT] + '…'}".rstrip()
+    return call_line(part, most_chars=LONGEST_SUBJECT, most_of_change=0)
 
 
 def _count(number: int, what: str) -> str:

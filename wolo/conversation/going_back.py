@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from wolo.conversation.facts import Change
 from wolo.errors import UsageError
+from wolo.messages.call_text import patched_files
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import MessageEntry, ResultsEntry
 from wolo.sessions.loaded import Node
 from wolo.sessions.outline import Place, last_under, outline, way_to
-from wolo.tools.envelope import names_in
 
 EDITING = frozenset({"write", "edit", "apply_patch"})
 COMMANDING = "shell"
@@ -78,7 +78,7 @@ def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
 
 def _named(part: ToolPart) -> list[str]:
     if isinstance(patch := part.input.get("patch"), str):
-        return names_in(patch)
+        return patched_files(patch)
     return [str(part.input["path"])] if "path" in part.input else []
 
 

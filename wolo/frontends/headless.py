@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -38,6 +37,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.frontends.meanwhile import Meanwhile
 from wolo.frontends.streams import as_json, for_stdout, say, write
 from wolo.frontends.words import compaction, hook_awaited, replacement, sentence, verified
+from wolo.messages.call_text import call_line
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 
@@ -185,7 +185,7 @@ class Headless:
     def _say_calls(self, message: Message) -> None:
         if self._verbose:
             for part in message.calls:
-                self._say(f"{part.tool} {json.dumps(part.input, ensure_ascii=False)[:200]}")
+                self._say(call_line(part))
 
     def _finish(self, ended: TurnEnded, exit_code: int) -> None:
         if self._format == "text":

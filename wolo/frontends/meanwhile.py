@@ -8,10 +8,11 @@ import os
 import sys
 import time
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from wolo.agent.events import CallStarted, Event, RequestStarted
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.call_text import call_line
+from wolo.messages.terminal_text import spelled_line
 
 TICK_S = 1.0
 """What is over sooner is not told."""
@@ -41,12 +42,12 @@ class Meanwhile:
             case RequestStarted():
                 self._begin(f"waiting for {event.model}")
             case CallStarted():
-                self._begin(" ".join([event.part.tool, *_first_text(event.part.input)]))
+                self._begin(call_line(event.part, most_chars=MOST_CHARS, most_of_change=0))
             case _:
                 pass
 
     def _begin(self, words: str) -> None:
-        self._words, self._began = clean_line(words)[:MOST_CHARS], time.monotonic()
+        self._words, self._began = spelled_line(words)[:MOST_CHARS], time.monotonic()
 
     def hide(self) -> None:
         """Before anything else is printed."""
@@ -63,11 +64,6 @@ class Meanwhile:
         if self._words and seconds >= TICK_S and _is_in_front():
             self._is_shown = True
             _write(f"\r{_fitted(self._words, f' · {seconds:.0f} s')}\x1b[K")
-
-
-def _first_text(arguments: Mapping[str, object]) -> list[str]:
-    """What a call is about, mostly."""
-    return [value for value in arguments.values() if isinstance(value, str)][:1]
 
 
 def _is_in_front() -> bool:

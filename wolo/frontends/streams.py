@@ -12,6 +12,8 @@ from typing import TextIO
 
 from wolo.errors import WoloError
 
+_C1 = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+
 
 class OutputLost(Exception):
     """Nobody reads stdout any more, or there is no room to write to."""
@@ -42,8 +44,17 @@ def safe(text: str) -> str:
 
 
 def for_stdout(text: str) -> str:
-    """As it is for a program that reads it; a terminal would obey what it says."""
+    """A document: unchanged for a program that reads it; a terminal would obey what it says."""
     return safe(text) if on_terminal() else text
+
+
+def visible(text: str) -> str:
+    """Every control and invisible character as an escape, nothing left out; newlines and tabs stay."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    from wolo.messages.terminal_text import show_hidden  # noqa: PLC0415  # as above
+
+    return show_hidden(text.replace("\r\n", "\n")).encode("utf-8", "replace").decode()
 
 
 def on_terminal() -> bool:
@@ -52,8 +63,18 @@ def on_terminal() -> bool:
 
 
 def tell(text: str = "", *, end: str = "\n") -> None:
-    """A line of what was asked for, on stdout. Raises what `print` raises."""
-    print(for_stdout(text), end=end)
+    """Prints a line for people on stdout: a pipe gets no control characters either. Raises what `print` raises."""
+    print(visible(text), end=end)
+
+
+def tell_json(text: str) -> None:
+    """Prints JSON on stdout: valid in a pipe, readable on a terminal. Raises what `print` raises."""
+    print(visible(text) if on_terminal() else without_c1(text))
+
+
+def without_c1(spelled: str) -> str:
+    """The same JSON: the control characters that it allows in a string (DEL, C1) become escapes."""
+    return spelled if spelled.isascii() and "\x7f" not in spelled else spelled.translate(_C1)
 
 
 @contextmanager
@@ -73,10 +94,11 @@ def stdout_bytes() -> Iterator[Callable[[bytes], object]]:
 
 
 def as_json(value: object, *, indent: int | None = None) -> str:
-    """On a terminal, characters that it would obey stand as JSON escapes."""
+    """Characters that a terminal would obey are JSON escapes; on a terminal, so are all others that are not ASCII."""
     if on_terminal():
         return json.dumps(value, ensure_ascii=True, indent=indent, default=str)
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str).encode("utf-8", "replace").decode()
+    spelled = json.dumps(value, ensure_ascii=False, indent=indent, default=str).encode("utf-8", "replace").decode()
+    return without_c1(spelled)
 
 
 def flush() -> None:

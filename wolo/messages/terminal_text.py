@@ -117,7 +117,9 @@ def spelled_out(text: str) -> Iterator[tuple[str, bool]]:
 
 def spelled_line(text: str) -> str:
     """The same on one line, where there are no colours: of what may run, nothing may be missing."""
-    return "".join(piece for piece, _ in spelled_out(text)).replace("\n", "\\n")
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(piece for piece, _ in spelled_out(text)).replace("\n", "⏎")
 
 
 def escape(character: str) -> str:

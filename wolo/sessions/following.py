@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from wolo.messages.call_text import call_line
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry
@@ -65,7 +66,7 @@ class Follower:
         elif message.text.strip():
             yield Line("text", message.text.strip())
         for call in message.calls:
-            yield Line("call", f"{call.tool} {call.raw_input}".strip())
+            yield Line("call", call_line(call))
         yield from self._results(message.calls)
 
     def _results(self, parts: Iterable[ToolPart]) -> Iterator[Line]:

@@ -78,12 +78,6 @@ def read_patch(patch: str) -> list[Section]:
     return _Reader(lines).read()
 
 
-def names_in(patch: str) -> list[str]:
-    """The files that a patch names, read as far as it can be: for showing only."""
-    found = (_SECTION.fullmatch(line) or _MOVE.fullmatch(line) for line in patch.split("\n"))
-    return [match[match.lastindex or 0].strip() for match in found if match]
-
-
 class _Reader:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines

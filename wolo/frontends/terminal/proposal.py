@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.frontends.terminal.render.changes import ink, replaced, rewritten, signed_lines
-from wolo.frontends.terminal.render.tool import subject
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.messages.call_text import arguments, call_line
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import clean, clean_line, spelled_out
+from wolo.messages.terminal_text import clean, spelled_line, spelled_out
 from wolo.tools.apply_patch import ApplyPatchArgs
 from wolo.tools.edit import EditArgs, Replacement
 from wolo.tools.matching import with_line_endings_of
@@ -50,22 +49,23 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
         lines.append(Text(f"  {words}", style))
     lines += [Text(f"  {line}", "yellow") for line in clean(asked.reason).splitlines()]
     if source := _source(asked):
-        lines.append(Text(f"  the rule is from: {clean_line(source)}", "dim"))
+        lines.append(Text(f"  the rule is from: {spelled_line(source)}", "dim"))
     return lines + _titles(waiting)
 
 
 def outcome(asked: ApprovalAsked, given: ApprovalGiven) -> Text:
     """What was answered, for the record."""
-    what = f"{_name(asked)} {_title(asked.part)}".strip()
+    owner = f"{spelled_line(asked.agent)}: " if asked.agent else ""
+    what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
     if not given.allowed:
-        why = f" · {clean_line(given.reason)}" if given.reason else ""
+        why = f" · {spelled_line(given.reason)}" if given.reason else ""
         return Text.assemble(("✗ ", "yellow"), ("you said no", "bold"), f": {what}", (why, "dim"))
     rule = given.rule or asked.rule
     held = {
         "once": "outside the sandbox, once" if asked.walls == "again" else "once",
-        "session": f"for this session{f', by the rule {clean_line(given.rule)}' if given.rule else ''}",
-        "always": f"always here, by the rule {clean_line(rule)}",
-        "everywhere": f"always everywhere, by the rule {clean_line(rule)}",
+        "session": f"for this session{f', by the rule {spelled_line(given.rule)}' if given.rule else ''}",
+        "always": f"always here, by the rule {spelled_line(rule)}",
+        "everywhere": f"always everywhere, by the rule {spelled_line(rule)}",
     }[given.scope]
     return Text.assemble(("✓ ", "green"), ("you allowed it", "bold"), f" {held}: {what}")
 
@@ -88,7 +88,7 @@ def _each_once(wishes: Iterable[list[Text]]) -> list[Text]:
 
 def _name(asked: ApprovalAsked) -> str:
     """The tool, and whose call it is, where that is another agent's."""
-    return clean_line(f"{asked.agent}: {asked.part.tool}" if asked.agent else asked.part.tool)
+    return spelled_line(f"{asked.agent}: {asked.part.tool}" if asked.agent else asked.part.tool)
 
 
 def _wish(intent: Intent) -> str:
@@ -114,10 +114,7 @@ def _spelled_out(intent: Intent) -> list[Text]:
 
 def _arguments(part: ToolPart) -> list[Text]:
     """What a server, or another agent, would be told."""
-    told = [
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in part.input.items()
-    ]
-    return [line for name, value in told for line in _marked(f"{name}: {value}", "  ", "    ")]
+    return [line for name, value in arguments(part) for line in _marked(f"{name}: {value}", "  ", "    ")]
 
 
 def _marked(shown: str, first: str, following: str) -> list[Text]:
@@ -160,12 +157,7 @@ def _titles(waiting: Sequence[ToolPart]) -> list[Text]:
         return []
     lines = [Text(f"  {len(waiting)} more {'waits' if len(waiting) == 1 else 'wait'} to be judged after this:", "dim")]
     for part in waiting[:MOST_TITLES]:
-        lines.append(Text("    · ", "dim").append_text(ink(f"{clean_line(part.tool)} {_title(part)}", "dim")))
+        lines.append(Text("    · ", "dim").append_text(ink(call_line(part, most_chars=LONGEST_TITLE, most_of_change=0), "dim")))
     if len(waiting) > MOST_TITLES:
         lines.append(Text(f"    and {len(waiting) - MOST_TITLES} more", "dim"))
     return lines
-
-
-def _title(part: ToolPart) -> str:
-    shown = clean_line(subject(part))
-    return shown if len(shown) <= LONGEST_TITLE else f"{shown[:LONGEST_TITLE]}…"

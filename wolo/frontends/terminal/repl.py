@@ -36,7 +36,7 @@ from wolo.frontends.terminal.turn import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.waiting import Waiting
 from wolo.frontends.terminal.writing import KEYS_IN_TURNS, Turns, Writing, place_to_write
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean
+from wolo.messages.terminal_text import clean, show_hidden
 
 LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
 
@@ -264,7 +264,7 @@ class Repl:
             case Shown(is_answer=True):
                 self._screen.answer(outcome.text)
             case Shown():
-                self._screen.say(outcome.text)
+                self._screen.say(show_hidden(outcome.text))
             case Opened():
                 self._change_to(outcome)
                 if jobs is not None and self.conversation.jobs is not jobs:

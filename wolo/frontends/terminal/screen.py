@@ -50,8 +50,9 @@ from wolo.frontends.terminal.theme import is_light, shaded
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.terminal.under_way import newest_lines
 from wolo.frontends.words import compaction, hook_awaited, job_ended, replacement, sentence, summarising, verified
+from wolo.messages.call_text import call_line
 from wolo.messages.message import Message
-from wolo.messages.terminal_text import clean, clean_line
+from wolo.messages.terminal_text import clean, clean_line, spelled_line
 
 TAIL_CHARS = 400
 """How much of what is thought is kept to show its newest line."""
@@ -145,7 +146,7 @@ class Screen:
             case CallProgressed():
                 self.status.hear_call(event.part_id, event.text)
             case JobEnded():
-                self.say(clean_line(job_ended(event)), "dim")
+                self.say(spelled_line(job_ended(event)), "dim")
             case CallDenied():
                 self._refusals[event.part.id] = event.reason
             case CallEnded():
@@ -153,13 +154,13 @@ class Screen:
             case MessageAdded() if event.message.is_persons:
                 self.print(Text.assemble(("› ", "bold"), clean(self.said_as(event.message))))
             case VerifyStarted():
-                self.status.start(f"verifying with {clean_line(event.command)}")
+                self.status.start(f"verifying with {spelled_line(event.command)}")
             case HookAwaited():
-                self.status.start(clean_line(hook_awaited(event)))
+                self.status.start(spelled_line(hook_awaited(event)))
             case PromptRefused() if event.reason and not event.prompt.is_prompt:
                 self.say(f"A hook keeps this back: {event.reason}", "yellow")
             case Verified():
-                self.say(verified(event), "yellow" if event.new_failures else "dim")
+                self.say(spelled_line(verified(event)), "yellow" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
             case TurnEnded():
@@ -273,7 +274,7 @@ class Screen:
     # Calls
 
     def _call_started(self, event: CallStarted) -> None:
-        self.status.begin_call(event.part.id, f"{event.part.tool} {clean_line(tool.subject(event.part))[:MOST_SUBJECT]}".rstrip())
+        self.status.begin_call(event.part.id, call_line(event.part, most_chars=MOST_SUBJECT, most_of_change=0))
 
     def _call_ended(self, event: CallEnded) -> None:
         self.status.end_call(event.part.id)

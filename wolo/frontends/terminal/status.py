@@ -9,7 +9,7 @@ from typing import Protocol
 
 from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.under_way import UnderWay, Words
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.terminal_text import spelled_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "-\\|/"
@@ -89,7 +89,7 @@ class StatusLines:
     def _tell_once_slow(self, id: str, words: Words) -> None:
         def tell() -> None:
             del self._due[id]
-            self._print(f"… {clean_line(words if isinstance(words, str) else words())}")
+            self._print(f"… {spelled_line(words if isinstance(words, str) else words())}")
 
         self._cancel(id)
         self._due[id] = asyncio.get_running_loop().call_later(SLOW_S, tell)

@@ -8,19 +8,18 @@ from typing import NamedTuple, assert_never
 from rich.text import Text
 
 from wolo.frontends.terminal.render.diff import diff_lines
+from wolo.messages.call_text import arguments_line
 from wolo.messages.parts import ToolPart
-from wolo.messages.terminal_text import clean, clean_line
-from wolo.tools.agents import DEFAULT
-from wolo.tools.envelope import names_in
+from wolo.messages.terminal_text import clean, clean_line, spelled_line
 from wolo.tools.tool import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
 MAX_OUTPUT_LINES = 8
 MAX_TASK_LINES = 4
 MAX_LINE_CHARS = 500
-MAX_ARGUMENT_CHARS = 160
+MAX_ARGUMENT_CHARS = 2000
+"""Of a call on its line; the rest is counted and can be unfolded."""
 
-_SUBJECTS = ("path", "command", "pattern", "url", "query", "prompt")
 _BAD_ENDS = {
     "denied_by_person": "refused",
     "denied_by_rule": "not allowed",
@@ -36,30 +35,16 @@ _MARKS: Mapping[TodoStatus, tuple[str, str]] = {
 }
 
 
-def headline(part: ToolPart, view: View | None = None) -> Text:
-    """`● write calculator.py +12`; the dot is red when it failed."""
+def headline(part: ToolPart, view: View | None = None, *, whole: bool = False) -> Text:
+    """`● write calculator.py +12`; the dot is red when it failed. `whole`: no argument is shortened."""
     good = part.status == "completed"
     stopped = part.outcome in _BAD_ENDS
-    asked = clean_line(subject(part))
-    if len(asked) > MAX_ARGUMENT_CHARS:
-        asked = f"{asked[:MAX_ARGUMENT_CHARS]}…"
-    text = Text.assemble(("● ", "green" if good else "yellow" if stopped else "red"), (clean_line(part.tool), "bold"))
+    asked = arguments_line(part) if whole else arguments_line(part, most_chars=MAX_ARGUMENT_CHARS, most_of_change=0)
+    text = Text.assemble(("● ", "green" if good else "yellow" if stopped else "red"), (spelled_line(part.tool), "bold"))
     text.append(f" {asked}" if asked else "")
     if part.outcome in _BAD_ENDS:
         text.append(f" · {_BAD_ENDS[part.outcome]}", "yellow")
     return text.append_text(_in_short(view))
-
-
-def subject(part: ToolPart) -> str:
-    """The argument that says most."""
-    if part.tool == "task" and isinstance(prompt := part.input.get("prompt"), str):
-        return f"{part.input.get('agent') or DEFAULT}: {prompt}"
-    if isinstance(patch := part.input.get("patch"), str) and (files := names_in(patch)):
-        return " ".join(files)
-    for name in _SUBJECTS:
-        if isinstance(value := part.input.get(name), str):
-            return value
-    return ", ".join(f"{name}={value}" for name, value in part.input.items() if not isinstance(value, list | dict))
 
 
 class Details(NamedTuple):
@@ -97,8 +82,8 @@ def details(part: ToolPart, view: View | None, reason: str = "", *, hint: str = 
 
 
 def whole(part: ToolPart, view: View | None) -> Text:
-    """A call with all that came of it."""
-    return headline(part, view).append("\n").append_text(details(part, view, whole=True).text)
+    """A call with all its arguments and all that came of it."""
+    return headline(part, view, whole=not isinstance(view, Diff)).append("\n").append_text(details(part, view, whole=True).text)
 
 
 def todo_list(view: TodoList) -> Text:
