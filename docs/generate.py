@@ -36,18 +36,15 @@ def pages() -> dict[str, str]:
 
 
 def _cli() -> str:
-    from wolo.cli.options import OPTIONS, SUBCOMMANDS
+    from wolo.cli.options import SUBCOMMANDS
 
     rows = ["# Command line", "", "Options may stand anywhere; the words that are left are the prompt.", ""]
-    rows += ["| Option | |", "|---|---|"]
-    for option in OPTIONS:
-        spelled = ", ".join(f"`{spelling}`" for spelling in option.spellings)
-        value = f" `{option.metavar}`".replace("|", "\\|") if option.metavar else ""
-        rows.append(f"| {spelled}{value} | {option.help} |")
-    rows += ["", "## Subcommands", ""]
+    rows += ["## Subcommands", ""]
     for name, words in SUBCOMMANDS.items():
-        then = ", ".join(f"`{word}`" for word in words)
+        then = ", ".join(f"`{word}`" for word in words) if name != "help" else ""
         rows.append(f"- `wolo {name}`{': ' + then if then else ''}")
+    rows += _options()
+    rows += ["", "## Options of subcommands"]
     for name, facts in subcommands().items():
         if "options" not in facts:
             continue
@@ -56,6 +53,17 @@ def _cli() -> str:
             value = f" `{option['metavar']}`" if option["metavar"] else ""
             rows.append(f"- {', '.join(f'`{each}`' for each in option['spellings'])}{value}: {option['help']}".rstrip(": "))
     return "\n".join(rows)
+
+
+def _options() -> Iterator[str]:
+    from wolo.cli.help_page import grouped
+
+    for heading, options in grouped():
+        yield from ("", f"## {heading}", "", "| Option | |", "|---|---|")
+        for option in options:
+            spelled = ", ".join(f"`{spelling}`" for spelling in option.spellings)
+            value = f" `{option.metavar}`".replace("|", "\\|") if option.metavar else ""
+            yield f"| {spelled}{value} | {option.help} |"
 
 
 def subcommands() -> dict[str, Any]:

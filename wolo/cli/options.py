@@ -32,39 +32,46 @@ class Option(NamedTuple):
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("print", ("-p", "--print"), "flag", "Headless: print the answer and nothing else."),
-    Option("interactive", ("-i", "--interactive"), "flag", "Run the prompt, then stay."),
-    Option("continue", ("-c", "--continue"), "flag", "Go on with the latest session of this directory."),
-    Option("resume", ("-r", "--resume"), "maybe", "Go on with a session: id, prefix, name or title words.", "ID"),
-    Option("session", ("-s", "--session"), "value", "Named session, created if missing.", "NAME"),
-    Option("fork", ("--fork",), "flag", "With -c, -r or -s: go on in a copy.", also=("--fork-session",)),
+    Option("print", ("-p", "--print"), "flag", "Headless: print only the answer."),
+    Option("interactive", ("-i", "--interactive"), "flag", "Run the prompt, then stay in the interactive session."),
+    Option("continue", ("-c", "--continue"), "flag", "Continue the latest session of this directory."),
+    Option("resume", ("-r", "--resume"), "maybe", "Continue a session: id, prefix, name or title words.", "ID"),
+    Option("session", ("-s", "--session"), "value", "Continue the session of this name; create it if missing.", "NAME"),
+    Option("fork", ("--fork",), "flag", "With -c, -r or -s: continue in a copy.", also=("--fork-session",)),
     Option("model", ("-m", "--model"), "value", "Model, with an optional thinking level.", "PROVIDER/MODEL[:LEVEL]"),
-    Option("base_url", ("--base-url",), "value", "Ad-hoc endpoint.", "URL"),
-    Option("api_key", ("--api-key",), "value", "Key for the ad-hoc endpoint.", "KEY"),
-    Option("api", ("--api",), "value", "Wire format of the ad-hoc endpoint; openai-chat if not given.", "FORMAT"),
-    Option("thinking", ("--thinking",), "value", "off, minimal, low, medium, high, xhigh or max.", "LEVEL", also=("--effort",)),
-    Option("mode", ("--mode",), "value", "plan, ask, edit, auto or yolo.", "MODE", also=("--permission-mode",)),
+    Option("base_url", ("--base-url",), "value", "API base URL.", "URL"),
+    Option("api_key", ("--api-key",), "value", "API key for --base-url.", "KEY"),
+    Option("api", ("--api",), "value", "API format of --base-url (default: openai-chat).", "FORMAT"),
+    Option(
+        "thinking",
+        ("--thinking",),
+        "value",
+        "Thinking: off, minimal, low, medium, high, xhigh or max.",
+        "LEVEL",
+        also=("--effort",),
+    ),
+    Option("mode", ("--mode",), "value", "Permission mode: plan, ask, edit, auto or yolo.", "MODE", also=("--permission-mode",)),
     Option(
         "yolo",
         ("--yolo", "-W", "--wild", "--dangerously-skip-permissions"),
         "flag",
-        "The same as --mode yolo.",
+        "Same as --mode yolo.",
         means="yolo",
         target="mode",
     ),
-    Option("allow", ("--allow",), "many", "Allow calls that match, for this run.", "RULE"),
-    Option("deny", ("--deny",), "many", "Deny calls that match, for this run.", "RULE"),
-    Option("add_dir", ("--add-dir", "-P"), "many", "One more directory of the workspace.", "DIR"),
-    Option("cd", ("-C", "--cd"), "value", "Work there.", "DIR", also=("--workdir", "--cwd")),
-    Option("sandbox", ("--sandbox",), "value", "auto, required or off.", "BACKEND"),
+    Option("allow", ("--allow",), "many", "Allow matching calls in this run.", "RULE"),
+    Option("deny", ("--deny",), "many", "Deny matching calls in this run.", "RULE"),
+    Option("add_dir", ("--add-dir", "-P"), "many", "Add a directory to the workspace.", "DIR"),
+    Option("cd", ("-C", "--cd"), "value", "Work in this directory.", "DIR", also=("--workdir", "--cwd")),
+    Option("sandbox", ("--sandbox",), "value", "Sandbox: auto, required or off.", "BACKEND"),
     Option("max_turns", ("--max-turns", "-n"), "value", "Stop after N answers.", "N", also=("--max-steps",)),
     Option("max_cost", ("--max-cost",), "value", "Stop when this much is spent.", "USD", also=("--max-budget-usd",)),
     Option("max_tokens", ("--max-tokens",), "value", "Stop after N tokens, prompt and completion.", "N"),
     Option("max_seconds", ("--max-seconds",), "value", "Stop after N seconds.", "N"),
     Option("output_format", ("--output-format",), "value", "text, json or stream-json; the last two are headless.", "FORMAT"),
-    Option("json", ("--json",), "flag", "The same as --output-format json.", means="json", target="output_format"),
-    Option("partial", ("--include-partial-messages",), "flag", "With stream-json: deltas too."),
-    Option("output_last_message", ("-o", "--output-last-message"), "value", "Write the final answer there too.", "FILE"),
+    Option("json", ("--json",), "flag", "Same as --output-format json.", means="json", target="output_format"),
+    Option("partial", ("--include-partial-messages",), "flag", "With stream-json: also print deltas."),
+    Option("output_last_message", ("-o", "--output-last-message"), "value", "Also write the final answer to this file.", "FILE"),
     Option("system_prompt", ("--system-prompt",), "value", "Replace the system prompt.", "TEXT|@FILE"),
     Option("append_system_prompt", ("--append-system-prompt",), "value", "Extend the system prompt.", "TEXT|@FILE"),
     Option("name", ("--name",), "value", 'The display name instead of "Wolo".', "NAME"),
@@ -72,15 +79,15 @@ OPTIONS: tuple[Option, ...] = (
     Option("tools", ("--tools",), "value", "Offer only these tools.", "LIST", also=("--allowed-tools",)),
     Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),
-    Option("fallback_model", ("--fallback-model",), "value", "Asked when the first model cannot be reached.", "MODEL"),
+    Option("fallback_model", ("--fallback-model",), "value", "Model to ask when the first one cannot be reached.", "MODEL"),
     Option("verify", ("--verify",), "value", "Run this before and after the work; new failures go back to the model.", "COMMAND"),
     Option("trust", ("--trust",), "flag", "Trust this folder's project files, for this run."),
     Option("plain", ("--plain",), "flag", "For screen readers: lines in turns, no colours, nothing moves."),
-    Option("no_session", ("--no-session",), "flag", "Keep nothing."),
-    Option("debug_wire", ("--debug-wire",), "value", "Keep what goes over the wire in files there, without keys.", "DIR"),
+    Option("no_session", ("--no-session",), "flag", "Do not save the session."),
+    Option("debug_wire", ("--debug-wire",), "value", "Write requests and responses to files there, without keys.", "DIR"),
     Option("version", ("-V", "--version"), "flag", "Print the version."),
     Option("help", ("-h", "--help"), "flag", "Print this help."),
-    Option("verbose", ("-v", "--verbose"), "flag", "Say more on stderr."),
+    Option("verbose", ("-v", "--verbose"), "flag", "Print more on stderr."),
 )
 
 SUBCOMMANDS: dict[str, tuple[str, ...]] = {
@@ -96,6 +103,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
         "export",
         "import",
         "verify",
+        "fork",
         "rename",
         "delete",
         "clean",
@@ -104,6 +112,8 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "permissions": ("list", "test", "explain", "remove"),
     "config": ("show", "set", "edit", "path"),
     "auth": ("login", "logout", "status"),
+    "login": (),
+    "logout": (),
     "completion": ("bash", "zsh", "fish"),
     "replay": (),
     "stats": (),
@@ -112,11 +122,15 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "doctor": (),
     "undo": (),
     "redo": (),
+    "update": (),
 }
 """Each subcommand with the words it takes next."""
+SUBCOMMANDS["help"] = tuple(SUBCOMMANDS)
 
 TAKES_ONE = frozenset({"replay"})
 """Subcommands that one word of any kind may follow."""
+TAKES_NAME = frozenset({"login", "logout"})
+"""Subcommands that one word without blanks may follow."""
 
 _BY_SPELLING = {spelling: option for option in OPTIONS for spelling in (*option.spellings, *option.also)}
 
@@ -159,6 +173,10 @@ def parse(argv: list[str]) -> Line:
         return Line(values, (), _named_first(tokens, words[:2]))
     if unknown:
         return _refuse(unknown)
+    if len(words) in (1, 2, 3) and "print" not in values and "interactive" not in values and " " not in "".join(words):
+        from wolo.cli.near_misses import refuse_almost_command
+
+        refuse_almost_command(words, SUBCOMMANDS)
     return Line(values, tuple(words))
 
 
@@ -238,6 +256,7 @@ def _names_subcommand(words: list[str], values: Values) -> bool:
     if not words or words[0] not in SUBCOMMANDS or "print" in values or "interactive" in values:
         return False
     takes_it = (words[0] in TAKES_ONE and len(words) == 2) or (words[0] == "undo" and _names_undone(words[1:]))
+    takes_it = takes_it or (words[0] in TAKES_NAME and len(words) == 2 and len(words[1].split()) == 1)
     return len(words) == 1 or takes_it or words[1] in SUBCOMMANDS[words[0]]
 
 
@@ -259,6 +278,7 @@ def _refuse(token: str) -> Line:
     import difflib
 
     spelling = token.partition("=")[0]
-    near = difflib.get_close_matches(spelling, _BY_SPELLING, n=1)
+    harmless = [each for each, option in _BY_SPELLING.items() if option.means != "yolo"]
+    near = difflib.get_close_matches(spelling, harmless, n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise UsageError(f"There is no option {spelling}.", hint=f"{hint}`wolo --help` lists them; words after -- are the prompt.")

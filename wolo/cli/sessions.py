@@ -9,7 +9,7 @@ from wolo.cli.exchange import export_session, import_session, verify_session
 from wolo.cli.listing import list_sessions
 from wolo.cli.search import search_sessions
 from wolo.cli.show import show_session
-from wolo.cli.tidying import clean_sessions, delete_session, rename_session
+from wolo.cli.tidying import clean_sessions, delete_session, fork_session, rename_session
 from wolo.cli.tree import print_tree
 from wolo.cli.watch import watch
 from wolo.cli.wire import lint_session, print_wire
@@ -27,6 +27,7 @@ app.command("cache")(show_cache)
 app.command("export")(export_session)
 app.command("import")(import_session)
 app.command("verify")(verify_session)
+app.command("fork")(fork_session)
 app.command("rename")(rename_session)
 app.command("delete")(delete_session)
 app.command("clean")(clean_sessions)

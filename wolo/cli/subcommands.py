@@ -1,25 +1,25 @@
-"""The Typer application: the help page, drawn from the table of options, and the subcommands."""
+"""The Typer application: the subcommands and the text above the help page."""
 
 from __future__ import annotations
 
-from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from wolo.cli import auth, completion, doctor, mcp, models, permissions, replay, sessions, settings, stats, trust, undo
-from wolo.cli.options import OPTIONS, Option
+from wolo.cli import auth, completion, doctor, mcp, models, permissions, replay, sessions, settings, stats, trust, undo, update
+from wolo.cli.help_page import HelpPage
 from wolo.errors import UsageError
 
 # \b keeps Typer from filling the lines up to a paragraph.
 ABOUT = """Wolo, a terminal coding agent.
 
 \b
-wolo                          talk with it
-wolo "create a calculator"    one task, then exit
-wolo -p "…"                   headless: only the answer on stdout
-cmd | wolo "…"                what cmd prints joins the prompt
-wolo --resume ID              go on with a session
+wolo                          interactive session
+wolo "create a calculator"    run one task, then exit
+wolo -p "…"                   headless: print only the answer
+cmd | wolo "…"                add the output of cmd to the prompt
+wolo --resume ID              continue a session
+wolo COMMAND --help           help of a command
 """
 
 
@@ -53,48 +53,39 @@ def run_subcommand(argv: list[str]) -> int:
 
 def build_app() -> typer.Typer:
     app = typer.Typer(
+        cls=HelpPage,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         add_completion=False,
         help=ABOUT,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-        subcommand_metavar="[PROMPT]...",
+        subcommand_metavar="[PROMPT]... | COMMAND",
     )
-    app.callback(invoke_without_command=True)(_prompt_options())
-    app.add_typer(sessions.app, name="sessions", help="Kept conversations: list, search, show, check, export, delete …")
+    app.callback(invoke_without_command=True)(_without_subcommand)
+    app.add_typer(sessions.app, name="sessions", help="Saved sessions: list, search, show, export, import, delete …")
     app.add_typer(models.app, name="models", help="Models: list, show, probe, pull.")
     app.add_typer(permissions.app, name="permissions", help="Rules: list, test and explain what they decide, remove.")
     app.add_typer(settings.app, name="config", help="Settings: show, set, edit, path.")
-    app.add_typer(auth.app, name="auth", help="API keys that wolo keeps: login, logout, status.")
+    app.add_typer(auth.app, name="auth", help="Saved API keys: login, logout, status.")
     app.add_typer(mcp.app, name="mcp", help="MCP servers: list, add, remove, test, allow.")
-    app.command(name="completion", help="The script that lets bash, zsh or fish complete options and values.")(
-        completion.completion
-    )
-    app.command(name="stats", help="What all sessions have used: tokens, cache, money, tools.")(stats.stats)
-    app.command(name="replay", help="Run a kept session again, without a model, and compare.")(replay.replay)
-    app.command(name="trust", help="Whether this folder is trusted, and what it brings along.")(trust.trust)
-    app.command(name="undo", help="Take back the last turns: what was said, and what was done to files.")(undo.undo)
-    app.command(name="redo", help="Bring back what was undone last.")(undo.redo)
-    app.command(name="doctor", help="What works here and what does not.")(doctor.doctor)
+    app.command(name="completion", help="Print the completion script for bash, zsh or fish.")(completion.completion)
+    app.command(name="stats", help="Show tokens, cache, cost and tool calls of all sessions.")(stats.stats)
+    app.command(name="replay", help="Run a saved session again, without a model, and compare.")(replay.replay)
+    app.command(name="trust", help="Show whether this folder is trusted, and what it contains.")(trust.trust)
+    app.command(name="undo", help="Undo the last turns, conversation and files together.")(undo.undo)
+    app.command(name="redo", help="Redo what was undone last.")(undo.redo)
+    app.command(name="doctor", help="Check what works here and what does not.")(doctor.doctor)
+    app.command(name="login", help="Save the API key of a provider; same as `auth login`.")(auth.login)
+    app.command(name="logout", help="Remove a saved API key; same as `auth logout`.")(auth.logout)
+    app.command(name="update", help="Print the command that updates wolo.")(update.update)
+    app.command(name="help", help="Show this help, or the help of a subcommand.")(show_help)
     return app
 
 
-def _prompt_options() -> Any:
-    """A callback that does nothing: it lends Typer the options of the prompt for the help page."""
-
-    def prompt(**values: object) -> None:
-        del values
-
-    shown = [option for option in OPTIONS if option.name != "help"]
-    annotations = {f"{option.name}_": _annotation(option) for option in shown}  # `continue` is no name for a parameter
-    prompt.__signature__ = Signature(  # type: ignore[attr-defined]  # how `inspect` lets a function declare its parameters
-        [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
-    )
-    prompt.__annotations__ = annotations
-    return prompt
+def show_help(names: Annotated[list[str] | None, typer.Argument(metavar="[SUBCOMMAND]...", show_default=False)] = None) -> None:
+    """Show the help of wolo or of a subcommand."""
+    raise typer.Exit(run_subcommand([*(names or ()), "--help"]))
 
 
-def _annotation(option: Option) -> Any:
-    kind = {"flag": bool, "many": list[str]}.get(option.kind, str)
-    shown = typer.Option(*option.spellings, help=option.help, metavar=option.metavar or None, show_default=False)
-    return Annotated[kind | None, shown]
+def _without_subcommand() -> None:
+    """Every prompt is read before Typer; only `--help` comes here."""

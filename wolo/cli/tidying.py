@@ -1,4 +1,4 @@
-"""`wolo sessions rename`, `delete` and `clean`: what a person does to sessions as a whole."""
+"""`wolo sessions fork`, `rename`, `delete` and `clean`: what a person does to sessions as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.listing import called
-from wolo.cli.stored import open_store
+from wolo.cli.stored import SessionSpec, open_store, require_session
 from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import say, tell
 from wolo.sessions.when import age
@@ -44,6 +44,26 @@ def rename_session(
             raise SessionError(f"Session {other.id} is already named {words}.", hint="Choose another title.")
         store.rename(info.id, name or None, title=words)
         tell(f"{info.id}  {called(store.find(info.id))}")
+
+
+def fork_session(
+    id: SessionSpec = "",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the copy.", show_default=False)] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Copy a session; the copy goes its own way."""
+    with open_store() as store:
+        original = require_session(store, id)
+        if name and (other := store.named(name)):
+            raise SessionError(f"Session {other.id} is already named {name}.", hint="Choose another name.")
+        fork = store.fork(original.id)
+        if name:
+            store.rename(fork.id, name)
+    if as_json:
+        print_json({"id": fork.id, "from": original.id, "name": name or None})
+        return
+    tell(fork.id)
+    say(f"A copy of {original.id}.", hint=f"wolo --resume {fork.id}")
 
 
 def delete_session(id: Id, yes: Yes = False) -> None:

@@ -10,6 +10,8 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 SHOWN_LENGTH = 60
+NEVER_SUGGESTED = "yolo"
+"""A typing mistake is no reason to offer the mode that asks nothing."""
 SECRETS = ("api_key", "headers", "query", "env")
 """What stands under these names is never shown, whatever is wrong with it."""
 _WORDS = {
@@ -69,7 +71,7 @@ def _nearest(value: Any, kind: Any) -> str:
 def _meant(word: str, words: list[str]) -> str:
     import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
 
-    near = difflib.get_close_matches(word, words, n=1)
+    near = difflib.get_close_matches(word, [each for each in words if each != NEVER_SUGGESTED], n=1)
     return f" Did you mean {near[0]}?" if near else ""
 
 

@@ -1,0 +1,98 @@
+"""Recognises prompts that were meant as subcommands, and names the subcommand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from wolo.errors import UsageError
+
+MOST_WORDS = 3
+"""A longer line is a prompt, whatever it begins with."""
+SHORT = 5
+"""Letters; a shorter word with two mistakes may be any word."""
+LEAST_PREFIX = 4
+OTHER_NAMES = {
+    "chat": "wolo",
+    "configure": "wolo config show",
+    "exec": 'wolo -p "…"',
+    "export": "wolo sessions export ID",
+    "fork": "wolo sessions fork ID",
+    "history": "wolo sessions list",
+    "import": "wolo sessions import FILE",
+    "resume": "wolo --resume",
+    "run": 'wolo "…"',
+    "settings": "wolo config show",
+    "setup": "wolo login",
+    "signin": "wolo login",
+    "signout": "wolo logout",
+    "upgrade": "wolo update",
+    "version": "wolo --version",
+}
+"""Names of commands that wolo does not have, alone on a line, and what does the same here."""
+
+
+def refuse_almost_command(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> None:
+    """Raises UsageError for a line that is almost one of the `subcommands`, which are given with the words they take.
+
+    Call it for lines that name none of them.
+    """
+    if not words or any(set(word) & set(" \t\n") for word in words) or len(words) > MOST_WORDS:
+        return
+    meant = _meant(words, subcommands)
+    if not meant:
+        return
+    said = " ".join(words)
+    raise UsageError(
+        f"There is no command `wolo {said}`.",
+        hint=f"{meant} `wolo -- {said}` sends it as a prompt.",
+    )
+
+
+def _meant(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) -> str:
+    """The question that names the command; empty: the line is a prompt."""
+    first, *rest = words
+    if not rest:
+        name = OTHER_NAMES.get(first.casefold()) or _command(nearest(first, subcommands))
+        return f"Did you mean `{name}`?" if name else ""
+    group = first if first in subcommands else nearest(first, subcommands)
+    takes = subcommands.get(group, ())
+    word = rest[0] if rest[0] in takes else nearest(rest[0], takes)
+    if word:
+        return f"Did you mean `wolo {group} {word}`?" if len(rest) == 1 or group != "help" else ""
+    if group == first and takes and group != "help":
+        return f"Did you mean one of its commands? `wolo {group} --help` lists them."
+    return ""
+
+
+def _command(name: str) -> str:
+    return f"wolo {name}" if name else ""
+
+
+def nearest(word: str, names: Iterable[str]) -> str:
+    """The name that a slip of the fingers made `word` of, or that it begins; empty: there is none."""
+    wanted = word.casefold()
+    found = [(distance, name) for name in names if (distance := _distance(wanted, name)) <= _allowed(wanted, name)]
+    if found:
+        return min(found)[1]
+    begun = [name for name in names if len(wanted) >= LEAST_PREFIX and name.startswith(wanted)]
+    return begun[0] if len(begun) == 1 else ""
+
+
+def _allowed(word: str, name: str) -> int:
+    return 1 if min(len(word), len(name)) <= SHORT else 2
+
+
+def _distance(one: str, other: str) -> int:
+    """Letters left out, put in, changed, or swapped with their neighbour."""
+    if abs(len(one) - len(other)) > 2:
+        return 3
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        earlier, before, row = before, row, [at]
+        for to, its in enumerate(other, 1):
+            cost = min(before[to] + 1, row[to - 1] + 1, before[to - 1] + (letter != its))
+            if at > 1 and to > 1 and letter == other[to - 2] and one[at - 2] == its:
+                cost = min(cost, earlier[to - 2] + 1)
+            row.append(cost)
+    return row[-1]
