@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
 from tests.guard.besieged import Ground, land
+from tests.guard.test_walls import need
 
 ASKED = "or type why not ›"
 
@@ -34,6 +36,8 @@ def ground(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
 def without_bwrap(isolated: Path) -> str:
     """A PATH on which everything is but bubblewrap."""
     programs = isolated / "programs"
+    if programs.exists():
+        return str(programs)
     programs.mkdir()
     for folder in reversed(os.get_exec_path()):
         for name in (path.name for path in Path(folder).iterdir()) if Path(folder).is_dir() else ():
@@ -147,18 +151,32 @@ def test_a_protected_name_that_is_a_link_lets_nothing_run_unasked(provider: Prov
     assert ".wolo is a link" in denied["reason"]
 
 
-def test_without_bubblewrap_landlock_holds(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
-    from wolo.guard.sandbox.landlock import is_possible
-
-    if not is_possible():
-        components.miss("a kernel with Landlock and seccomp")
+def test_without_bubblewrap_namespaces_of_our_own_hold(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+    need("namespaces")
     env = {"PATH": without_bwrap(isolated)}
     report = run_wolo("doctor", "--json", env=env).json["sandbox"]
-    assert report["backend"] == "landlock"
-    assert "protected names in the workspace" in report["not_covered"]
+    assert (report["backend"], report["whole"]) == ("namespaces", True)
+    commands = (
+        f"touch {ground.folder}/outside/new",
+        "python3 -c \"open('.g' + 'it/config', 'w')\"",
+        "touch made; echo $WOLO_SANDBOX",
+    )
+    provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
+    run_wolo("-p", *provider.flags, "go", env=env)
+    outside, protected, inside = provider.requests[1].results
+    assert "sandbox denied:" in outside
+    assert "sandbox denied:" in protected
+    assert inside == "namespaces\n[exit 0]\n"
+    assert ((ground.work / "made").exists(), (ground.folder / "outside/new").exists()) == (True, False)
+
+
+def test_without_namespaces_landlock_holds(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
+    need("landlock")
+    report = json.loads(without(isolated, UNSHARE, "doctor", "--json").stdout)["sandbox"]
+    assert (report["backend"], report["whole"]) == ("landlock", False)
     outside = ground.folder / "outside" / "new"
     provider.script(calls(("shell", {"command": f"touch {outside}"}), ("shell", {"command": "touch made"})), text("ok"))
-    run_wolo("-p", *provider.flags, "go", env=env)
+    without(isolated, UNSHARE, "-p", *provider.flags, "go")
     assert "sandbox denied:" in provider.requests[1].results[0]
     assert ((ground.work / "made").exists(), outside.exists()) == (True, False)
 
@@ -179,25 +197,34 @@ def test_a_bwrap_of_the_workspace_is_not_even_tried(ground: Ground) -> None:
     assert (report["backend"], report["tried"]) == ("bubblewrap", [])
 
 
-WITHOUT_LANDLOCK = """
+WITHOUT = """
 import ctypes, os, struct, sys
 line = lambda *words: struct.pack("=HBBI", *words)
-text = line(0x20, 0, 0, 0) + line(0x15, 0, 1, 444) + line(0x06, 0, 0, 0x50026) + line(0x06, 0, 0, 0x7FFF0000)
+text, refused = line(0x20, 0, 0, 0), sys.argv[1].split()
+for number, error in zip(refused[::2], refused[1::2]):
+    text += line(0x15, 0, 1, int(number)) + line(0x06, 0, 0, 0x50000 | int(error))
+text += line(0x06, 0, 0, 0x7FFF0000)
 class Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
 system = ctypes.CDLL(None)
 assert not system.prctl(38, *map(ctypes.c_ulong, (1, 0, 0, 0)))
-assert not system.prctl(22, ctypes.c_ulong(2), ctypes.byref(Program(4, text)), ctypes.c_ulong(0), ctypes.c_ulong(0))
-os.execv(sys.executable, [sys.executable, "-m", "wolo", *sys.argv[1:]])
+program = Program(len(text) // 8, text)
+assert not system.prctl(22, ctypes.c_ulong(2), ctypes.byref(program), ctypes.c_ulong(0), ctypes.c_ulong(0))
+os.execv(sys.executable, [sys.executable, "-m", "wolo", *sys.argv[2:]])
 """
+"""Runs wolo on a kernel that answers some system calls (x86-64) with an error, as that of a container does."""
+UNSHARE, LANDLOCK = "272 1 ", "444 38 "
+
+
+def without(isolated: Path, refused: str, *args: str) -> subprocess.CompletedProcess[str]:
+    """With no bubblewrap either."""
+    env = {**os.environ, "PATH": without_bwrap(isolated)}
+    line = [sys.executable, "-c", WITHOUT, refused, *args]
+    return subprocess.run(line, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
 def without_walls(isolated: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """As on a kernel without Landlock, with no bubblewrap either."""
-    env = {**os.environ, "PATH": without_bwrap(isolated)}
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT_LANDLOCK, *args], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
+    return without(isolated, UNSHARE + LANDLOCK, *args)
 
 
 def test_where_nothing_holds_required_ends_before_anything_begins(
@@ -223,6 +250,11 @@ def test_doctor_says_what_holds_and_what_does_not(ground: Ground) -> None:
     assert {"network", "secrets", "protected names"} <= set(report["covers"])
     assert report["not_covered"]
     assert "sandbox   bubblewrap; not covered: " in run_wolo("doctor").stdout
+
+
+@pytest.mark.parametrize(("refused", "said"), [(UNSHARE, "landlock, partial: "), (UNSHARE + LANDLOCK, "none; not covered: ")])
+def test_doctor_says_when_the_sandbox_is_not_whole(ground: Ground, isolated: Path, refused: str, said: str) -> None:
+    assert f"sandbox   {said}" in without(isolated, refused, "doctor").stdout
 
 
 TIDIES_UP = "sh -c 'trap \"sleep 0.3; echo tidied > tidied; exit\" TERM; echo begun; while :; do sleep 0.05; done'"

@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.unprivileged import NOBODY
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
 from wolo.guard.sandbox.landlock import Landlock
+from wolo.guard.sandbox.namespaces import Namespaces
 from wolo.guard.sandbox.profile import Profile, profile_for
 from wolo.guard.walls import Walls
 
@@ -250,4 +251,6 @@ def any_python() -> str:
 def put_up(backend: str, profile: Profile) -> Walls:
     if backend == "landlock":
         return Landlock(profile)
+    if backend == "namespaces":
+        return Namespaces(profile)
     return Bubblewrap(find_binary(profile.writable), profile)

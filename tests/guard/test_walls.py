@@ -16,25 +16,35 @@ from tests.guard.besieged import ATTACKS, SECRET, Attack, Ground, land, put_up
 from wolo.errors import ToolError
 from wolo.guard.sandbox.ladder import find
 from wolo.guard.sandbox.landlock import is_possible
+from wolo.guard.sandbox.namespaces import Namespaces
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.walls import Walls
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
-BACKENDS = ("bubblewrap", "landlock")
+BACKENDS = ("bubblewrap", "namespaces", "landlock")
 USERS: dict[str, Callable[..., object]] = {"ordinary user": unprivileged.call}
 if os.getuid() == 0:
     USERS["root"] = lambda function, *args: function(*args)
 
 everyone = pytest.mark.parametrize("user", USERS)
 both = pytest.mark.parametrize("backend", BACKENDS)
+with_mounts = pytest.mark.parametrize("backend", BACKENDS[:2])
 attacks = pytest.mark.parametrize("number", range(len(ATTACKS)), ids=[attack.name for attack in ATTACKS])
 
 
 def need(backend: str) -> None:
     if backend == "bubblewrap":
         components.require("bwrap")
+    elif backend == "namespaces":
+        if not unprivileged.call(has_namespaces):
+            components.miss("user namespaces")
     elif not is_possible():
         components.miss("a kernel with Landlock and seccomp")
+
+
+def has_namespaces() -> bool:
+    done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "true"], check=False, capture_output=True)
+    return done.returncode == 0
 
 
 def harm_done(folder: Path, number: int, backend: str) -> tuple[bool, str]:
@@ -123,17 +133,18 @@ def test_nothing_stays_behind(backend: str, user: str) -> None:
         assert USERS[user](litter, folder, backend) == []
 
 
+@with_mounts
 @everyone
-def test_a_protected_name_that_is_a_link_lets_nothing_run(user: str) -> None:
-    need("bubblewrap")
+def test_a_protected_name_that_is_a_link_lets_nothing_run(user: str, backend: str) -> None:
+    need(backend)
     with land(user) as folder, pytest.raises(ToolError, match=r"sandbox denied: .*\.wolo is a link"):
-        USERS[user](with_a_link, folder)
+        USERS[user](with_a_link, folder, backend)
 
 
-def with_a_link(folder: Path) -> None:
+def with_a_link(folder: Path, backend: str) -> None:
     with Ground(folder) as ground:
         (ground.work / ".wolo").symlink_to(folder / "outside")
-        walls = put_up("bubblewrap", ground.profile)
+        walls = put_up(backend, ground.profile)
         try:
             ground.run("touch ran", walls)
         finally:
@@ -141,10 +152,10 @@ def with_a_link(folder: Path) -> None:
             assert not (ground.work / "ran").exists()
 
 
-def shared(folder: Path) -> list[str]:
+def shared(folder: Path, backend: str) -> list[str]:
     """Commands of one conversation share their `/tmp`, those of another do not; the host's is not seen."""
     with Ground(folder) as ground:
-        mine, other = put_up("bubblewrap", ground.profile), put_up("bubblewrap", ground.profile)
+        mine, other = put_up(backend, ground.profile), put_up(backend, ground.profile)
         marker = Path("/tmp") / f"wolo-test-{os.urandom(6).hex()}"
         marker.touch()
         try:
@@ -160,24 +171,26 @@ def shared(folder: Path) -> list[str]:
             other.close()
 
 
-def test_the_private_tmp_lasts_for_the_conversation_and_is_its_own() -> None:
-    need("bubblewrap")
+@with_mounts
+def test_the_private_tmp_lasts_for_the_conversation_and_is_its_own(backend: str) -> None:
+    need(backend)
     with land() as folder:
-        assert unprivileged.call(shared, folder) == ["kept\n", "", ""]
+        assert unprivileged.call(shared, folder, backend) == ["kept\n", "", ""]
 
 
-def in_tmp(folder: Path) -> tuple[str, bool]:
+def in_tmp(folder: Path, backend: str) -> tuple[str, bool]:
     with Ground(folder) as ground:
-        walls = put_up("bubblewrap", ground.profile)
+        walls = put_up(backend, ground.profile)
         done = ground.run("echo here > made; cat made; ls $OUT $OWN 2>&1; echo planted > $OUT/new", walls)
         walls.close()
         return done.stdout.splitlines()[0], bool(ground.text("outside/new")) or SECRET in done.stdout
 
 
-def test_a_workspace_in_tmp_works_and_is_held() -> None:
-    need("bubblewrap")
+@with_mounts
+def test_a_workspace_in_tmp_works_and_is_held(backend: str) -> None:
+    need(backend)
     with unprivileged.folder() as folder:
-        assert unprivileged.call(in_tmp, folder) == ("here", False)
+        assert unprivileged.call(in_tmp, folder, backend) == ("here", False)
 
 
 WOLO = """
@@ -186,19 +199,20 @@ from pathlib import Path
 from tests.guard.besieged import put_up
 from wolo.guard.sandbox.profile import profile_for
 work, state = Path(sys.argv[1]), Path(sys.argv[2])
-walls = put_up("bubblewrap", profile_for((work,), (state,), state))
+walls = put_up(sys.argv[3], profile_for((work,), (state,), state))
 enclosed = walls.enclose(["sh", "-c", "touch began; sleep 60; touch ended"], work)
 subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds)
 """
 
 
-def test_after_a_kill_nothing_runs_on_and_nothing_stays_in_the_workspace(tmp_path: Path) -> None:
-    need("bubblewrap")
+@with_mounts
+def test_after_a_kill_nothing_runs_on_and_nothing_stays_in_the_workspace(tmp_path: Path, backend: str) -> None:
+    need(backend)
     with land("root") as folder:
         work = folder / "work"
         work.mkdir()
         env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        with subprocess.Popen([sys.executable, "-c", WOLO, str(work), str(tmp_path)], env=env) as wolo:
+        with subprocess.Popen([sys.executable, "-c", WOLO, str(work), str(tmp_path), backend], env=env) as wolo:
             wait_until(lambda: (work / "began").exists())
             assert (work / ".wolo").is_dir()
             wolo.send_signal(signal.SIGKILL)
@@ -232,9 +246,9 @@ def test_two_conversations_share_what_stands_for_missing_names() -> None:
         assert unprivileged.call(twice, folder) == [True, False]
 
 
-def hidden_walls(folder: Path) -> tuple[str, ...]:
+def hidden_walls(folder: Path, backend: str) -> tuple[str, ...]:
     with Ground(folder) as ground:
-        walls: Walls = put_up("bubblewrap", ground.profile)
+        walls: Walls = put_up(backend, ground.profile)
         (ground.folder / "own" / "data" / "outputs").mkdir()
         (ground.folder / "own" / "data" / "outputs" / "long.txt").write_text("page me")
         walls.close()
@@ -242,16 +256,17 @@ def hidden_walls(folder: Path) -> tuple[str, ...]:
         from wolo.guard.sandbox.profile import profile_for
 
         profile = profile_for((ground.work,), own, own[1], shown=(own[0] / "outputs",), home=ground.folder / "home")
-        walls = put_up("bubblewrap", profile)
+        walls = put_up(backend, profile)
         done = ground.run("cat $OWN/data/outputs/long.txt; cat $OWN/data/wolo.db; touch $OWN/data/outputs/x", walls)
         walls.close()
         return done.stdout, str((own[0] / "outputs" / "x").exists())
 
 
-def test_long_outputs_can_be_paged_from_inside() -> None:
-    need("bubblewrap")
+@with_mounts
+def test_long_outputs_can_be_paged_from_inside(backend: str) -> None:
+    need(backend)
     with land() as folder:
-        assert unprivileged.call(hidden_walls, folder) == ("page me", "False")
+        assert unprivileged.call(hidden_walls, folder, backend) == ("page me", "False")
 
 
 def of_others(folder: Path, backend: str) -> tuple[str, str, bool]:
@@ -261,7 +276,8 @@ def of_others(folder: Path, backend: str) -> tuple[str, str, bool]:
             os.chown(path, unprivileged.NOBODY, unprivileged.NOBODY)
         ground.work.chmod(0o755)
         found = find((ground.work,), ground.profile.state, None) if backend == "bubblewrap" else None
-        walls = found.make(ground.profile) if found and found.make else put_up(backend, ground.profile)
+        whole = Namespaces(ground.profile, of_others=True) if backend == "namespaces" else put_up(backend, ground.profile)
+        walls = found.make(ground.profile) if found and found.make else whole
         try:
             done = ground.run("echo x > made; echo y >> AGENTS.md; cat made; echo planted > $OUT/new", walls)
             return walls.backend, done.stdout, bool(ground.text("outside/new"))
@@ -277,8 +293,8 @@ def test_root_can_work_on_files_of_others_and_is_held(backend: str) -> None:
         assert of_others(folder, backend) == (backend, "x\n", False)
 
 
-def at_work_in_a_closed_place(folder: Path) -> str:
-    walls = put_up("bubblewrap", profile_for((folder / "work",), (), folder / "state", home=folder / "home"))
+def at_work_in_a_closed_place(folder: Path, backend: str) -> str:
+    walls = put_up(backend, profile_for((folder / "work",), (), folder / "state", home=folder / "home"))
     try:
         enclosed = walls.enclose(["sh", "-c", "ls; chmod u+w . 2>/dev/null; mkdir .wolo || echo refused"], folder / "work")
         done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
@@ -289,10 +305,11 @@ def at_work_in_a_closed_place(folder: Path) -> str:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_a_workspace_that_nobody_here_can_write_to_can_be_looked_at() -> None:
-    need("bubblewrap")
+@with_mounts
+def test_a_workspace_that_nobody_here_can_write_to_can_be_looked_at(backend: str) -> None:
+    need(backend)
     with land() as folder:
         (folder / "work").mkdir()
         (folder / "work" / "seen").write_text("")
-        assert unprivileged.call(at_work_in_a_closed_place, folder) == "seen\nrefused\n"
+        assert unprivileged.call(at_work_in_a_closed_place, folder, backend) == "seen\nrefused\n"
         assert [path.name for path in (folder / "work").iterdir()] == ["seen"]

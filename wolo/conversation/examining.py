@@ -64,7 +64,9 @@ def lines(report: Report) -> Iterator[str]:
     yield f"undo      {undo['bytes'] / 1e6:,.1f} MB for {many} in {undo['path']}"
     for damaged in undo["damaged"]:
         yield f"set aside {damaged}"
-    yield f"sandbox   {sandbox['backend']}; not covered: {', '.join(sandbox['not_covered'])}"
+    is_partial = not sandbox["whole"] and sandbox["covers"]
+    backend = f"{sandbox['backend']}, partial: not" if is_partial else f"{sandbox['backend']}; not"
+    yield f"sandbox   {backend} covered: {', '.join(sandbox['not_covered'])}"
     if sandbox["covers"]:
         yield f"          covered: {', '.join(sandbox['covers'])}"
     for why in sandbox["tried"]:
@@ -110,6 +112,7 @@ def _sandbox() -> dict[str, Any]:
         found = find((find_root(Path.cwd()),), places.state, None)
     return {
         "backend": found.backend,
+        "whole": found.make is not None and found.is_whole,
         "covers": list(found.covers),
         "not_covered": list(found.not_covered),
         "tried": list(found.tried),

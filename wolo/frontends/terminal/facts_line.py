@@ -97,8 +97,9 @@ def money(used: Usage) -> str:
 
 
 def how_held(mode: str, sandbox: str) -> str:
-    """The mode, and what holds commands in it."""
-    return f"{mode} in {sandbox}" if sandbox else mode
+    """The mode, and what holds commands in it: Landlock alone cannot keep protected names from being changed."""
+    partial = " (partial)" if sandbox == "landlock" else ""
+    return f"{mode} in {sandbox}{partial}" if sandbox else mode
 
 
 def where(path: Path) -> str:

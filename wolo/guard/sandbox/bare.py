@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import sys
 from pathlib import Path
@@ -17,3 +18,19 @@ def bare_python() -> str:
 
 def text_of(program: str) -> str:
     return (_FOLDER / f"{program}.py").read_text()
+
+
+def line_for(code: int) -> list[str]:
+    """How a bare Python runs what `compiled` has put behind the descriptor `code`; its arguments follow."""
+    read = f"open({code}, 'rb').read()"
+    return [bare_python(), "-I", "-S", "-c", f"import marshal; exec(marshal.loads({read}))" if _is_own() else f"exec({read})"]
+
+
+def compiled(text: str) -> bytes:
+    """The program as the bare Python starts it soonest."""
+    return marshal.dumps(compile(text, "sandbox", "exec")) if _is_own() else text.encode()
+
+
+def _is_own() -> bool:
+    """It is the one that runs wolo, so it understands what this one has compiled."""
+    return bare_python() == os.path.realpath(sys.executable)

@@ -62,6 +62,23 @@ def _can_be_changed(folder: str) -> bool:
     return os.access(folder, os.W_OK) or (os.stat(folder).st_uid == os.geteuid() and not os.statvfs(folder).f_flag & os.ST_RDONLY)  # noqa: PTH116
 
 
+class Handed:
+    """The descriptors that the program inherits; -1 where there is none."""
+
+    def __init__(self, words: int, status: int, janitor: int) -> None:
+        self.words, self.status, self.janitor = words, status, janitor
+        self.filter = self.code = -1
+
+    @property
+    def made(self) -> tuple[int, ...]:
+        """Those that end with the command."""
+        return tuple(fd for fd in (self.words, self.status, self.filter, self.code) if fd >= 0)
+
+    @property
+    def passed(self) -> tuple[int, ...]:
+        return (*self.made, self.janitor) if self.janitor >= 0 else self.made
+
+
 class Bubblewrap:
     """The walls of one conversation; `close` removes its private folder."""
 
@@ -69,12 +86,12 @@ class Bubblewrap:
     covers = COVERS
     not_covered = NOT_COVERED
 
-    def __init__(self, binary: str, profile: Profile, *, of_others: bool = False, is_old: bool = False) -> None:
+    def __init__(self, program: str, profile: Profile, *, of_others: bool = False, is_old: bool = False) -> None:
         """`of_others`: root works on files that are not root's. `is_old`: this bwrap gives no modes (before 0.5)."""
         self._closes_by_mode = not of_others and not is_old
         self._goes_by_modes = os.getuid() == 0 and not of_others
-        self._binary = binary
-        self._namespaces = _NAMESPACES_OF_ROOT if of_others else _NAMESPACES
+        self._program = program
+        self._of_others = of_others
         self._profile = profile
         self._scratch = Scratch(profile.state)
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
@@ -87,7 +104,6 @@ class Bubblewrap:
         held: list[Placeholders] = []
         try:
             words = [
-                *self._namespaces,
                 *self._mounts(held, only_reads=only_reads),
                 *self._environment("/tmp"),
                 "--chdir",
@@ -98,18 +114,22 @@ class Bubblewrap:
             if isinstance(error, ToolError):
                 raise
             raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
-        fds = [in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b"")]
-        line = [self._binary, "--args", str(fds[0]), "--json-status-fd", str(fds[1])]
-        passed = [*fds]
-        if self._janitor.fd >= 0:
-            passed.append(self._janitor.fd)
-            line += ["--sync-fd", str(self._janitor.fd)]
+        handed = Handed(in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), self._janitor.fd)
         if self._filter:
-            fds.append(in_memory(self._filter))
-            passed.append(fds[-1])
-            line += ["--seccomp", str(fds[-1])]
-        tidying = _Tidying(fds, held, status_fd=fds[1])
-        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), tuple(passed), tidying, tidying.has_begun)
+            handed.filter = in_memory(self._filter)
+        line = self._line(handed)
+        tidying = _Tidying(handed.made, held, status_fd=handed.status)
+        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), handed.passed, tidying, tidying.has_begun)
+
+    def _line(self, handed: Handed) -> list[str]:
+        """What puts the mounts up and runs what follows."""
+        namespaces = _NAMESPACES_OF_ROOT if self._of_others else _NAMESPACES
+        line = [self._program, "--args", str(handed.words), "--json-status-fd", str(handed.status), *namespaces]
+        if handed.janitor >= 0:
+            line += ["--sync-fd", str(handed.janitor)]
+        if handed.filter >= 0:
+            line += ["--seccomp", str(handed.filter)]
+        return line
 
     def close(self) -> None:
         self._janitor.close()
@@ -162,9 +182,8 @@ class Bubblewrap:
         for path in missing:
             tree.cover(path)
 
-    @staticmethod
-    def _environment(tmp: str) -> Iterable[str]:
-        for name, value in environment(tmp, "bubblewrap").items():
+    def _environment(self, tmp: str) -> Iterable[str]:
+        for name, value in environment(tmp, self.backend).items():
             yield from ("--setenv", name, value)
 
 

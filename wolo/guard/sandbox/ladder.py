@@ -37,6 +37,8 @@ class Found(Struct, frozen=True):
     backend: str = "none"
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ("files", "network", "processes")
+    is_whole: bool = True
+    """False: some protected names can only be restored after a command, and some rights are not held back."""
     tried: tuple[str, ...] = ()
     """Why each better backend was not taken."""
 
@@ -61,9 +63,10 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
         make = partial(Bubblewrap, binary, of_others=of_others, is_old=is_old)
         why = _proven(make, f"bubblewrap {of_others} {is_old} {_identity(binary)}", state, cache)
         if not why:
-            return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered, tuple(tried))
+            return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered, tried=tuple(tried))
         tried.append(f"bubblewrap: {why}")
-    return _landlock(tried, state, cache)
+    found = _namespaces(roots, tried, state, cache)
+    return found if found.make is not None else _landlock(tried, state, cache)
 
 
 def _ways(roots: Sequence[str]) -> tuple[bool, ...]:
@@ -85,6 +88,22 @@ def _seatbelt(state: Path, cache: Path | None) -> Found:
     return Found(Seatbelt, Seatbelt.backend, Seatbelt.covers, Seatbelt.not_covered)
 
 
+def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> Found:
+    """Adds to `tried` why it cannot be used."""
+    from wolo.guard.sandbox.namespaces import Namespaces, is_possible  # noqa: PLC0415  # most machines have bubblewrap
+
+    if not is_possible():
+        tried.append("namespaces: wolo does not know this kind of processor, or finds no Python to start")
+        return Found()
+    for of_others in _ways(roots):
+        make = partial(Namespaces, of_others=of_others)
+        why = _proven(make, f"namespaces {of_others}", state, cache)
+        if not why:
+            return Found(make, Namespaces.backend, Namespaces.covers, Namespaces.not_covered, tried=tuple(tried))
+        tried.append(f"namespaces: {why}")
+    return Found()
+
+
 def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
     from wolo.guard.sandbox import landlock  # noqa: PLC0415  # it loads ctypes, and most starts do without
 
@@ -96,7 +115,7 @@ def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
         tried.append(f"Landlock: {why}")
         return Found(tried=tuple(tried))
     made = landlock.Landlock
-    return Found(made, made.backend, made.covers, landlock.not_covered(), tuple(tried))
+    return Found(made, made.backend, made.covers, landlock.not_covered(), False, tuple(tried))
 
 
 def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path | None) -> str:

@@ -20,16 +20,15 @@ class Tree:
         self._closed_by_mode = closed_by_mode
         self._mounts: dict[str, tuple[str, ...]] = {
             "/": ("--ro-bind", "/", "/"),
-            "/tmp": ("--bind", tmp, "/tmp"),
-            "/var/tmp": ("--bind", tmp, "/var/tmp"),
+            **{path: ("--bind", tmp, path) for path in map(os.path.realpath, ("/tmp", "/var/tmp"))},
         }
         self._closed: list[str] = []
         """To be made read-only when all is laid."""
-        self._covering = ["/tmp", "/var/tmp"]
+        self._covering = [path for path in self._mounts if path != "/"]
         self._opened: list[str] = []
-        self._empty("/run")
-        if not Path("/var/run").is_symlink():
-            self._empty("/var/run")
+        for path in dict.fromkeys(map(os.path.realpath, ("/run", "/var/run"))):
+            if Path(path).is_dir():
+                self._empty(path)
         self.show("/run/current-system")
 
     def write(self, path: str) -> None:

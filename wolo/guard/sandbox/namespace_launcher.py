@@ -1,0 +1,307 @@
+"""Builds a sandbox of namespaces and mounts, then runs a command in it: `ARGS STATUS SYNC FILTER KEPT -- COMMAND…`.
+
+The first four are descriptors (-1: none): the mounts in bubblewrap's words, where to report the exit code, a pipe to hold open,
+and the filter of system calls. `KEPT` is the set of capabilities that stay; above 0 there is no user namespace.
+The text is run by a bare Python, so it stands alone. It needs Linux 5.12 and reports what fails without running the command.
+"""
+
+# ruff: noqa: PTH101, PTH102, PTH112, PTH211  # pathlib takes longer to load than the sandbox takes to build
+
+import _signal as signal  # type: ignore[import-not-found]  # the rest of `signal` takes longer to load than all of this
+import _socket  # the small half of `socket`
+import ctypes
+import fcntl
+import os
+import struct
+import sys
+
+NEW_USER, NEW_CGROUP = 0x10000000, 0x02000000
+NEW_OTHERS = 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
+"""Mounts, processes, network, IPC and host name."""
+OPEN_TREE, MOVE_MOUNT, FSOPEN, FSCONFIG, FSMOUNT, OPENAT2, MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
+PIVOT_ROOT = 155 if os.uname().machine == "x86_64" else 41
+RECURSIVE, EMPTY_PATH, CLONE = 0x8000, 0x1000, 1
+READ_ONLY, NO_SUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
+NO_LINKS = 0x04 | 0x02
+"""RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS: a mount never lands where a link leads."""
+PRIVATE, DETACH = 1 << 18, 2
+PARENT_DEATH, NO_NEW_PRIVILEGES, SECCOMP, FILTER, DROP_FROM_BOUNDING_SET, AMBIENT, CLEAR = 1, 38, 22, 2, 24, 47, 4
+CAPABILITY_VERSION = 0x20080522
+SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+FAILED = "The sandbox cannot be put up"
+
+system = ctypes.CDLL(None, use_errno=True)
+
+
+def call(number: int, *arguments: object) -> int:
+    said = int(
+        system.syscall(ctypes.c_long(number), *(ctypes.c_long(each) if isinstance(each, int) else each for each in arguments))
+    )
+    if said < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return said
+
+
+def control(*arguments: int) -> None:
+    if system.prctl(*map(ctypes.c_ulong, (*arguments, 0, 0, 0, 0)[:5])):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class Root:
+    """The file tree that the command will see, mounted at `fd`, and the one it is made from."""
+
+    def __init__(self) -> None:
+        self.old = os.open("/", os.O_PATH | os.O_CLOEXEC)
+        self.fd = -1
+
+    def find(self, path: str, above: int) -> int:
+        """A descriptor of it. Raises OSError for a path with a link in it."""
+        how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, NO_LINKS)
+        return call(OPENAT2, above, os.fsencode(path.strip("/") or "."), how, len(how))
+
+    def bind(self, source: str, target: str, attributes: int) -> None:
+        place = self.find(source, self.old)
+        tree = call(OPEN_TREE, place, b"", CLONE | RECURSIVE | EMPTY_PATH | os.O_CLOEXEC)
+        set_attributes(tree, attributes)
+        if self.fd < 0:
+            self.become(tree)
+            return
+        is_folder = os.path.isdir(f"/proc/self/fd/{place}")
+        os.close(place)
+        self.attach(tree, target, is_folder)
+
+    def become(self, tree: int) -> None:
+        """The root of everything, with the old one stacked upon it until `finish`."""
+        call(MOVE_MOUNT, tree, b"", self.old, b"", 0x04 | 0x40)
+        self.fd = tree
+        os.fchdir(tree)
+        call(PIVOT_ROOT, b".", b".")
+
+    def finish(self) -> None:
+        os.fchdir(self.fd)
+        if system.umount2(b".", DETACH):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        os.close(self.old)
+        os.close(self.fd)
+
+    def attach(self, mount: int, target: str, is_folder: bool = True) -> None:
+        place = self.make(target, is_folder)
+        call(MOVE_MOUNT, mount, b"", place, b"", 0x04 | 0x40)
+        os.close(place)
+        os.close(mount)
+
+    def make(self, path: str, is_folder: bool) -> int:
+        """What is mounted upon; made where it is missing, which only works in what the sandbox has emptied."""
+        try:
+            return self.find(path, self.fd)
+        except FileNotFoundError:
+            above, _, name = path.rstrip("/").rpartition("/")
+            folder = self.make(above, True)
+            if is_folder:
+                os.mkdir(f"/proc/self/fd/{folder}/{name}", 0o755)
+            else:
+                os.close(os.open(f"/proc/self/fd/{folder}/{name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444))
+            os.close(folder)
+            return self.find(path, self.fd)
+
+    def new(self, kind: str, target: str, attributes: int, **options: str) -> None:
+        context = call(FSOPEN, kind.encode(), 1)
+        for name, value in options.items():
+            call(FSCONFIG, context, 1, name.encode(), value.encode(), 0)
+        call(FSCONFIG, context, 6, None, None, 0)
+        mount = call(FSMOUNT, context, 1, attributes)
+        os.close(context)
+        self.attach(mount, target)
+
+    def close_to_writing(self, path: str) -> None:
+        place = self.find(path, self.fd)
+        set_attributes(place, READ_ONLY, recursive=False)
+        os.close(place)
+
+    def devices(self, target: str) -> None:
+        self.new("tmpfs", target, NO_SUID, mode="0755")
+        folder = f"/proc/self/fd/{self.find(target, self.fd)}"
+        for name in DEVICES:
+            self.bind(f"/dev/{name}", f"{target}/{name}", NO_SUID | NO_PROGRAMS)
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            os.symlink(f"/proc/self/fd/{number}", f"{folder}/{name}")
+        for name, goal in (("fd", "/proc/self/fd"), ("core", "/proc/kcore"), ("ptmx", "pts/ptmx")):
+            os.symlink(goal, f"{folder}/{name}")
+        os.mkdir(f"{folder}/shm")
+        os.chmod(f"{folder}/shm", 0o1777)
+        os.mkdir(f"{folder}/pts", 0o755)
+        self.new("devpts", f"{target}/pts", NO_SUID | NO_PROGRAMS, ptmxmode="0666", mode="620")
+
+
+def set_attributes(mount: int, attributes: int, *, recursive: bool = True) -> None:
+    wanted = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    call(MOUNT_SETATTR, mount, b"", EMPTY_PATH | (RECURSIVE if recursive else 0), wanted, len(wanted))
+
+
+def build(words: list[str]) -> tuple[str, dict[str, str]]:
+    """Mounts everything; returns the directory to start in and what is told through the environment."""
+    if system.mount(None, b"/", None, ctypes.c_ulong(PRIVATE | 0x4000), None):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    root, mode, cwd, told = Root(), "0755", "/", {}
+    rest = iter(words)
+    for word in rest:
+        match word:
+            case "--ro-bind":
+                root.bind(next(rest), next(rest), NO_SUID | NO_DEVICES | READ_ONLY)
+            case "--bind":
+                root.bind(next(rest), next(rest), NO_SUID | NO_DEVICES)
+            case "--perms":
+                mode = next(rest)
+            case "--tmpfs":
+                root.new("tmpfs", next(rest), NO_SUID | NO_DEVICES, mode=mode)
+                mode = "0755"
+            case "--remount-ro":
+                root.close_to_writing(next(rest))
+            case "--proc":
+                root.new("proc", next(rest), NO_SUID | NO_DEVICES | NO_PROGRAMS)
+            case "--dev":
+                root.devices(next(rest))
+            case "--setenv":
+                name = next(rest)
+                told[name] = next(rest)
+            case "--chdir":
+                cwd = next(rest)
+            case _:
+                raise ValueError(word)
+    root.finish()
+    return cwd, told
+
+
+def enter_namespaces(kept: int) -> None:
+    user, group = os.geteuid(), os.getegid()
+    try:
+        system_unshare(NEW_OTHERS | (0 if kept else NEW_USER))
+        is_apart = not kept
+    except OSError:
+        if kept or user:
+            raise
+        system_unshare(NEW_OTHERS)  # root can do without a user namespace
+        is_apart = False
+    if is_apart:
+        write("/proc/self/setgroups", "deny")
+        write("/proc/self/uid_map", f"{user} {user} 1")
+        write("/proc/self/gid_map", f"{group} {group} 1")
+    system.unshare(NEW_CGROUP)  # hides a path and protects nothing, so it may fail
+
+
+def system_unshare(flags: int) -> None:
+    if system.unshare(flags):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def switch_loopback_on() -> None:
+    with_name = _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM)
+    fcntl.ioctl(with_name.fileno(), SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
+    with_name.close()
+
+
+def drop_capabilities(kept: int) -> None:
+    for capability in range(64):
+        if not kept >> capability & 1:
+            system.prctl(DROP_FROM_BOUNDING_SET, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
+    system.prctl(AMBIENT, *map(ctypes.c_ulong, (CLEAR, 0, 0, 0)))
+    header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)(kept, kept)
+    if system.capset(header, sets):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def close_calls(text: bytes) -> None:
+    control(NO_NEW_PRIVILEGES, 1)
+    program = ctypes.create_string_buffer(text, len(text))
+    packed = ctypes.create_string_buffer(struct.pack("@HP", len(text) // 8, ctypes.addressof(program)))
+    if system.prctl(SECCOMP, ctypes.c_ulong(FILTER), packed, ctypes.c_ulong(0), ctypes.c_ulong(0)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int) -> int:
+    """The first process of the namespace: builds the sandbox, starts the command in it and waits for its end."""
+    control(PARENT_DEATH, signal.SIGKILL)
+    if os.read(held, 1) != b"x":  # whoever started this is gone already
+        return 1
+    os.setsid()
+    switch_loopback_on()
+    cwd, told = build(words)
+    os.chdir(cwd)
+    drop_capabilities(kept)
+    if text:
+        close_calls(text)
+    child = os.fork()
+    if not child:
+        become(command, told, begun)
+    os.close(begun)
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            return 128 - code if code < 0 else code
+
+
+def become(command: list[str], told: dict[str, str], begun: int) -> None:
+    try:
+        os.environ.update(told)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)  # Python has changed what they do
+        os.write(begun, b"x")
+        os.execvp(command[0], command)
+    except OSError as error:
+        complain(error)
+    os._exit(127)
+
+
+def complain(error: Exception) -> None:
+    os.write(2, f"{FAILED}: {error}\n".encode(errors="replace"))
+
+
+def main() -> None:
+    at = sys.argv.index("--")
+    args, status, sync, filter_fd, kept = map(int, sys.argv[1:at])
+    for fd in (args, status, sync, filter_fd):
+        if fd >= 0:
+            os.set_inheritable(fd, False)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with open(args, "rb") as file:
+        words = [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
+    text = b""
+    if filter_fd >= 0:
+        with open(filter_fd, "rb") as file:
+            text = file.read()
+    enter_namespaces(kept)
+    control(PARENT_DEATH, signal.SIGKILL)
+    reading, begun = os.pipe()
+    held, holding = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(holding)
+        os.close(reading)
+        code = 1
+        try:
+            code = be_first(words, text, kept, sys.argv[at + 1 :], begun, held)
+        except (OSError, ValueError, StopIteration) as error:
+            complain(error)
+        os._exit(code)
+    os.close(begun)
+    os.close(held)
+    os.write(holding, b"x")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 128 - code if code < 0 else code
+    if os.read(reading, 1) and status >= 0:
+        os.write(status, b'{"exit-code": %d}\n' % code)
+    os._exit(code)
+
+
+try:
+    main()
+except OSError as error:
+    complain(error)
+    os._exit(1)
