@@ -43,7 +43,8 @@ ALSO_LOADED = ("httpx2", "rapidfuzz", "rich.markdown", "ssl", "tree_sitter", "tr
 NOT_LOADED = ("wolo.__main__", "wolo.guard.sandbox.launcher", "wolo.models.embedded_server")
 """Scripts that run when they are imported."""
 
-_environment_at_start = dict(os.environ)
+_environment_at_start = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+"""As every test begins (`tests/conftest.py`)."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from tests.fakes.command import run_wolo
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import run_wolo, start_wolo
+from tests.fakes.fork_server import Forked
+from tests.fakes.provider_server import ProviderServer
 from tests.fakes.screen import pty_wolo
 
 
@@ -17,3 +24,31 @@ def test_a_terminal_shows_what_a_person_would_see() -> None:
         assert terminal.wait_for_exit() == 0
         assert terminal.shows("0.")
         assert terminal.raw.endswith(b"\r\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can fork a sibling")
+def test_a_run_is_forked_unless_its_environment_is_for_the_interpreter() -> None:
+    with start_wolo("--version") as run:
+        assert isinstance(run, Forked)
+    with start_wolo("--version", env={"PYTHONUTF8": "0"}) as run:
+        assert not isinstance(run, Forked)
+
+
+@pytest.mark.parametrize("forked", [True, False])
+def test_a_fork_has_the_surroundings_and_streams_of_a_start(tmp_path: Path, forked: bool) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    given = {"WOLO_HOME": str(tmp_path / "another"), "WOLO_MODEL": "zai/glm-5.2"}
+    shown = run_wolo("config", "path", env=given, cwd=tmp_path / "elsewhere", forked=forked)
+    assert given["WOLO_HOME"] in shown.stdout
+    assert run_wolo("-p", "--base-url", "nowhere", stdin="words", forked=forked).exit_code == 2
+    read = run_wolo("sessions", "import", "-", stdin="no session", forked=forked)
+    assert read.stderr
+    assert read.exit_code
+
+
+@pytest.mark.parametrize("forked", [True, False])
+def test_a_terminal_controls_what_runs_in_it(provider: ProviderServer, forked: bool) -> None:
+    with pty_wolo(*provider.flags, forked=forked) as terminal:
+        terminal.wait_for_prompt()
+        terminal.press("ctrl-d")
+        assert terminal.wait_for_exit() == 0
