@@ -171,6 +171,27 @@ def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, m
         leave(terminal)
 
 
+def test_a_model_that_cannot_be_opened_leaves_the_conversation_as_it_was(provider: ProviderServer) -> None:
+    find_places().config.mkdir(parents=True)
+    (find_places().config / "config.toml").write_text(
+        f'[providers.odd]\nbase_url = "{provider.base_url}"\ndialect = {{zzz = 1}}\n'
+    )
+    provider.script(text("One."), text("Two."))
+    with repl(provider) as terminal:
+        terminal.enter("one")
+        terminal.wait_for("One.")
+        wait_for_prompt(terminal)
+        terminal.enter("/model local/missing.gguf")
+        terminal.wait_for("missing.gguf")
+        wait_for_prompt(terminal)
+        terminal.enter("/model odd/m")
+        terminal.wait_for("has no flag")
+        wait_for_prompt(terminal)
+        terminal.enter("two")
+        terminal.wait_for("Two.")
+        leave(terminal)
+
+
 def test_while_the_model_works_another_one_is_chosen_for_afterwards(provider: ProviderServer) -> None:
     hold = Hold()
     provider.script(sse(delta("Working.\n"), hold, delta("Done."), finish("stop")))

@@ -75,6 +75,7 @@ class Conversation:
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._turn: asyncio.Task[None] | None = None
         self._by_hand = Brake()
+        self._is_closed = False
         self.between: Callable[[Event], None] | None = None
         """Hears of what happens between turns; without it that waits for the next one."""
         if joints.jobs is not None:
@@ -320,10 +321,14 @@ class Conversation:
         return self._joints.file_locks
 
     async def reopen(self, change: Change) -> Conversation:
-        """Closes this conversation and opens the one that follows it. Raises WoloError, and then this one goes on."""
+        """As `Succession.reopen`."""
         return await self._reopen(self, change)
 
     async def close(self) -> None:
+        """Does nothing the second time."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.interrupt()
         if self._turn is not None:
             await asyncio.wait({self._turn})

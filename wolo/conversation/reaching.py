@@ -35,6 +35,19 @@ def make_asker(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
     return HidingAsker(_bare(reach, choice, fallback), reach.secrets)
 
 
+def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> None:
+    """Raises ConfigError where `make_asker` would, or the model could not be opened later. Starts nothing."""
+    from wolo.models.wire import format_of
+
+    for each in filter(None, (choice, fallback)):
+        if each.provider.name == "local":
+            from wolo.models.embedded import EmbeddedModel
+
+            EmbeddedModel(each, places)
+        else:
+            format_of(each)
+
+
 def _bare(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
     first = _to(reach, choice)
     if fallback is None:

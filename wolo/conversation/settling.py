@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from wolo.conversation.enclosing import Enclosure, settle_walls
 from wolo.conversation.facts import Change
 from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Origin
 from wolo.conversation.notices import said_once
+from wolo.conversation.reaching import check_reachable
 from wolo.conversation.which_session import find_session, moved
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
@@ -81,22 +82,47 @@ class Site(Struct, frozen=True, kw_only=True):
         return self.opening.given
 
 
+class Grounds(Struct, frozen=True, kw_only=True):
+    """What a conversation is opened on: the settings, the directories and the sandbox."""
+
+    config: Config
+    places: Places
+    cwd: Path
+    workspace: Workspace
+    enclosure: Enclosure
+    environ: Mapping[str, str]
+    """With the keys that wolo keeps."""
+    notices: tuple[str, ...]
+
+
+class Models(Struct, frozen=True):
+    config: Config
+    """As it holds for the provider that is asked."""
+    choice: Choice
+    fallback: Choice | None
+
+
+def check(opening: Opening) -> None:
+    """Raises WoloError where the conversation of this `opening` could not be opened. Its session is looked up, not locked."""
+    grounds = _prepare_grounds(opening.given)
+    session = None
+    if not opening.given.get("no_session"):
+        with Store.open(grounds.places.data) as store:
+            session = find_session(store, opening.given, opening.change, grounds.cwd)
+    models = _choose_models(opening, grounds, session)
+    check_reachable(models.choice, models.fallback, grounds.places)
+
+
 def settle(opening: Opening) -> Site:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
-    given, places, cwd = opening.given, find_places(), Path.cwd()
-    config = layers.load(places, os.environ, given, many(given, "set"), cwd)
-    notices = [*config.notices]
-    environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
-    workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
-    enclosure = settle_walls(config, workspace, places)
+    given, grounds = opening.given, _prepare_grounds(opening.given)
+    places, cwd, enclosure = grounds.places, grounds.cwd, grounds.enclosure
     store = None if given.get("no_session") else Store.open(places.data)
     try:
         session = find_session(store, given, opening.change, cwd) if store else None
         named = opening.change.model if opening.change else ""
-        config = for_provider_of(config, environ, named, opening.first_provider)
-        choice = choose(config, environ, named=named, last=session.model if session else "")
-        fallback = choose_fallback(config, environ, choice)
-        check_prices(config, choice, fallback)
+        models = _choose_models(opening, grounds, session)
+        config, choice, fallback = models.config, models.choice, models.fallback
         ad_hoc = bool(config.endpoint.base_url)
         origin = Origin(cwd=cwd, model=choice.label, mode=enclosure.mode.name, name=_new_name(opening), is_ad_hoc=ad_hoc)
         kept = _keep(store, session, origin, places, opening)
@@ -109,19 +135,45 @@ def settle(opening: Opening) -> Site:
         config=config,
         places=places,
         cwd=cwd,
-        workspace=workspace,
+        workspace=grounds.workspace,
         enclosure=enclosure,
         choice=choice,
         fallback=fallback,
         kept=kept,
         notices=(
-            *notices,
+            *grounds.notices,
             *said_once(places, enclosure.notice),
             *filter(None, [always_on_notice(choice), "" if named or not session else gone_notice(config, choice, session.model)]),
             *kept.notices,
             *moved(session, cwd),
         ),
     )
+
+
+def _prepare_grounds(given: Given) -> Grounds:
+    places, cwd = find_places(), Path.cwd()
+    config = layers.load(places, os.environ, given, many(given, "set"), cwd)
+    notices = [*config.notices]
+    environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
+    workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
+    return Grounds(
+        config=config,
+        places=places,
+        cwd=cwd,
+        workspace=workspace,
+        enclosure=settle_walls(config, workspace, places),
+        environ=environ,
+        notices=tuple(notices),
+    )
+
+
+def _choose_models(opening: Opening, grounds: Grounds, session: SessionInfo | None) -> Models:
+    environ, named = grounds.environ, opening.change.model if opening.change else ""
+    config = for_provider_of(grounds.config, environ, named, opening.first_provider)
+    choice = choose(config, environ, named=named, last=session.model if session else "")
+    fallback = choose_fallback(config, environ, choice)
+    check_prices(config, choice, fallback)
+    return Models(config, choice, fallback)
 
 
 def _new_name(opening: Opening) -> str | None:

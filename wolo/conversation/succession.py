@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config import keys
 from wolo.config.given import Given
-from wolo.conversation.choosing import find, for_provider_of
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
 from wolo.conversation.hooking import Hooking
 from wolo.conversation.keeping import KeptInStore
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.settling import Opening, Site
+from wolo.conversation.settling import Opening, Site, check
 from wolo.conversation.subagents import Subagents
+from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.mcp.servers import Servers
+from wolo.messages.message import Message
 from wolo.models.ask import Asker
 from wolo.sessions.store import Store
 from wolo.tools.tool import ToolContext
@@ -34,6 +33,16 @@ class Handed(Struct, frozen=True):
     shell: bool = False
     servers: bool = False
     session: bool = False
+
+
+class NotFollowed(WoloError):
+    """The next conversation could not be opened although nothing spoke against it; the one at hand was closed for it."""
+
+    def __init__(self, error: WoloError, conversation: Conversation | None) -> None:
+        """`conversation` continues the closed one; None: it could not be opened again either."""
+        super().__init__(error.message, hint=error.hint)
+        self.exit_code = error.exit_code
+        self.conversation = conversation
 
 
 class Succession:
@@ -77,7 +86,10 @@ class Succession:
         kept.close()
 
     async def reopen(self, conversation: Conversation, change: Change) -> Conversation:
-        """Closes the conversation and opens the one that follows it. Raises WoloError."""
+        """Closes the conversation and opens the one that follows it.
+
+        Raises WoloError, and the conversation goes on as it was; NotFollowed, and another one goes on in its place.
+        """
         site, stays = self._site, change.session == ""
         handed = Handed(
             history=stays and not isinstance(site.kept, KeptInStore),
@@ -103,9 +115,28 @@ class Succession:
         await conversation.close()
         try:
             return await self._follow(following)
+        except WoloError as error:
+            raise NotFollowed(error, await self._return(following, handed, said)) from error
         except BaseException:
             await self._servers.close()
             raise
+
+    async def _return(self, failed: Opening, handed: Handed, said: tuple[Message, ...]) -> Conversation | None:
+        """Opens the closed conversation again, with the same model; its servers were closed with the one that failed."""
+        same = _following(Change(), self._site, self._asker.choice.thinking)
+        history = not isinstance(self._site.kept, KeptInStore)
+        back = replace(
+            failed,
+            change=same,
+            said=said if history else (),
+            unkept_id=self._site.kept.session_id if history else "",
+            shell=self._context.shell if handed.shell else None,
+            servers=None,
+        )
+        try:
+            return await self._follow(back)
+        except WoloError:
+            return None
 
 
 def _in_mode(site: Site, mode: str) -> Given:
@@ -123,12 +154,10 @@ def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Chang
 
 def _check_following(site: Site, following: Opening) -> None:
     """Whatever can fail fails here, while the conversation at hand still lives."""
-    assert following.change is not None
-    environ = keys.with_kept_keys(os.environ, site.places, [], site.config.settings.providers)
-    spec = following.change.model
-    find(for_provider_of(site.config, environ, spec, following.first_provider), environ, spec)
-    if following.change.session:
+    check(following)
+    change = following.change
+    if change is not None and change.session:
         with Store.open(site.places.data) as store:
-            session = store.find(following.change.session, site.cwd)
+            session = store.find(change.session, site.cwd)
             if session.id != site.kept.session_id:
                 store.lock(session.id).release()

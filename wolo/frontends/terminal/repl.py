@@ -12,6 +12,7 @@ from rich.text import Text
 from wolo.agent.events import Event, PromptRefused
 from wolo.commands.command import Command, Left, Opened, Prompted, Shown, Worked, dispatch, is_command
 from wolo.conversation.conversation import Conversation
+from wolo.conversation.succession import NotFollowed
 from wolo.errors import WoloError
 from wolo.frontends.terminal.beside import Beside, told_beside
 from wolo.frontends.terminal.choosing import choose_ahead, is_chosen_ahead, mention_file, with_lists
@@ -230,6 +231,11 @@ class Repl:
                     self._ran.append(told)
             elif not is_note(line) or await keep_note(line, self.conversation, self._terminal):
                 await self._prompt(line, line)
+        except NotFollowed as failed:
+            if failed.conversation is None:
+                raise  # there is nothing left to talk with
+            complain(failed, self._screen)
+            self._change_to(Opened(failed.conversation, text="Continuing this conversation."))
         except WoloError as error:
             complain(error, self._screen)
 

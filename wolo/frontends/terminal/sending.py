@@ -13,6 +13,7 @@ from wolo.commands.command import Beforehand, Opened, Prompted
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
+from wolo.conversation.succession import NotFollowed
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.pastes import Pastes
 from wolo.frontends.terminal.screen import Screen
@@ -72,6 +73,8 @@ async def answered_by(
     before = f"{conversation.model}:{conversation.thinking}" if conversation.thinking else conversation.model
     try:
         other = await conversation.reopen(Change(model=model))
+    except NotFollowed:
+        raise
     except WoloError as error:
         screen.say(f"{error.message} {conversation.model} answers instead.", "yellow")
         yield

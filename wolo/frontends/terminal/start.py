@@ -16,6 +16,7 @@ from wolo.conversation.choosing import NO_MODEL
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
 from wolo.conversation.settling import Opening
+from wolo.conversation.succession import NotFollowed
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.confirming import confirm
 from wolo.frontends.terminal.hook_consent import ask_hooks
@@ -137,7 +138,13 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
     except Dismissed:
         await conversation.close()
         raise
-    return await conversation.reopen(Change())
+    try:
+        return await conversation.reopen(Change())
+    except NotFollowed as failed:
+        if failed.conversation is None:
+            raise
+        terminal.screen.say(f"{failed.message} {failed.hint}".rstrip(), "red")
+        return failed.conversation
 
 
 def _is_elsewhere(there: str, here: Path) -> bool:
