@@ -1,3 +1,76 @@
-"""Wolo, a terminal coding agent."""
+"""Wolo, a terminal coding agent. Its public names are loaded when they are first used."""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from wolo.formats.cached_blocks import format_conversation_for_cache, is_cached_block, without_embedded_results
+    from wolo.formats.openai_chat import to_llm_messages
+    from wolo.messages.message import Message, Usage, UsageCost
+    from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+    from wolo.messages.roles import (
+        AgentMessage,
+        AssistantMessage,
+        BranchSummaryMessage,
+        CompactionSummaryMessage,
+        CustomMessage,
+        LLMMessage,
+        SystemMessage,
+        ToolMessage,
+        ToolResult,
+        UserMessage,
+        by_role,
+        to_messages,
+    )
+    from wolo.models.tokens import ConversationMemory, estimate_message
+
+_ROOMS = {
+    "formats.cached_blocks": ("format_conversation_for_cache", "is_cached_block", "without_embedded_results"),
+    "formats.openai_chat": ("to_llm_messages",),
+    "messages.message": ("Message", "Usage", "UsageCost"),
+    "messages.parts": ("AudioPart", "FilePart", "ImagePart", "TextPart", "ThinkingPart", "ToolPart"),
+    "messages.roles": (
+        *("AgentMessage", "AssistantMessage", "BranchSummaryMessage", "CompactionSummaryMessage", "CustomMessage", "LLMMessage"),
+        *("SystemMessage", "ToolMessage", "ToolResult", "UserMessage", "by_role", "to_messages"),
+    ),
+    "models.tokens": ("ConversationMemory", "estimate_message"),
+}
+
+__all__ = [
+    "AgentMessage",
+    "AssistantMessage",
+    "AudioPart",
+    "BranchSummaryMessage",
+    "CompactionSummaryMessage",
+    "ConversationMemory",
+    "CustomMessage",
+    "FilePart",
+    "ImagePart",
+    "LLMMessage",
+    "Message",
+    "SystemMessage",
+    "TextPart",
+    "ThinkingPart",
+    "ToolMessage",
+    "ToolPart",
+    "ToolResult",
+    "Usage",
+    "UsageCost",
+    "UserMessage",
+    "by_role",
+    "estimate_message",
+    "format_conversation_for_cache",
+    "is_cached_block",
+    "to_llm_messages",
+    "to_messages",
+    "without_embedded_results",
+]
+
+
+def __getattr__(name: str) -> object:
+    for room, names in _ROOMS.items():
+        if name in names:
+            from importlib import import_module  # noqa: PLC0415  # `wolo --version` needs none of it
+
+            return getattr(import_module(f"wolo.{room}"), name)
+    raise AttributeError(f"module 'wolo' has no attribute {name!r}")

@@ -81,7 +81,7 @@ def test_old_outputs_are_shortened_first_and_say_so() -> None:
     old = shown[1].calls[0].output
     assert old.startswith("0 xxx")
     assert "3,602 characters" in old
-    assert f'expand_message(id="{history[1].calls[0].id}")' in old
+    assert old.endswith(f'\n\nmessage_id "{history[1].calls[0].id}"\nUse expand_message to see the full content')
     assert shown[-5].calls == history[-5].calls  # the newest two turns keep theirs
 
 

@@ -35,10 +35,10 @@ async def test_the_model_sees_what_was_said_and_nothing_is_kept_of_it(provider: 
     assert await conversation.aside("what is a postern?") == "It is a side door."
     await say(conversation, "go on")
     aside, after = provider.requests[2:]
-    told = aside.messages[-1]["content"]
-    assert "look around" in told
-    assert "called glob" in told
-    assert "what is a postern?" in told
+    block, _, asked = (message["content"] for message in aside.messages[1:])
+    assert block.startswith("User: look around\n\n")
+    assert 'Tool: {"name": "glob"' in block
+    assert "what is a postern?" in asked
     assert "tools" not in aside.json
     assert "postern" not in after.body.decode()
     assert "side door" not in after.body.decode()

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from wolo.formats.format import ToolSpec
-from wolo.messages.message import Message, user
+from wolo.messages.message import Message, system, user
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
-from wolo.models.tokens import TokenEstimate, estimate_message, estimate_text, estimate_tools
+from wolo.models.tokens import ConversationMemory, TokenEstimate, estimate_message, estimate_text, estimate_tools
 
 
 def test_hello_is_five() -> None:
@@ -77,3 +77,23 @@ def test_a_long_session_costs_no_more_per_turn() -> None:
     unmeasured.request(messages)
     whole = time.process_time() - started
     assert last < max(first * 10, whole * 20, 0.1)
+
+
+def test_a_memory_removes_the_oldest_messages_but_no_system_message() -> None:
+    memory = ConversationMemory(100)
+    memory.add(system("Be kind."))
+    added = [user(f"message {number} {'x' * 60}") for number in range(10)]
+    removed = [gone for message in added for gone in memory.add(message)]
+    assert [message.role for message in memory.messages][:2] == ["system", "user"]
+    assert [*removed, *memory.messages[1:]] == added
+    assert memory.tokens == sum(map(estimate_message, memory.messages)) <= 100
+
+
+def test_a_message_that_does_not_fit_into_a_memory_is_named() -> None:
+    memory = ConversationMemory(20)
+    small, large = user("hi"), user("x" * 1000)
+    memory.add(small)
+    assert memory.add(large) == (small, large)
+    assert memory.messages == ()
+    memory.add(system("y" * 1000))
+    assert memory.tokens > 20

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wolo.agent.transcript import pieces
+from msgspec.structs import replace
+
+from wolo.agent.cut import shorten
 from wolo.errors import BadAnswer, ProviderError
+from wolo.formats.cached_blocks import format_conversation_for_cache
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, user
+from wolo.messages.parts import TextPart
 from wolo.models.ask import Asker, NoticeLevel, Question
+from wolo.models.tokens import ConversationMemory
 
 TRIES = 2
 MOST_TOKENS = 100_000
 """Of what was said, where nobody knows the model's window; more of it would only make the answer late."""
 SHARE = 0.7
 """Of the window; estimates are coarse, and the answer needs room too."""
-_NOT_ALL = "[… what was said before is not told here …]"
+CLIP_CHARS = 8_000
+"""The length of each text, where the conversation does not fit otherwise."""
+_NOT_ALL = "[… the conversation began earlier; its older messages are left out here …]"
 
 
 async def ask_aside(asker: Asker, said: Sequence[Message], question: str, *, session_id: str, window: int | None) -> Message:
     """Raises ProviderError, also for an answer without any text."""
     most_tokens = min(round(window * SHARE), MOST_TOKENS) if window else MOST_TOKENS
     asked = Question(
-        messages=(user(_prompt(said, question, most_tokens)),),
+        messages=(*_told(said, most_tokens), user(f"<aside>\n{question}\n</aside>")),
         system=(Path(__file__).parent / "prompts" / "aside.md").read_text(encoding="utf-8").strip(),
         session_id=session_id,
     )
@@ -33,10 +40,28 @@ async def ask_aside(asker: Asker, said: Sequence[Message], question: str, *, ses
     return answer
 
 
-def _prompt(said: Sequence[Message], question: str, most_tokens: int) -> str:
-    told = pieces(said, most_tokens) or ["(nothing yet)"]
-    transcript = told[-1] if len(told) == 1 else f"{_NOT_ALL}\n\n{told[-1]}"
-    return f"<conversation>\n{transcript}\n</conversation>\n\n<aside>\n{question}\n</aside>"
+def _told(said: Sequence[Message], most_tokens: int) -> list[Message]:
+    """The conversation as one cached block, so that a second question finds it in the provider's cache."""
+    remembered: tuple[Message, ...] = ()
+    is_whole = False
+    for shrink in (lambda message: message, shorten, _clipped):
+        memory = ConversationMemory(most_tokens)
+        is_whole = not [gone for message in said for gone in memory.add(shrink(message))]
+        remembered = memory.messages
+        if is_whole:
+            break
+    return [format_conversation_for_cache(remembered if is_whole else (user(_NOT_ALL), *remembered))] if said else []
+
+
+def _clipped(message: Message) -> Message:
+    """With outputs shortened and the middle of long texts left out."""
+    parts = (
+        replace(part, text=f"{part.text[: CLIP_CHARS // 2]}\n[…]\n{part.text[-CLIP_CHARS // 2 :]}")
+        if isinstance(part, TextPart) and len(part.text) > CLIP_CHARS
+        else part
+        for part in shorten(message).parts
+    )
+    return replace(message, parts=tuple(parts))
 
 
 class _Patience:

@@ -38,7 +38,7 @@ from wolo.guard.weighing import SAFE
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, ToolPart, new_id
 from wolo.tools.changes import Looks
-from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View
+from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View, kind_of
 from wolo.tools.toolbox import Toolbox
 
 log = logging.getLogger(__name__)
@@ -109,6 +109,7 @@ class Calls:
             tool, args = self._toolbox.decode(part.tool, given.value)
         except ToolError as error:
             return Planned(part=end(part, "invalid", self._context.secrets.hide(error.message)))
+        part = replace(part, kind=kind_of(tool))
         call = Planned(part=part, tool=tool, args=args, given=given)
         try:
             intents, verdict = self._judged(call, tool)

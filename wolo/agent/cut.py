@@ -23,7 +23,8 @@ WHOLE_ANSWERS = 4
 LARGE_BYTES = 100_000
 """Attached to an output."""
 
-SHORTENED = '\n[… {count:,} characters of this old output were left out to save space: expand_message(id="{id}") shows them …]\n'
+SHORTENED = "\n[… {count:,} characters of this old output were left out to save space …]\n"
+SHORT_HINT = '\n\nmessage_id "{id}"\nUse expand_message to see the full content'
 MEDIA_LEFT_OUT = "\n[… what was attached to this old output was left out to save space; the session keeps it …]"
 
 
@@ -164,10 +165,13 @@ def _shorten(part: AnyPart) -> AnyPart:
     if not isinstance(part, ToolPart):
         return part
     output, end = part.output, SHORT_CHARS // 2
-    if len(output) > SHORT_CHARS + len(SHORTENED) + len(part.id) + 10:
-        output = output[:end] + SHORTENED.format(count=len(output) - SHORT_CHARS, id=part.id) + output[-end:]
+    is_long = len(output) > SHORT_CHARS + len(SHORTENED + MEDIA_LEFT_OUT + SHORT_HINT) + len(part.id) + 10
+    if is_long:
+        output = output[:end] + SHORTENED.format(count=len(output) - SHORT_CHARS) + output[-end:]
     if part.output_parts:
         output += MEDIA_LEFT_OUT
+    if is_long:
+        output += SHORT_HINT.format(id=part.id)
     return part if output == part.output else replace(part, output=output, output_parts=())
 
 

@@ -14,6 +14,7 @@ from wolo.agent.todo_list import todos_of
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart, new_id
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_text
+from wolo.sessions.reading_back import HINT
 from wolo.tools.spellings import FILE
 from wolo.tools.todo import as_text
 
@@ -32,7 +33,6 @@ SUMMARY, UNTIL, FACTS = "summary", "until", "facts"
 OPENING = "[The conversation began earlier: {count} old messages were left out here to save space. The session keeps them all.]"
 WORDS = "The user's messages among them, word for word:"
 WORDS_LEFT_OUT = "[… {count} older ones are left out …]"
-HINT = 'message_id "{id}"\nUse expand_message to see the full content: without arguments it lists all messages with their ids.'
 
 
 class Facts(Struct, frozen=True, omit_defaults=True):

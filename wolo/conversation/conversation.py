@@ -30,9 +30,10 @@ from wolo.conversation.subagents import Subagents
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
-from wolo.messages.message import OPENED, Message, Usage
+from wolo.messages.message import OPENED, Message, Usage, custom
+from wolo.messages.parts import AnyPart
 from wolo.models.thinking_level import level_used
-from wolo.sessions.entries import aside_entry
+from wolo.sessions.entries import MessageEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
 from wolo.tools.background import Job, Jobs
@@ -76,6 +77,8 @@ class Conversation:
         self._turn: asyncio.Task[None] | None = None
         self._by_hand = Brake()
         self._is_closed = False
+        self._appended: list[Message] = []
+        """Messages that joined the session while a turn ran."""
         self.between: Callable[[Event], None] | None = None
         """Hears of what happens between turns; without it that waits for the next one."""
         if joints.jobs is not None:
@@ -195,6 +198,15 @@ class Conversation:
         if self.history or self._turn is not None:
             await self._recorder.keep(aside_entry(usage))
         return answer.text
+
+    async def append_custom_message(self, custom_type: str, text: str, *more: AnyPart) -> None:
+        """Keeps a message that stays in the session and is never sent; also while a turn runs."""
+        kept = self._joints.secrets.hide_message(custom(custom_type, text, *more))
+        await self._recorder.keep(MessageEntry(message=kept))
+        if self._turn is None:
+            self.history += (kept,)
+        else:
+            self._appended.append(kept)
 
     def attaching(self, path: Path) -> None:
         """This file becomes part of a prompt: what is secret in it must be known by then."""
@@ -354,7 +366,8 @@ class Conversation:
             message = replace(message, metadata={**message.metadata, OPENED: opened})
         message = self._joints.secrets.hide_message(message)
         turn = await self._agent.run(self.history, message)
-        self.history = turn.messages
+        appended, self._appended = self._appended, []
+        self.history = (*turn.messages, *appended)
         if not turn.new:  # it was kept back: the next one is the first
             self._opened = opened
 

@@ -170,3 +170,9 @@ def nudge(text: str, why: str, **more: Any) -> Message:
 
 def system(text: str) -> Message:
     return Message(role="system", parts=(TextPart(text=text),), finished=True)
+
+
+def custom(custom_type: str, text: str, *more: AnyPart, metadata: dict[str, Any] | None = None) -> Message:
+    """A message that stays in the session and is never sent; `custom_type` says whose it is."""
+    parts = (TextPart(text=text), *more)
+    return Message(role="custom", custom_type=custom_type, parts=parts, finished=True, metadata=metadata or {})

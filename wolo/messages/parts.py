@@ -14,6 +14,8 @@ Outcome = Literal["ok", "error", "denied_by_person", "denied_by_rule", "interrup
 """How a call ended. `interrupted` may have had effects; `never_started` had none; `cut_off` came from an answer that hit
 the output limit; `invalid` had arguments that could not be read."""
 
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
+"""The kinds of tools of the Agent Client Protocol."""
 
 TASK = "task"
 """Under this name the metadata of a call say which agent worked for it, in which session, and what that used."""
@@ -94,6 +96,8 @@ class ToolPart(Part, frozen=True, kw_only=True, omit_defaults=True, tag="tool"):
     """The argument text as the model wrote it (key order matters to caches); evidence when it did not parse."""
     call_id: str = ""
     """The wire's id of the call; empty means `id` serves."""
+    kind: ToolKind | None = None
+    """A hint for user interfaces; never sent."""
     status: ToolStatus = "pending"
     outcome: Outcome | None = None
     """None while the call is pending or running."""

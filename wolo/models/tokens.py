@@ -66,6 +66,36 @@ class TokenEstimate:
         return prompt + self._tools[1] + sum(map(self.message, messages))
 
 
+class ConversationMemory:
+    """The newest messages of a conversation, up to a number of estimated tokens; system messages stay."""
+
+    def __init__(self, limit_tokens: int) -> None:
+        self.limit_tokens = limit_tokens
+        self.tokens = 0
+        """The estimate of what is remembered; above the limit only where system messages alone are."""
+        self._messages: list[Message] = []
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(self._messages)
+
+    def add(self, message: Message) -> tuple[Message, ...]:
+        """Returns the messages that were removed, oldest first; a message that does not fit alone is among them."""
+        self._messages.append(message)
+        self.tokens += estimate_message(message)
+        removed: list[Message] = []
+        for old in self._messages:
+            if self.tokens <= self.limit_tokens:
+                break
+            if old.role != "system":
+                removed.append(old)
+                self.tokens -= estimate_message(old)
+        if removed:
+            gone = set(map(id, removed))
+            self._messages = [each for each in self._messages if id(each) not in gone]
+        return tuple(removed)
+
+
 def estimate_part(part: AnyPart) -> int:
     match part:
         case TextPart() | ThinkingPart():

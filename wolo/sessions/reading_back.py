@@ -16,7 +16,8 @@ ENOUGH_BYTES = 16_000_000
 OPENING = (
     "[The conversation began earlier: its first {count:,} entries were left out here to save space. The session keeps them all.]"
 )
-HINT = "Use expand_message to see them: without arguments it lists all messages with their ids."
+HINT = 'message_id "{id}"\nUse expand_message to see the full content: without arguments it lists all messages with their ids.'
+"""The end of a message that stands for others."""
 
 
 class Reach:
@@ -54,6 +55,7 @@ def too_large(unread: int) -> str:
 def opening(unread: int) -> CompactionEntry:
     """What stands for the entries that were not read, where no compaction had left them out before."""
     id = new_id("msg")
-    text = f"{OPENING.format(count=unread)}\n{HINT}"
-    lead = Message(id=id, role="compaction_summary", parts=(TextPart(text=text),), finished=True)
+    text = f"{OPENING.format(count=unread)}\n\n{HINT.format(id=id)}"
+    metadata = {"compressed": True, "compressed_content": text}
+    lead = Message(id=id, role="compaction_summary", parts=(TextPart(text=text),), finished=True, metadata=metadata)
     return CompactionEntry(summary=lead, left_out=(f"before_{id}",), reason="window")

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from wolo.errors import SessionError
 from wolo.messages.characters import whole
+from wolo.messages.message import custom
+from wolo.messages.parts import AnyPart
 from wolo.sessions import blobs, chain, listing, migrations, rows
 from wolo.sessions.archive import Archive
 from wolo.sessions.database import Database
@@ -121,6 +123,11 @@ class Store:
                 parent = seq = row.seq
                 prev_hash = row.hash
             rows.count(connection, session_id, entries, seq, now)
+
+    def append_custom_message(self, session_id: str, custom_type: str, text: str, *more: AnyPart) -> None:
+        """A message that stays in the session and is never sent. A session that a process has open is refused."""
+        with self.lock(session_id):
+            self.append(session_id, [MessageEntry(message=custom(custom_type, text, *more))])
 
     def load(self, session_id: str, *, most_bytes: int | None = None) -> Loaded:
         """Everything on the way to the head that can be read. What cannot is skipped and counted, never repaired in place.

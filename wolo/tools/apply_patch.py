@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
 from wolo.tools.envelope import AddFile, DeleteFile, Section, UpdateFile, read_patch
 from wolo.tools.patching import Changed, Plan, plan_one
 from wolo.tools.saved import finish, intends_to_write, links_note, view_diff
@@ -37,6 +38,7 @@ class ApplyPatch:
     Args: ClassVar[type[Struct]] = ApplyPatchArgs
     aliases: ClassVar[Mapping[str, str]] = dict.fromkeys(("input", "patch_text", "patchText", "diff", "content"), "patch")
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "edit"
 
     def intents(self, args: ApplyPatchArgs, context: ToolContext) -> Sequence[Intent]:
         """Reading is among them: a hunk that is not found shows lines of the file."""

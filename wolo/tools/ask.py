@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
+from wolo.messages.parts import ToolKind
 from wolo.tools.questions import Option, Question, Replies, Reply
 from wolo.tools.tool import Interrupted, Result, ToolContext
 
@@ -51,6 +52,7 @@ class Ask:
         "title": "header",
     }
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "other"
 
     def intents(self, args: AskArgs, context: ToolContext) -> Sequence[Intent]:
         return ()

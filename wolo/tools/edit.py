@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
 from wolo.tools import spellings
 from wolo.tools.matching import Passage, find, line_number
 from wolo.tools.misses import describe_ambiguity, describe_miss
@@ -64,6 +65,7 @@ class Edit:
         "replacements": "edits",
     }
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "edit"
 
     def intents(self, args: EditArgs, context: ToolContext) -> Sequence[Intent]:
         """Reading is among them: a failed edit shows lines of the file."""

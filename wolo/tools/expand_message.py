@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message
-from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolKind, ToolPart
 from wolo.tools.tool import Result, ToolContext
 
 MOST_CHARS = 12_000
@@ -47,6 +47,7 @@ class ExpandMessage:
         **dict.fromkeys(("count", "max_lines", "length"), "limit"),
     }
     reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "read"
 
     def intents(self, args: ExpandMessageArgs, context: ToolContext) -> Sequence[Intent]:
         return ()

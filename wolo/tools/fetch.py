@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent, Intent
+from wolo.messages.parts import ToolKind
 from wolo.tools.clip import clean, clip_and_keep
 from wolo.tools.tool import Fetched, Result, ToolContext
 
@@ -62,6 +63,7 @@ class Fetch:
         **dict.fromkeys(("prompt", "format", "timeout", "timeout_s", "max_length", "max_chars", "method"), ""),
     }
     reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "fetch"
 
     def __init__(self, hosts: Hosts | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._hosts = hosts

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
 from wolo.tools import spellings
 from wolo.tools.search import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
 from wolo.tools.tool import Listing, Result, ToolContext
@@ -34,6 +35,7 @@ class Glob:
         **spellings.FOLDER,
     }
     reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "search"
 
     def intents(self, args: GlobArgs, context: ToolContext) -> Sequence[Intent]:
         resolved = context.workspace.resolve(args.path)

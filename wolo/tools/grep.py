@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
 from wolo.tools import spellings
 from wolo.tools.file_types import compile_type
 from wolo.tools.ripgrep import Hit, Mode, Query, find_hits, find_program
@@ -80,6 +81,7 @@ class Grep:
         "max_results": "head_limit",
     }
     reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "search"
 
     def __init__(self, program: Sequence[str] | None = None) -> None:
         self._program = program

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import SessionError, ToolError
 from wolo.guard.intents import Intent
+from wolo.messages.parts import ToolKind
 from wolo.tools import background
 from wolo.tools.background import Job
 from wolo.tools.clip import clip
@@ -35,6 +36,7 @@ class Jobs:
     Args: ClassVar[type[Struct]] = JobsArgs
     aliases: ClassVar[Mapping[str, str]] = {"job_id": "id", "job": "id", "task_id": "id", "bash_id": "id", "timeout_s": "wait_s"}
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "execute"
 
     def intents(self, args: JobsArgs, context: ToolContext) -> Sequence[Intent]:
         """None: the commands were judged when they were started."""

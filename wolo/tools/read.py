@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.media_types import image_type
-from wolo.messages.parts import ImagePart
+from wolo.messages.parts import ImagePart, ToolKind
 from wolo.tools import spellings
 from wolo.tools.missing import folder_names, missing
 from wolo.tools.tool import Result, ToolContext
@@ -49,6 +49,7 @@ class Read:
         "max_lines": "limit",
     }
     reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "read"
 
     def intents(self, args: ReadArgs, context: ToolContext) -> Sequence[Intent]:
         resolved = context.workspace.resolve(args.path)

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.walls import MOST_TRIES
+from wolo.messages.parts import ToolKind
 from wolo.tools.changes import Looks, told
 from wolo.tools.clip import clean, clip_and_keep
 from wolo.tools.jobs import tell
@@ -59,6 +60,7 @@ class Shell:
         "run_in_background": "background",
     }
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "execute"
 
     def intents(self, args: ShellArgs, context: ToolContext) -> Sequence[Intent]:
         _refuse_unusable(args)

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
 from wolo.tools.tool import OfferedSkill, Result, ToolContext
 
 
@@ -24,6 +25,7 @@ class Skill:
     Args: ClassVar[type[Struct]] = SkillArgs
     aliases: ClassVar[Mapping[str, str]] = dict.fromkeys(("skill", "skill_name", "command", "id"), "name")
     reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "read"
 
     def intents(self, args: SkillArgs, context: ToolContext) -> Sequence[Intent]:
         path = _find(args, context).path

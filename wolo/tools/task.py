@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
+from wolo.messages.parts import ToolKind
 from wolo.tools.agents import DEFAULT, Offer
 from wolo.tools.tool import Result, ToolContext
 
@@ -31,6 +32,7 @@ class Task:
         **dict.fromkeys(("title", "run_in_background", "background", "model"), ""),
     }
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "other"
 
     def intents(self, args: TaskArgs, context: ToolContext) -> Sequence[Intent]:
         if not args.prompt.strip():

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
+from wolo.messages.parts import ToolKind
 from wolo.tools.tool import Result, ToolContext
 
 
@@ -23,6 +24,7 @@ class TaskCompletion:
     Args: ClassVar[type[Struct]] = TaskCompletionArgs
     aliases: ClassVar[Mapping[str, str]] = {"answer": "result", "summary": "result", "message": "result", "output": "result"}
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "other"
 
     def intents(self, args: TaskCompletionArgs, context: ToolContext) -> Sequence[Intent]:
         return ()

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
+from wolo.messages.parts import ToolKind
 from wolo.tools.tool import Result, TodoItem, TodoList, TodoStatus, ToolContext
 
 MOST_ITEMS = 100
@@ -47,6 +48,7 @@ class Todo:
         "state": "status",
     }
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "think"
 
     def intents(self, args: TodoArgs, context: ToolContext) -> Sequence[Intent]:
         return ()

@@ -16,7 +16,7 @@ from wolo.guard.intents import Intent, ReadIntent, WriteIntent
 from wolo.guard.secrets import Secrets
 from wolo.guard.walls import Enclosed, Walls
 from wolo.messages.message import Message
-from wolo.messages.parts import MediaPart, Outcome
+from wolo.messages.parts import MediaPart, Outcome, ToolKind
 from wolo.tools.agents import BUILTIN as BUILTIN_AGENTS
 from wolo.tools.agents import Offer
 from wolo.tools.background import Jobs
@@ -264,6 +264,12 @@ class ToolContext:
 
 Delegate = Callable[[str, str, ToolContext], Awaitable[Result]]
 """Has the agent of that name work on a prompt, for the call of this context. Raises ToolError where it cannot begin."""
+
+
+def kind_of(tool: Tool) -> ToolKind:
+    """A hint for user interfaces, the tool's own `kind`; `other` for a tool without one."""
+    kind: ToolKind = getattr(tool, "kind", "other")
+    return kind
 
 
 def _is_about(intent: Intent, resolved: Resolved) -> bool:

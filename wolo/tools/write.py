@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
+from wolo.messages.parts import ToolKind
 from wolo.tools import spellings
 from wolo.tools.matching import with_line_endings_of
 from wolo.tools.saved import finish, intends_to_write, links_note, view_diff
@@ -39,6 +40,7 @@ class Write:
         "text": "content",
     }
     reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "edit"
 
     def intents(self, args: WriteArgs, context: ToolContext) -> Sequence[Intent]:
         resolved = context.workspace.resolve(args.path)

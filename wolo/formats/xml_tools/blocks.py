@@ -54,13 +54,13 @@ def check_message(role: object, content: object) -> None:
         raise Malformed("The content is empty.")
 
 
-def check_call(text: str) -> None:
-    """Raises Malformed when the text does not hold a call as it must be."""
+def check_call(text: str) -> tuple[str, str, Member | None]:
+    """Server, tool and place of the arguments between the tags; None: the object was written as a string. Raises Malformed."""
     if (begin := text.find(OPEN)) < 0:
         raise Malformed(MISSING_OPEN)
     if (end := text.rfind(CLOSE)) < begin:
         raise Malformed(MISSING_CLOSE)
-    _parts_of(text[begin + len(OPEN) : end])
+    return _parts_of(text[begin + len(OPEN) : end])
 
 
 def read_block(raw: str, offered: Collection[str]) -> Written | None:
@@ -70,7 +70,7 @@ def read_block(raw: str, offered: Collection[str]) -> Written | None:
     """
     inner = raw[len(OPEN) : -len(CLOSE)]
     try:
-        server, named, arguments = _parts_of(inner)
+        server, named, arguments = check_call(raw)
     except Malformed as problem:
         return failed_block(raw, f"{problem} {NOTHING_RUN}", offered)
     tool = find_tool(server, named, offered)
@@ -108,7 +108,6 @@ def spell_call(tool: str, arguments: str) -> str:
 
 
 def _parts_of(inner: str) -> tuple[str, str, Member | None]:
-    """Server, tool and where the arguments stand. Raises Malformed."""
     text = inner.rstrip()
     try:
         members = read_members(text)

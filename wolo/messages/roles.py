@@ -1,0 +1,234 @@
+"""Messages with one class for each role, where results are messages of their own: the form for callers and for other programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from wolo.messages import media
+from wolo.messages.message import FinishReason, Message, Producer, Role, Usage
+from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
+
+
+class ToolResult(Struct, frozen=True, kw_only=True, tag_field="type", tag="tool_result"):
+    """The result of one call."""
+
+    id: str
+    """The wire's id of the call."""
+    content: str = ""
+    is_error: bool = False
+    media: tuple[MediaPart, ...] = ()
+    terminate: bool = False
+    """The loop stops without another request; never sent."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Never sent."""
+
+
+SystemContent = TextPart
+UserContent = TextPart | ImagePart | AudioPart | FilePart
+AssistantContent = TextPart | ThinkingPart | ImagePart | AudioPart | FilePart | ToolPart
+ToolContent = ToolResult
+
+
+class BaseMessage(Struct, frozen=True, kw_only=True, tag_field="role"):
+    id: str = field(default_factory=lambda: new_id("msg"))
+    timestamp: float = field(default_factory=time.time)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Never sent."""
+
+    @property
+    def role(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+class SystemMessage(BaseMessage, frozen=True, kw_only=True, tag="system"):
+    contents: tuple[SystemContent, ...] = ()
+
+    @classmethod
+    def text(cls, text: str) -> SystemMessage:
+        return cls(contents=(TextPart(text=text),))
+
+
+class UserMessage(BaseMessage, frozen=True, kw_only=True, tag="user"):
+    contents: tuple[UserContent | ToolResult, ...] = ()
+
+    @classmethod
+    def text(cls, text: str) -> UserMessage:
+        return cls(contents=(TextPart(text=text),))
+
+    @classmethod
+    def with_images(cls, text: str, images: Iterable[str | bytes | media.Picture]) -> UserMessage:
+        """`images` as `media.image` takes them. Raises ValueError."""
+        return cls(contents=(TextPart(text=text), *map(media.image, images)))
+
+    @classmethod
+    def with_audio(cls, text: str, audio: Iterable[str | bytes]) -> UserMessage:
+        """`audio` as `media.audio` takes it. Raises ValueError, and OSError for a file that cannot be read."""
+        return cls(contents=(TextPart(text=text), *map(media.audio, audio)))
+
+
+class AssistantMessage(BaseMessage, frozen=True, kw_only=True, tag="assistant"):
+    contents: tuple[AssistantContent, ...] = ()
+    usage: Usage | None = None
+    stop_reason: FinishReason = ""
+    error: str = ""
+    producer: Producer | None = None
+
+    def text_content(self) -> str:
+        return "".join(part.text for part in self.contents if isinstance(part, TextPart))
+
+    def tool_calls(self) -> tuple[ToolPart, ...]:
+        return tuple(part for part in self.contents if isinstance(part, ToolPart))
+
+    def thinking(self) -> tuple[ThinkingPart, ...]:
+        return tuple(part for part in self.contents if isinstance(part, ThinkingPart))
+
+
+class ToolMessage(BaseMessage, frozen=True, kw_only=True, tag="tool"):
+    """The results of one round of calls."""
+
+    contents: tuple[ToolContent, ...] = ()
+
+    @classmethod
+    def from_results(cls, results: Iterable[ToolResult]) -> ToolMessage:
+        return cls(contents=tuple(results))
+
+    @classmethod
+    def from_result(cls, result: ToolResult) -> ToolMessage:
+        return cls(contents=(result,))
+
+
+class CustomMessage(BaseMessage, frozen=True, kw_only=True, tag="custom"):
+    """A message of an extension; it stays in the session and is never sent."""
+
+    contents: tuple[UserContent, ...] = ()
+    custom_type: str = ""
+
+
+class BranchSummaryMessage(BaseMessage, frozen=True, kw_only=True, tag="branch_summary"):
+    """The summary of a branch that was left; it is sent as the user's."""
+
+    contents: tuple[TextPart, ...] = ()
+
+
+class CompactionSummaryMessage(BaseMessage, frozen=True, kw_only=True, tag="compaction_summary"):
+    """The summary of the messages before it; it is sent as the user's."""
+
+    contents: tuple[TextPart, ...] = ()
+
+
+LLMMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+AgentMessage = LLMMessage | CustomMessage | BranchSummaryMessage | CompactionSummaryMessage
+
+
+def to_messages(messages: Iterable[AgentMessage]) -> tuple[Message, ...]:
+    """Each result joins its call. Raises ValueError for a result that answers no open call before it."""
+    built: list[Message] = []
+    open_calls: dict[str, int] = {}
+    for message in messages:
+        if isinstance(message, UserMessage | ToolMessage):
+            for result in (part for part in message.contents if isinstance(part, ToolResult)):
+                if result.id not in open_calls:
+                    raise ValueError(f"The result {result.id!r} answers no open call before it.")
+                at = open_calls.pop(result.id)
+                built[at] = _answered(built[at], result, message.timestamp)
+        if isinstance(message, ToolMessage):
+            continue
+        if (converted := _message(message)) is not None:
+            built.append(converted)
+            open_calls |= {call.wire_id: len(built) - 1 for call in converted.calls if call.status == "pending"}
+    return tuple(built)
+
+
+def by_role(messages: Iterable[Message]) -> Iterator[AgentMessage]:
+    """The results of an answer follow it in one message."""
+    for message in messages:
+        common: dict[str, Any] = {"id": message.id, "timestamp": message.timestamp, "metadata": message.metadata}
+        parts: Any = message.parts
+        match message.role:
+            case "system":
+                yield SystemMessage(contents=parts, **common)
+            case "user":
+                yield UserMessage(contents=parts, **common)
+            case "custom":
+                yield CustomMessage(contents=parts, custom_type=message.custom_type, **common)
+            case "branch_summary":
+                yield BranchSummaryMessage(contents=parts, **common)
+            case "compaction_summary":
+                yield CompactionSummaryMessage(contents=parts, **common)
+            case "assistant":
+                yield from _answer(message, common)
+
+
+def _answer(message: Message, common: dict[str, Any]) -> Iterator[AgentMessage]:
+    yield AssistantMessage(
+        contents=tuple(_called(part) if isinstance(part, ToolPart) else part for part in message.parts),
+        usage=message.usage,
+        stop_reason=message.finish_reason,
+        error=message.error,
+        producer=message.producer,
+        **common,
+    )
+    ended = [part for part in message.calls if part.outcome is not None]
+    if ended:
+        timestamp = max(part.end_time for part in ended) or message.timestamp
+        yield ToolMessage(id=f"{message.id}_results", timestamp=timestamp, contents=tuple(map(_result, ended)))
+
+
+def _called(part: ToolPart) -> ToolPart:
+    """The call before it had a result."""
+    return replace(
+        part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, terminate=False
+    )
+
+
+def _result(part: ToolPart) -> ToolResult:
+    return ToolResult(
+        id=part.wire_id, content=part.output, is_error=part.is_error, media=part.output_parts, terminate=part.terminate
+    )
+
+
+def _message(message: AgentMessage) -> Message | None:
+    """None for a message of the user that holds results only."""
+    parts = tuple(part for part in message.contents if not isinstance(part, ToolResult))
+    if not parts and message.contents:
+        return None
+    fields: dict[str, Any] = {}
+    if isinstance(message, AssistantMessage):
+        fields = {
+            "usage": message.usage,
+            "finish_reason": message.stop_reason,
+            "error": message.error,
+            "producer": message.producer,
+        }
+    elif isinstance(message, CustomMessage):
+        fields = {"custom_type": message.custom_type}
+    role: Role = message.role  # type: ignore[assignment]  # a tool's message does not come here
+    return Message(
+        id=message.id,
+        role=role,
+        parts=parts,
+        timestamp=message.timestamp,
+        finished=not (isinstance(message, AssistantMessage) and message.stop_reason in ("error", "interrupted")),
+        metadata=message.metadata,
+        **fields,
+    )
+
+
+def _answered(message: Message, result: ToolResult, at: float) -> Message:
+    call = next(call for call in message.calls if call.wire_id == result.id and call.status == "pending")
+    ended = replace(
+        call,
+        status="failed" if result.is_error else "completed",
+        outcome="error" if result.is_error else "ok",
+        output=result.content,
+        output_parts=result.media,
+        end_time=at,
+        terminate=result.terminate,
+        metadata={**call.metadata, **result.metadata},
+    )
+    return message.with_parts([ended])
