@@ -39,7 +39,7 @@ def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.enter(answer)
         assert terminal.wait_for_exit() == 0
-        assert terminal.shows("● shell touch made · refused")
+        assert terminal.shows("● shell touch made · you said no")
     assert ("yes please" if answer == "yes please" else "no reason given") in provider.requests[1].results[0]
     assert not Path("made").exists()
 

@@ -86,7 +86,8 @@ def test_every_way_to_say_nothing_is_a_no_and_the_turn_goes_on(provider: Provide
             terminal.press(key)
         terminal.wait_for("I see.")
         wait_for_prompt(terminal)
-        assert terminal.shows("✗ you said no: shell touch made")
+        assert terminal.times("touch made · you said no") == 1
+        assert terminal.times("touch made") == terminal.times("you said no") == 1  # the panel is gone
         leave(terminal)
     assert not Path("made").exists()
 
@@ -141,12 +142,46 @@ def test_a_paste_is_no_yes(provider: ProviderServer, pasted: str) -> None:
 
 def test_arrows_select_and_enter_takes_the_selected_one(provider: ProviderServer) -> None:
     with asked(provider, touch(), text("I see.")) as terminal:
-        terminal.press("right")
-        terminal.wait_for("›y Yes, once")
+        while "›y Yes, once" not in visible(terminal):
+            before = visible(terminal)
+            terminal.press("left")
+            terminal.wait_until(lambda before=before: visible(terminal) != before)  # type: ignore[misc]
         terminal.press("enter")
         terminal.wait_for("I see.")
         leave(terminal)
     assert Path("made").exists()
+
+
+@pytest.mark.parametrize(("number", "is_run"), [("1", True), ("2", True), ("3", True), ("4", False), ("9", False)])
+def test_numbers_choose(provider: ProviderServer, number: str, is_run: bool) -> None:
+    with asked(provider, touch(), text("I see.")) as terminal:
+        assert "(4)" in visible(terminal)
+        terminal.type(number)
+        if number == "9":
+            for_a_while(terminal)
+            assert READY in visible(terminal)
+            terminal.press("enter")
+        terminal.wait_for("I see.")
+        leave(terminal)
+    assert Path("made").exists() == is_run
+
+
+def test_later_edits_need_no_yes_once_that_was_said(provider: ProviderServer) -> None:
+    writes = [call("write", {"path": name, "content": "x\n"}) for name in ("one", "two")]
+    with asked(provider, *writes, touch("made"), text("I see."), mode="ask") as terminal:
+        assert "f Yes, and accept edits from now on (2)" in visible(terminal)
+        terminal.type("2")
+        terminal.wait_for("$ touch made")
+        terminal.wait_until(lambda: READY in visible(terminal))
+        assert "accept edits" not in visible(terminal).partition("touch made")[2]
+        assert terminal.shows("✓ you allowed it, and edits from now on: write one")
+        assert Path("two").exists()
+        terminal.press("enter")
+        terminal.wait_for("I see.")
+        wait_for_prompt(terminal)
+        assert "edit" in terminal.lines[terminal.cursor[0] + 1]
+        leave(terminal)
+    assert not Path("made").exists()
 
 
 def test_a_reason_reaches_the_model(provider: ProviderServer) -> None:
@@ -288,7 +323,7 @@ def test_a_panel_survives_a_change_of_mind_about_the_window(provider: ProviderSe
         tmux.press("Enter")
         tmux.wait_until(lambda: READY in "\n".join(tmux.rows), "the panel did not come back")
         tmux.resize(10, 40)
-        tmux.wait_until(lambda: "n y s a w e r" in "\n".join(tmux.rows), "it does not fit the narrow window")
+        tmux.wait_until(lambda: "y s a›n w e r" in "\n".join(tmux.rows), "it does not fit the narrow window")
         tmux.resize(24, 100)
         tmux.wait_until(lambda: READY in "\n".join(tmux.rows), "it did not grow again")
         assert tmux.run("display-message", "-p", "#{mouse_any_flag}#{alternate_on}").strip() == "00"

@@ -88,6 +88,48 @@ def test_every_usual_word_leaves(provider: ProviderServer, word: str) -> None:
     with repl(provider) as terminal:
         terminal.enter(word)
         assert terminal.wait_for_exit() == 0
+    with repl(provider) as terminal:
+        assert not terminal.shows("back")  # it was no prompt, and no draft
+        leave(terminal)
+
+
+def test_enter_takes_the_only_match_of_a_menu(provider: ProviderServer) -> None:
+    Path("notes-of-mine.md").write_text("x")
+    provider.script(text("Read."))
+    with repl(provider, columns=100) as terminal:
+        terminal.enter("/hel")  # faster than any menu
+        terminal.wait_for("› /help")
+        assert not terminal.shows("Did you mean")
+        terminal.press("enter")
+        terminal.wait_for("this list")
+        terminal.type("look at @notes-o")
+        terminal.wait_until(lambda: any(line.strip() == "notes-of-mine.md" for line in terminal.lines))
+        terminal.press("enter")
+        terminal.wait_for("› look at @notes-of-mine.md")
+        assert not provider.requests
+        terminal.press("enter")
+        terminal.wait_for("Read.")
+        leave(terminal)
+    assert prompts(provider)[0].startswith("look at @notes-of-mine.md")
+
+
+def test_a_backslash_before_enter_makes_a_new_line(provider: ProviderServer) -> None:
+    provider.script(text("Two lines."))
+    with repl(provider) as terminal:
+        terminal.type("first\\")
+        terminal.wait_for("› first\\")
+        terminal.press("enter")
+        terminal.wait_until(lambda: terminal.shows("› first") and not terminal.shows("first\\"))
+        terminal.enter("second")
+        terminal.wait_for("Two lines.")
+        wait_for_prompt(terminal)
+        terminal.type("!printf '%s' one\\")
+        terminal.wait_for("one\\")
+        terminal.press("enter")
+        terminal.enter("two")
+        terminal.wait_for("onetwo")
+        leave(terminal)
+    assert prompts(provider) == ["first\nsecond"]
 
 
 def test_notices_are_said_once(provider: ProviderServer) -> None:

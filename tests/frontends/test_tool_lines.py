@@ -17,7 +17,7 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     look = ToolPart(tool="grep", input={"pattern": "x", "path": "src"}, status="completed")
     assert headline(look, Listing("x", ("a",), 12)).plain == "● grep x path=src · 12 found"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
-    assert headline(refused).plain == "● shell rm x · refused"
+    assert headline(refused).plain == "● shell rm x · you said no"
 
 
 def test_an_answer_from_elsewhere_is_seen_from_its_beginning() -> None:
@@ -79,7 +79,9 @@ def test_long_views_are_cut_where_it_hurts_least() -> None:
 def test_an_error_and_a_refusal_say_why() -> None:
     failed = ToolPart(tool="read", status="failed", outcome="error", output="There is no file x.")
     assert details(failed, None).text.plain == "  There is no file x.\n"
-    assert details(failed, None, "not today").text.plain == "  not today\n"
+    no = ToolPart(tool="read", status="failed", outcome="denied_by_rule", output="Denied, so it was not run. Not today.")
+    assert headline(no, reason="Not\ntoday.").plain == "● read · not allowed: Not today."
+    assert not details(no, None).text
     assert not details(ToolPart(tool="read", status="completed", output="contents"), None).text
 
 

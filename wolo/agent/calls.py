@@ -24,6 +24,7 @@ from wolo.agent.refusals import (
     DENIED_BY_RULE,
     INTERRUPTED,
     NEVER_STARTED,
+    NO_REASON,
     WRONGLY_CHANGED,
     crashed,
     end,
@@ -233,7 +234,7 @@ class Calls:
                 return replace(call, part=part, intents=intents, verdict=verdict)
             given = await self._ask(part, tool, intents, verdict, brake)
             if not given.allowed:
-                return _denied(part, "denied_by_person", given.reason or "no reason given", DENIED_BY_PERSON)
+                return _denied(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
             approved = intents
 
     async def _ask(

@@ -15,6 +15,8 @@ SET_ASIDE = "Not run: the user said something in the meantime, which comes next.
 INTERRUPTED = "The call was interrupted while it was running. It may have had effects; look before you repeat it."
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
+NO_REASON = "no reason given"
+"""Stands for the reason of a person who gave none."""
 DENIED_BY_HOOK = "Denied by a hook of the user's, so it was not run: {reason}"
 CHANGED_BY_HOOK = "[A hook of the user's has changed the arguments of this call; it ran with {arguments}]"
 WRONGLY_CHANGED = (

@@ -14,7 +14,7 @@ from msgspec import Struct
 from wolo.agent.compaction import Compaction, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
 from wolo.agent.loop import Agent
-from wolo.agent.refusals import DENIED_BY_PERSON
+from wolo.agent.refusals import DENIED_BY_PERSON, NO_REASON
 from wolo.config import layers
 from wolo.config.given import Given
 from wolo.config.schema import Config
@@ -45,7 +45,6 @@ from wolo.workspace.root import Workspace
 LEAST_RUN_S = 0.3
 MOST_RUN_S = 10.0
 """How long a call runs that was stopped on record, at least and at most."""
-NO_REASON = "no reason given"
 
 
 class Replayed(Struct, frozen=True, kw_only=True):

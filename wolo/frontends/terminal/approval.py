@@ -8,7 +8,7 @@ from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.frontends.terminal.keyboard import Keyboard
-from wolo.frontends.terminal.proposal import outcome
+from wolo.frontends.terminal.proposal import Answer, outcome
 from wolo.frontends.terminal.question import ask_line
 from wolo.frontends.terminal.screen import Screen
 
@@ -17,36 +17,49 @@ Complaint = Callable[[ApprovalAsked, str], str]
 
 
 async def ask(
-    asked: ApprovalAsked, lines: Sequence[Text], screen: Screen, keyboard: Keyboard, complaint: Complaint
-) -> ApprovalGiven:
-    """Whatever is not a yes is a no. `lines` are the proposal. Raises Dismissed for Ctrl-C."""
+    asked: ApprovalAsked,
+    lines: Sequence[Text],
+    screen: Screen,
+    keyboard: Keyboard,
+    complaint: Complaint,
+    *,
+    may_accept_edits: bool = False,
+) -> Answer:
+    """Whatever is not a yes is a no. `lines` are the proposal. Raises Dismissed for Ctrl-C.
+
+    `may_accept_edits`: one may answer that later edits need no yes.
+    """
     if (stage := screen.stage) is None:
-        return await _ask_by_line(asked, lines, screen, keyboard, complaint)
+        for line in lines:
+            screen.print(line)
+        return await _ask_by_line(asked, screen, keyboard, complaint, may_accept_edits)
     from wolo.frontends.terminal.panels.approval import ApprovalPanel  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     screen.ask_space()
-    given = await stage.stand(ApprovalPanel(asked, lines, lambda rule: complaint(asked, rule)))
-    screen.print(outcome(asked, given))
-    return given
+    panel = ApprovalPanel(asked, lines, lambda rule: complaint(asked, rule), may_accept_edits=may_accept_edits)
+    answer = await stage.stand(panel)
+    if (said := outcome(asked, answer)) is not None:
+        screen.print(said)
+    return answer
 
 
 async def _ask_by_line(
-    asked: ApprovalAsked, lines: Sequence[Text], screen: Screen, keyboard: Keyboard, complaint: Complaint
-) -> ApprovalGiven:
+    asked: ApprovalAsked, screen: Screen, keyboard: Keyboard, complaint: Complaint, may_accept_edits: bool
+) -> Answer:
     """Only one of the offered letters is a yes; any other text is a no with that reason."""
-    for line in lines:
-        screen.print(line)
     rule = asked.rule
     while True:
         if rule:
             screen.say(f"  always: writes the rule {rule} for this workspace, everywhere: for all", "dim")
         try:
-            typed = await ask_line(_choices(asked, rule), screen, keyboard)
+            typed = await ask_line(_choices(asked, rule, may_accept_edits), screen, keyboard)
+            if may_accept_edits and typed.strip().lower() == "f":
+                return Answer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
             if typed.strip().lower() not in ("e", "edit") or asked.walls == "again":
-                return _read_answer(asked, typed, rule)
+                return Answer(_read_answer(asked, typed, rule))
             rule = await _edit(asked, rule, screen, keyboard, complaint)
         except EOFError:
-            return ApprovalGiven(id=asked.id, allowed=False)
+            return Answer(ApprovalGiven(id=asked.id, allowed=False))
 
 
 async def _edit(asked: ApprovalAsked, rule: str, screen: Screen, keyboard: Keyboard, complaint: Complaint) -> str:
@@ -60,12 +73,13 @@ async def _edit(asked: ApprovalAsked, rule: str, screen: Screen, keyboard: Keybo
     return typed
 
 
-def _choices(asked: ApprovalAsked, rule: str) -> str:
+def _choices(asked: ApprovalAsked, rule: str, may_accept_edits: bool) -> str:
     """Short enough for 80 columns."""
     if asked.walls == "again":
         return "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
     always = "  [a]lways  every[w]here" if rule else ""
-    return f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
+    edits = "  [f]rom now on all edits" if may_accept_edits else ""
+    return f"  [y]es{edits}  [s]ession{always}  [e]dit  [N]o, or type why not › "
 
 
 def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:

@@ -94,6 +94,11 @@ def takes_up(document: Document) -> bool:
     return (text.startswith("/") and "\n" not in text) or MENTION.search(text) is not None
 
 
+def is_command_name(document: Document) -> bool:
+    """Nothing but the beginning of a command's name is written."""
+    return re.fullmatch(r"/[^\s/]+", document.text) is not None and document.is_cursor_at_the_end
+
+
 def mention(name: str) -> str:
     """As it stands behind an `@` in a prompt; a folder's is left open."""
     if not re.search(r'[\s"@:]', name):

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
-from wolo.frontends.terminal.completion import takes_up
+from wolo.frontends.terminal.completion import is_command_name, takes_up
 from wolo.frontends.terminal.drafts import Drafts
 from wolo.frontends.terminal.dropped import as_mentions
 from wolo.frontends.terminal.history import DirectoryHistory
@@ -22,6 +22,8 @@ from wolo.frontends.terminal.signals import AGAIN_WITHIN_S
 from wolo.places import find_places
 
 GO_BACK = "/rewind"
+CONTINUES = "\\"
+"""Before Enter, or at the end of a typed line: what is written goes on in a new line."""
 TWICE_S = 0.8
 """Two presses of a key that mean one thing follow each other within this time."""
 LEAVE_HINT = "Ctrl-C again leaves"
@@ -52,6 +54,7 @@ class Composer:
 
     def __init__(self, completer: Completer, directory: Path, *, stop: Callable[[], bool]) -> None:
         state = find_places().state
+        self._completer = completer
         self.pastes = Pastes()
         self.buffer = Buffer(
             history=DirectoryHistory(state / "history", directory, self.pastes),
@@ -118,11 +121,37 @@ class Composer:
     # What the keys do
 
     def enter(self) -> None:
-        """Sends what is written, unless Enter takes what a menu offers."""
+        """Sends what is written, unless Enter takes what a menu offers or a backslash before it makes it a new line."""
         if self.is_choosing:
             self.buffer.complete_state = None
+        elif only := self._only_match():
+            self.buffer.apply_completion(only)
+        elif self.buffer.document.char_before_cursor == CONTINUES:
+            if not self.buffer.text.startswith("!"):  # a shell reads its own
+                self.buffer.delete_before_cursor()
+            self.buffer.insert_text("\n")
         else:
             self.buffer.validate_and_handle()
+
+    def _only_match(self) -> Completion | None:
+        """What a menu offers when that is one thing, and more than what is written already."""
+        state = self.buffer.complete_state
+        if state is None:
+            offered = self._matching_commands()
+        elif state.original_document != self.buffer.document:
+            return None
+        else:
+            offered = state.completions
+        if len(offered) != 1 or self.buffer.document.text_before_cursor.endswith(offered[0].text):
+            return None
+        return offered[0]
+
+    def _matching_commands(self) -> list[Completion]:
+        """Whoever types fast does not see the menu of commands in time."""
+        document = self.buffer.document
+        if not is_command_name(document) or self.is_asking():
+            return []
+        return list(self._completer.get_completions(document, CompleteEvent(completion_requested=True)))
 
     @property
     def is_choosing(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -53,13 +54,30 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     return lines + _titles(waiting)
 
 
-def outcome(asked: ApprovalAsked, given: ApprovalGiven) -> Text:
-    """What was answered, for the record."""
+class Answer(NamedTuple):
+    given: ApprovalGiven
+    accepts_edits: bool = False
+    """Later edits shall not be asked about."""
+
+
+def is_edit(asked: ApprovalAsked) -> bool:
+    """Changes files in the workspace and does nothing else: the mode `edit` would not ask."""
+    changed = [intent for intent in asked.intents if isinstance(intent, WriteIntent)]
+    others = [intent for intent in asked.intents if not isinstance(intent, WriteIntent | ReadIntent)]
+    return bool(changed) and not others and not asked.agent and all(intent.inside for intent in changed)
+
+
+def outcome(asked: ApprovalAsked, answer: Answer) -> Text | None:
+    """What was answered, for the record. None: the line of the refused call says it."""
+    given = answer.given
     owner = f"{spelled_line(asked.agent)}: " if asked.agent else ""
     what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
     if not given.allowed:
-        why = f" · {spelled_line(given.reason)}" if given.reason else ""
-        return Text.assemble(("✗ ", "yellow"), ("you said no", "bold"), f": {what}", (why, "dim"))
+        stays = f" · {spelled_line(given.reason)}" if given.reason else ""
+        refused = Text.assemble(("✗ ", "yellow"), ("it stays inside the sandbox", "bold"), f": {what}", (stays, "dim"))
+        return refused if asked.walls == "again" else None
+    if answer.accepts_edits:
+        return Text.assemble(("✓ ", "green"), ("you allowed it, and edits from now on", "bold"), f": {what}")
     rule = given.rule or asked.rule
     held = {
         "once": "outside the sandbox, once" if asked.walls == "again" else "once",

@@ -116,6 +116,7 @@ class Repl:
             except EOFError:
                 return self._terminal.signals.exit_status
             if said.text.strip() in LEAVING_WORDS:
+                self._composer.keep_draft()  # it was sent: nothing of it is left
                 return 0
             self._hear(said)
 

@@ -278,8 +278,8 @@ class Screen:
 
     def _call_ended(self, event: CallEnded) -> None:
         self.status.end_call(event.part.id)
-        below = tool.details(event.part, event.view, self._refusals.pop(event.part.id, ""), hint=self.folded.hint)
-        headline = tool.headline(event.part, event.view).append("\n")
+        below = tool.details(event.part, event.view, hint=self.folded.hint)
+        headline = tool.headline(event.part, event.view, reason=self._refusals.pop(event.part.id, "")).append("\n")
         self.print(headline.append_text(below.text), kind="block" if below.text else "call", end="")
         if below.is_folded:
             self.folded.keep(partial(tool.whole, event.part, event.view))

@@ -14,7 +14,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.approval import ask
 from wolo.frontends.terminal.bell import Bell
 from wolo.frontends.terminal.coming import Coming
-from wolo.frontends.terminal.proposal import proposal
+from wolo.frontends.terminal.proposal import is_edit, proposal
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.questions import ask_questions
 from wolo.frontends.terminal.screen import Screen
@@ -139,9 +139,19 @@ class _Turn:
     async def _approve(self, asked: ApprovalAsked, coming: Coming) -> None:
         lines = await asyncio.to_thread(self._proposal, asked)
         self._question = asking = asyncio.ensure_future(
-            ask(asked, lines, self._terminal.screen, self._terminal.keyboard, self._conversation.complaint)
+            ask(
+                asked,
+                lines,
+                self._terminal.screen,
+                self._terminal.keyboard,
+                self._conversation.complaint,
+                may_accept_edits=self._conversation.mode == "ask" and is_edit(asked),
+            )
         )
-        if given := await coming.while_asking(asked, asking):
+        if answer := await coming.while_asking(asked, asking):
+            given = answer.given
+            if answer.accepts_edits and (notice := self._conversation.set_mode("edit")):
+                self._terminal.screen.say(notice, "yellow")
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         else:
             self._terminal.screen.say(f"✗ nobody answered in time: {spelled_line(asked.part.tool)}", "dim")

@@ -12,14 +12,12 @@ from prompt_toolkit.key_binding import KeyBindingsBase
 
 from wolo.config.schema import Ui
 from wolo.frontends.terminal.chips import Chips
-from wolo.frontends.terminal.composer import Composer
+from wolo.frontends.terminal.composer import CONTINUES, Composer
 from wolo.frontends.terminal.foot import Foot
 from wolo.frontends.terminal.terminal import Terminal
 from wolo.frontends.terminal.typed_line import read_typed
 
 PROMPT = "> "
-CONTINUES = "\\"
-"""At the end of a line: the next one belongs to it."""
 KEYS_IN_TURNS = """\
 Enter   sends
 \\       at the end of a line: it goes on in the next one

@@ -1,4 +1,4 @@
-"""Whether a call may run, asked in a panel: one key answers, Enter takes what is selected, and that is No at first."""
+"""Asks in a panel whether a call may run: one key answers, Enter takes what is selected, and that is No at first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.text import Text
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
 from wolo.frontends.terminal.panels.choice import Choice, ChoiceRow
 from wolo.frontends.terminal.panels.panel import Complaint, Panel
+from wolo.frontends.terminal.proposal import Answer
 from wolo.frontends.terminal.render.changes import ink
 from wolo.messages.terminal_text import clean_line
 
@@ -17,19 +18,23 @@ RULE = "rule › "
 
 
 _NO = Choice("n", "No")
+_ACCEPT_EDITS = Choice("f", "Yes, and accept edits from now on")
 _BECAUSE = Choice("r", "No, because…")
 _EDIT = Choice("e", "Edit the rule")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere"}
 """How long a yes holds, by the key; any other one counts once."""
 
 
-class ApprovalPanel(Panel[ApprovalGiven]):
-    def __init__(self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Complaint) -> None:
+class ApprovalPanel(Panel[Answer]):
+    """`may_accept_edits`: it offers not to ask about later edits."""
+
+    def __init__(self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Complaint, *, may_accept_edits: bool) -> None:
         self._asked, self._lines, self._complaint = asked, lines, complaint
+        self._may_accept_edits = may_accept_edits
         self._rule = asked.rule
         self._wrong = ""
         """What is wrong with the rule as it stands in the field."""
-        self._row = ChoiceRow(_choices(asked, self._rule))
+        self._row = self._new_row()
         super().__init__()
 
     def content(self) -> list[Text]:
@@ -57,10 +62,10 @@ class ApprovalPanel(Panel[ApprovalGiven]):
 
     def submit(self, written: str) -> None:
         if self._label == REASON:
-            self.settle(ApprovalGiven(id=self._asked.id, allowed=False, reason=written.strip()))
+            self.settle(Answer(ApprovalGiven(id=self._asked.id, allowed=False, reason=written.strip())))
         elif not (wrong := self._complaint(written.strip())) or not written.strip():
             self._rule = written.strip() or self._asked.rule
-            self._row = ChoiceRow(_choices(self._asked, self._rule))
+            self._row = self._new_row()
             self._row.select("a" if written.strip() else "n")
             self.leave_field()
             self.changed()
@@ -79,12 +84,15 @@ class ApprovalPanel(Panel[ApprovalGiven]):
         else:
             scope = _SCOPES.get(chosen.key, "once")
             edited = self._rule if self._rule != self._asked.rule and scope != "once" else ""
-            self.settle(ApprovalGiven(id=self._asked.id, allowed=chosen.key != _NO.key, scope=scope, rule=edited))
+            given = ApprovalGiven(id=self._asked.id, allowed=chosen.key != _NO.key, scope=scope, rule=edited)
+            self.settle(Answer(given, chosen == _ACCEPT_EDITS))
 
-
-def _choices(asked: ApprovalAsked, rule: str) -> tuple[Choice, ...]:
-    if asked.walls == "again":
-        again = (Choice("y", "Yes, outside, once"), Choice("s", "Outside for this session"))
-        return (_NO._replace(label="No, it stays inside"), *again, _BECAUSE)
-    always = (Choice("a", "Always here"), Choice("w", "Always everywhere")) if rule else ()
-    return (_NO, Choice("y", "Yes, once"), Choice("s", "This session"), *always, _EDIT, _BECAUSE)
+    def _new_row(self) -> ChoiceRow:
+        if self._asked.walls == "again":
+            no = _NO._replace(label="No, it stays inside")
+            return ChoiceRow((Choice("y", "Yes, outside, once"), Choice("s", "Outside for this session"), no, _BECAUSE), no)
+        yes, session = Choice("y", "Yes, once"), Choice("s", "This session")
+        here, everywhere = ((Choice("a", "Always here"),), (Choice("w", "Always everywhere"),)) if self._rule else ((), ())
+        if self._may_accept_edits:
+            return ChoiceRow((yes, _ACCEPT_EDITS, *here, _NO, session, *everywhere, _EDIT, _BECAUSE), _NO)
+        return ChoiceRow((yes, session, *here, _NO, *everywhere, _EDIT, _BECAUSE), _NO)

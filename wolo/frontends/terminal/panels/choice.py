@@ -17,14 +17,21 @@ class Choice(NamedTuple):
     label: str
 
 
-class ChoiceRow:
-    """The first one is what saying nothing means."""
+NUMBERED = 4
+"""The first choices that have a number, too."""
 
-    def __init__(self, choices: Sequence[Choice]) -> None:
+
+class ChoiceRow:
+    """`selected` is what saying nothing means; by default the first one."""
+
+    def __init__(self, choices: Sequence[Choice], selected: Choice | None = None) -> None:
         self.choices = tuple(choices)
-        self.selected = self.choices[0]
+        self.selected = selected or self.choices[0]
 
     def find(self, key: str) -> Choice | None:
+        """By its letter or its number."""
+        if key.isdecimal() and 1 <= int(key) <= len(self.choices[:NUMBERED]):
+            return self.choices[int(key) - 1]
         return next((each for each in self.choices if each.key == key.lower()), None)
 
     def select(self, key: str) -> None:
@@ -36,7 +43,9 @@ class ChoiceRow:
     def laid_out(self, columns: int) -> list[Text]:
         """In a narrow window the keys alone, and what the selected one means."""
         if columns >= NARROW_COLUMNS:
-            return one_row([self._cell(each, f"{each.key} {each.label}") for each in self.choices], columns)
+            numbers = [f" ({number})" for number in range(1, NUMBERED + 1)] + [""] * len(self.choices)
+            labels = [f"{each.key} {each.label}{number}" for each, number in zip(self.choices, numbers, strict=False)]
+            return one_row([self._cell(each, label) for each, label in zip(self.choices, labels, strict=True)], columns)
         keys = one_row([self._cell(each, each.key) for each in self.choices], columns, between="")
         return [*keys, Text(self.selected.label[:columns], "bold")]
 

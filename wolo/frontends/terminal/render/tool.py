@@ -7,6 +7,7 @@ from typing import NamedTuple, assert_never
 
 from rich.text import Text
 
+from wolo.agent.refusals import NO_REASON
 from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.messages.call_text import arguments_line
 from wolo.messages.parts import ToolPart
@@ -21,7 +22,7 @@ MAX_ARGUMENT_CHARS = 2000
 """Of a call on its line; the rest is counted and can be unfolded."""
 
 _BAD_ENDS = {
-    "denied_by_person": "refused",
+    "denied_by_person": "you said no",
     "denied_by_rule": "not allowed",
     "interrupted": "interrupted",
     "never_started": "not started",
@@ -35,15 +36,19 @@ _MARKS: Mapping[TodoStatus, tuple[str, str]] = {
 }
 
 
-def headline(part: ToolPart, view: View | None = None, *, whole: bool = False) -> Text:
-    """`● write calculator.py +12`; the dot is red when it failed. `whole`: no argument is shortened."""
+def headline(part: ToolPart, view: View | None = None, *, reason: str = "", whole: bool = False) -> Text:
+    """`● write calculator.py +12`; the dot is red when it failed.
+
+    `reason`: why the call was refused, when it was. `whole`: no argument is shortened.
+    """
     good = part.status == "completed"
     stopped = part.outcome in _BAD_ENDS
     asked = arguments_line(part) if whole else arguments_line(part, most_chars=MAX_ARGUMENT_CHARS, most_of_change=0)
     text = Text.assemble(("● ", "green" if good else "yellow" if stopped else "red"), (spelled_line(part.tool), "bold"))
     text.append(f" {asked}" if asked else "")
     if part.outcome in _BAD_ENDS:
-        text.append(f" · {_BAD_ENDS[part.outcome]}", "yellow")
+        why = "" if reason in ("", NO_REASON) else f": {' '.join(clean(reason).split())}"
+        text.append(f" · {_BAD_ENDS[part.outcome]}{why}", "yellow")
     return text.append_text(_in_short(view))
 
 
@@ -54,13 +59,10 @@ class Details(NamedTuple):
     """There is more of it."""
 
 
-def details(part: ToolPart, view: View | None, reason: str = "", *, hint: str = "", whole: bool = False) -> Details:
-    """What is worth seeing below the headline; `whole`: all of it.
-
-    `reason`: why the call was refused, when it was. `hint`: how the rest can be seen.
-    """
-    if reason:
-        return Details(_lines(reason, 2, "yellow"))
+def details(part: ToolPart, view: View | None, *, hint: str = "", whole: bool = False) -> Details:
+    """What is worth seeing below the headline; `whole`: all of it. `hint`: how the rest can be seen."""
+    if part.outcome in ("denied_by_person", "denied_by_rule"):
+        return Details(Text())
     if isinstance(view, Delegated):
         return _task(part, view, hint, whole)
     if part.is_error and not isinstance(view, Output):
@@ -132,13 +134,6 @@ def _task(part: ToolPart, view: Delegated, hint: str, whole: bool) -> Details:
     text = Text.assemble(("".join(f"  {_short(line)}\n" for line in lines), "dim"))
     left = 0 if whole else len(said) - len(lines) + len(did)
     return Details(text.append_text(_rest(left, hint)), left > 0)
-
-
-def _lines(shown: str, limit: int, style: str) -> Text:
-    """The first lines."""
-    lines = clean(shown).rstrip("\n").split("\n")
-    text = Text.assemble(("".join(f"  {_short(line)}\n" for line in lines[:limit]), style))
-    return text.append_text(_rest(len(lines) - limit))
 
 
 def _head(shown: str, limit: int, hint: str, whole: bool) -> Details:
