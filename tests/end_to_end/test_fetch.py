@@ -106,7 +106,7 @@ def test_much_in_the_query_needs_a_person_even_where_all_is_allowed(provider: Pr
     provider.script(call("fetch", {"url": f"{DOCS}?q={'x' * 300}"}), text("Then not."))
     done = run_wolo("--json", "--yolo", "--allow", "fetch:*", *provider.flags, "go")
     assert done.exit_code == 4
-    assert "302 characters" in done.json["permission_denials"][0]["reason"]
+    assert "320 characters" in done.json["permission_denials"][0]["reason"]
     assert web.asked == []
 
 

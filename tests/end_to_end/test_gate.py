@@ -109,6 +109,19 @@ def test_a_deny_holds_under_yolo(provider: ProviderServer, root: Path) -> None:
     assert not Path(MARKER).exists()
 
 
+def test_a_file_that_a_rule_denies_is_attached_by_no_prompt(provider: ProviderServer, root: Path) -> None:
+    (root / "notes").mkdir()
+    (root / "notes" / "x.md").write_text("CANARY")
+    (root / "link.md").symlink_to("notes/x.md")
+    provider.script(text("never asked"))
+    for words in (["see @notes/x.md"], ["see @link.md:1-2"], [f"see @{root}/src/../notes/x.md"], ["-f", "link.md", "see"]):
+        done = run_wolo("-p", "--yolo", "--deny", "read:notes/**", *provider.flags, *words)
+        assert done.exit_code == 2, words
+        assert "denied by the rule read:notes/** (--deny)" in " ".join(done.stderr.split())
+    assert provider.requests == []
+    assert run_wolo("-p", "--deny", "read:notes/**", *provider.flags, "see @a.txt").exit_code == 0
+
+
 def test_a_person_sees_what_would_be_gone_and_enter_is_a_no(provider: ProviderServer, root: Path) -> None:
     (root / "src" / "b.py").touch()
     provider.script(call("shell", {"command": "rm -r src"}), text("I see."))

@@ -209,7 +209,12 @@ class Conversation:
             self._appended.append(kept)
 
     def attaching(self, path: Path) -> None:
-        """This file becomes part of a prompt: what is secret in it must be known by then."""
+        """Lets a file become part of a prompt, once its secrets are known. Raises UsageError where a rule denies reading it."""
+        if rule := self.bench.judge.rule_against_reading(path):
+            raise UsageError(
+                f"{path} cannot be attached: reading it is denied by the rule {rule} ({rule.source}).",
+                hint="Leave the file out of the prompt, or change the rule.",
+            )
         self._joints.secrets.look_at(path)
 
     def interrupt(self) -> None:

@@ -28,7 +28,8 @@ from wolo.guard.weighing import Matter, Scales
 from wolo.places import find_home
 from wolo.workspace.led_to import led_to
 
-LONG_QUERY = 256
+LONG_ADDRESS = 256
+"""Characters of host, path and query together."""
 EVERYTHING = ("read:**", "write:**", "shell:*", "fetch:*", "mcp:*", "task:*")
 """Rules that allow whatever rules can."""
 _MOST_SHOWN = 4
@@ -173,6 +174,10 @@ class Judge:
         intent = ReadIntent(Path(led_to(path)), str(path)) if path.is_symlink() else ReadIntent(path)
         return self._judge_read(intent, None).decision == "allow"
 
+    def rule_against_reading(self, path: Path) -> Rule | None:
+        """The deny rule that holds for a file however it is reached; None where there is none."""
+        return self._book.find("deny", "read", Paths(led_to(path), os.path.normpath(Path(self._start, path))))
+
     def may_fetch(self, url: str) -> bool:
         """Whether a redirect may lead there unasked."""
         return self._judge_fetch(FetchIntent(url), None).decision == "allow"
@@ -236,8 +241,8 @@ class Judge:
         if host.scheme not in ("http", "https") or not host.name or host.has_user:
             return Verdict("deny", "Only http and https addresses without a user name can be fetched.")
         verdict = self._scales.weigh(Matter("fetch", host, f"Fetching from {host.name}", self.mode.fetch), extra)
-        if verdict.decision == "allow" and len(host.query) > LONG_QUERY:
-            return Verdict("ask", f"The address carries {len(host.query)} characters to {host.name}, so this needs an approval.")
+        if verdict.decision == "allow" and host.carried > LONG_ADDRESS:
+            return Verdict("ask", f"The address carries {host.carried} characters to {host.name}, so this needs an approval.")
         return verdict
 
     def _judge_call(self, intent: CallIntent, extra: Rulebook | None) -> Verdict:

@@ -212,20 +212,22 @@ class Host(NamedTuple):
     port: int | None
     """None: the scheme's own."""
     has_user: bool
-    query: str
+    carried: int
+    """Characters of the address that the host receives, its own name included: any of them could be data."""
 
 
 def read_host(url: str) -> Host:
     if not url.isprintable() or " " in url or "\\" in url:
-        return Host("", "", None, False, "")  # programs differ in what they make of such an address
+        return Host("", "", None, False, 0)  # programs differ in what they make of such an address
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        return Host("", "", None, False, "")
+        return Host("", "", None, False, 0)
     name = (parts.hostname or "").rstrip(".")
     own = OWN_PORTS.get(parts.scheme)
-    return Host(parts.scheme, name, None if port == own else port, "@" in parts.netloc, parts.query)
+    carried = len(parts.netloc) + len(parts.path) + len(parts.query)
+    return Host(parts.scheme, name, None if port == own else port, "@" in parts.netloc, carried)
 
 
 class HostPattern:
