@@ -19,6 +19,11 @@ class Places:
     state: Path
     """History, locks, logs."""
 
+    @property
+    def own(self) -> tuple[Path, ...]:
+        """All of them: the model changes nothing there in any mode."""
+        return (self.config, self.data, self.state, self.cache)
+
 
 def find_places(environ: dict[str, str] | None = None) -> Places:
     env = os.environ if environ is None else environ

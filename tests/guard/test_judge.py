@@ -380,7 +380,10 @@ def test_an_allow_does_not_follow_a_link_made_in_the_workspace(root: Path, isola
 PROTECTED = """
 .git/config .git/hooks/pre-commit sub/.git/config .GIT/config .wolo/config.toml sub/.wolo/x .vscode/tasks.json
 .idea/runConfigurations/x.xml .bashrc sub/.zshrc .profile .ssh/authorized_keys .envrc .mcp.json x.code-workspace .git
-.config/fish/config.fish .claude/settings.json
+.config/fish/config.fish .claude/settings.json .gemini/settings.json .codex/config.toml .opencode/agent/x.md opencode.json
+.devcontainer.json sub/.devcontainer/devcontainer.json .nvim.lua .pre-commit-config.yaml CLAUDE.md sub/CLAUDE.md claude.local.md
+AGENTS.md AGENTS.override.md GEMINI.md .github/copilot-instructions.md .cursorrules .pdbrc .exrc .vimrc .gdbinit .hg/hgrc
+new/deep/.git new/deep/.git/config new/.git/HEAD .jj/repo/config.toml .dir-locals.el lefthook.yml
 """
 
 
@@ -392,6 +395,19 @@ def test_writing_a_protected_name_asks_in_every_mode_whatever_the_rules(root: Pa
     assert verdict.decision == "ask"
     assert verdict.without_person().decision == "deny"
     assert guarded.suggest_rule([write(given)]) == ""
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md", ".pre-commit-config.yaml", "lefthook.yml"])
+def test_what_is_obeyed_but_holds_no_secret_is_read_unasked_and_written_by_no_command(root: Path, name: str) -> None:
+    (root / name).write_text("text")
+    rules = ("allow shell:sed *", "allow shell:diff *", "allow shell:tee *")
+    for mode in ("plan", "ask", "edit", "auto"):
+        assert decision(judge(root, mode=mode), run(f"cat {name} | grep -n text")) == "allow"
+    assert decision(judge(root, *rules), run(f"diff {name} {name}")) == "allow"
+    for command in (f"sed -i s/a/b/ {name}", f"echo x | tee {name}"):
+        assert decision(judge(root, *rules), run(command)) == "ask"
+    confined = Judge(MODES["auto"], [], root, confine="unless_allowed").judge("shell", [run(f"sed -n 1p {name}")])
+    assert (confined.decision, confined.confined) == ("allow", True)
 
 
 def test_characters_that_some_volumes_ignore_hide_no_protected_name(root: Path) -> None:
@@ -444,6 +460,53 @@ def test_wolos_own_files_are_written_in_no_mode(root: Path, isolated: Path, mode
         guarded.remember("write", [write(given)], allowed=True)
         assert decision(guarded, write(given)) == "deny", given
     assert decision(guarded, read(own / "keys.toml")) == "ask"
+
+
+NAMES_OWN = r"""
+cat ~/.config/wolo/keys.toml
+cat /HOME/.config/wolo/keys.toml
+cat ../.config/./wolo/../wolo/keys.toml
+cat ~/.conf*/w?lo/keys.toml
+cat ~/.config/{wolo,x}/keys.toml
+cat ~/.config/w\olo/keys.toml
+cd ~/.config && cat wolo/keys.toml
+cd ~/.config; cd wolo; cat keys.toml
+cd ..; cat .config/wolo/keys.toml
+(cd ~; cd .config; echo x > wolo/config.toml)
+D=~/.config; cat $D/wolo/keys.toml
+D=wolo; cat ~/.config/$D/keys.toml
+tar cf x.tar -C ~/.config wolo
+python3 -c 'open("/HOME/.config/wolo/keys.toml")'
+rm -rf ~/.config
+rm -r ..
+cd ~ && rm -rf .config
+sudo mv ~/.config ~/.c2
+bash -c 'chmod -R 777 ~/.config'
+find ~ -name keys.toml -delete
+find ~/.config -type f -exec rm {} +
+rm -rf ~/.*
+"""
+
+
+@pytest.mark.parametrize("command", NAMES_OWN.strip().split("\n"))
+@pytest.mark.parametrize("mode", ["auto", "yolo"])
+def test_no_command_touches_wolos_own_files_in_any_mode(root: Path, isolated: Path, command: str, mode: str) -> None:
+    own = isolated / ".config" / "wolo"
+    own.mkdir(parents=True)
+    (own / "keys.toml").write_text("")
+    guarded = Judge(MODES[mode], rules("allow shell:*"), root, own_places=[own], home=isolated, confine="unless_allowed")
+    verdict = guarded.judge("shell", [run(command.replace("/HOME", str(isolated)))])
+    assert (verdict.decision, "wolo's own files" in verdict.reason) == ("deny", True)
+
+
+@pytest.mark.parametrize(
+    "command", ["ls ~", "ls -la ~/.config", "mv x ~/.config", "rm -rf x", "cd ~/.config; rm -rf other", "find ~ -name x"]
+)
+def test_what_lies_around_wolos_own_files_is_left_to_the_mode(root: Path, isolated: Path, command: str) -> None:
+    own = isolated / ".config" / "wolo"
+    own.mkdir(parents=True)
+    guarded = Judge(MODES["yolo"], [], root, own_places=[own], home=isolated)
+    assert decision(guarded, run(command)) == "allow"
 
 
 def test_what_was_spilled_for_the_model_is_free_to_read(root: Path, isolated: Path) -> None:
@@ -643,11 +706,23 @@ def test_hosts_match_by_whole_labels(root: Path, line: str) -> None:
     assert decision(guarded, FetchIntent(url)) == expected.strip()
 
 
-def test_a_long_query_asks_even_where_the_host_is_allowed(root: Path) -> None:
-    for mode in ("edit", "yolo"):
-        guarded = judge(root, "allow fetch:*", mode=mode)
-        assert decision(guarded, FetchIntent("https://a.org/?q=" + "x" * 100)) == "allow"
-        assert decision(guarded, FetchIntent("https://a.org/?q=" + "x" * 300)) == "ask"
+CARRIES = ("a.org/?q={}", "a.org/{}", "a.org/x/{}/y.html", "a.org/%41{}", "a.org/x;p={}", "a.org:8443/{}", "a.org/{0}?q={0}")
+
+
+@pytest.mark.parametrize("address", CARRIES)
+@pytest.mark.parametrize("mode", ["edit", "auto", "yolo"])
+def test_a_long_address_asks_even_where_the_host_is_allowed(root: Path, address: str, mode: str) -> None:
+    guarded = judge(root, "allow fetch:*", mode=mode)
+    assert decision(guarded, FetchIntent("https://" + address.format("x" * 40))) == "allow"
+    assert decision(guarded, FetchIntent("https://" + address.format("x" * 300))) == "ask"
+    assert decision(guarded, FetchIntent("https://" + address.format("x" * 140))) == ("ask" if "{0}" in address else "allow")
+    assert not guarded.may_fetch("https://" + address.format("x" * 300))
+
+
+def test_a_name_of_a_host_carries_data_too(root: Path) -> None:
+    guarded = judge(root, "allow fetch:*.a.org")
+    assert decision(guarded, FetchIntent("https://docs.a.org/x")) == "allow"
+    assert decision(guarded, FetchIntent(f"https://{'.'.join(['x' * 60] * 4)}.a.org/{'y' * 30}")) == "ask"
 
 
 def test_tools_of_a_server_match_by_name(root: Path) -> None:

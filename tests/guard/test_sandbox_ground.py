@@ -14,10 +14,11 @@ import pytest
 from tests.guard.besieged import Ground, land
 from tests.guard.test_walls import need
 from wolo.errors import ToolError
+from wolo.guard.protected import AT_THE_TOP
 from wolo.guard.sandbox import ladder
 from wolo.guard.sandbox.bare import text_of
 from wolo.guard.sandbox.bubblewrap import find_binary
-from wolo.guard.sandbox.names import MISSING, names_in
+from wolo.guard.sandbox.names import names_in
 from wolo.guard.sandbox.placeholders import Placeholders
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.scratch import Scratch
@@ -41,7 +42,7 @@ def test_names_are_found_at_the_top_and_below_and_the_rest_is_missing(tmp_path: 
     made(tmp_path, "node_modules/pkg/.git/config", "plain.txt")
     present, missing = names(tmp_path)
     assert present == {".git", "AGENTS.md", "a/b/.git", "a/AGENTS.md", "lib/.vscode", "x.code-workspace"}
-    assert {*MISSING} - {".git", "AGENTS.md"} <= missing
+    assert {*AT_THE_TOP} - {".git", "AGENTS.md"} <= missing
     assert "AGENTS.md" not in missing
 
 
@@ -70,7 +71,7 @@ def test_hooks_that_git_is_told_to_use_are_kept_from_coming_into_being(tmp_path:
     )
     present, missing = names(tmp_path)
     assert present == {".git"}
-    assert missing - set(MISSING) == {"tools/hooks", "team.inc", "home/z"}
+    assert missing - set(AT_THE_TOP) == {"tools/hooks", "team.inc", "home/z"}
 
 
 def test_folders_around_a_repository_keep_their_place(tmp_path: Path) -> None:
@@ -89,6 +90,17 @@ def test_a_git_file_that_leads_nowhere_is_a_file(tmp_path: Path, written: bytes)
 def test_a_protected_name_that_is_a_link_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).symlink_to("elsewhere")
     with pytest.raises(ToolError, match=r"sandbox denied: .* is a link"):
+        names(tmp_path)
+
+
+def test_a_link_to_other_instructions_is_no_reason_to_run_nothing(tmp_path: Path) -> None:
+    made(tmp_path, "AGENTS.md", "plain.md")
+    (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
+    present, missing = names(tmp_path)
+    assert present == {"AGENTS.md"}
+    assert "CLAUDE.md" not in missing
+    (tmp_path / "GEMINI.md").symlink_to("plain.md")
+    with pytest.raises(ToolError, match=r"GEMINI.md is a link"):
         names(tmp_path)
 
 

@@ -57,7 +57,7 @@ def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Pla
     judge.confine = enclosure.confine
     if enclosure.found.make is not None:
         workspace = context.workspace
-        own = (places.config, places.data, places.state, places.cache)
+        own = places.own
         profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
         hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
         profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"))

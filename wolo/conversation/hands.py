@@ -36,7 +36,7 @@ def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, plac
         workspace.root,
         extra_roots=workspace.extra,
         cwd=cwd,
-        own_places=(places.config, places.data, places.state, places.cache),
+        own_places=places.own,
         free_reads=(*shown, jobs_folder(places.state)),
     )
 

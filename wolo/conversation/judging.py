@@ -94,6 +94,6 @@ def open_bench(given: Given) -> Bench:
     config = layers.load(places, os.environ, given, (), cwd)
     workspace = Workspace(find_root(cwd), (), cwd)
     enclosure = settle_walls(config, workspace, places)
-    own = (places.config, places.data, places.state, places.cache)
+    own = places.own
     judge = Judge(enclosure.mode, config.rules, workspace.root, cwd=cwd, own_places=own, confine=enclosure.confine)
     return Bench(judge, config, workspace)

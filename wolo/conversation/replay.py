@@ -152,7 +152,7 @@ class _Replay:
             rules_of(self._tape, self._config.rules, stage.here),
             stage.root,
             cwd=workspace.start,
-            own_places=(places.config, places.data, places.state, places.cache),
+            own_places=places.own,
             free_reads=(*stage.outputs, jobs_folder(stage.scratch), *own_folders(skills.found)),
         )
         secrets = make_secrets(places, self._config.settings, (stage.root,))

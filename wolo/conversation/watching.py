@@ -17,7 +17,7 @@ from wolo.workspace.root import Workspace
 
 
 def make_watch(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
-    own = (places.config, places.data, places.state, places.cache)
+    own = places.own
     roots = (workspace.root, *workspace.extra)
     return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
 

@@ -32,6 +32,9 @@ class Boundaries:
     def is_own(self, path: str) -> bool:
         return self._own.holds(path)
 
+    def is_above_own(self, path: str) -> bool:
+        return any(folder.startswith(path.rstrip("/") + "/") for folder in self._own.folders)
+
     def runs_code(self, path: str) -> bool:
         """Whether something obeys what is written there."""
         return protected.runs_code(path) or protected.fold(path) in map(protected.fold, self.obeyed)

@@ -12,7 +12,7 @@ from wolo.guard.boundaries import Boundaries
 from wolo.guard.intents import RunIntent
 from wolo.guard.lines import Command, Line, Place, TooComplex, read_line
 from wolo.guard.naming import TooManyFiles, named_in_text, named_paths
-from wolo.guard.own_settings import are_changed_by
+from wolo.guard.own_settings import are_changed_by, may_remove, removed_by
 from wolo.guard.rulebook import Paths, Rulebook
 from wolo.guard.rules import Verdict, strictest
 from wolo.guard.safe import PROGRAMS, SafeList
@@ -55,6 +55,8 @@ class CommandJudge:
         named = _named(line, self._boundaries.home)
         if self._boundaries.names_own(line.text, named.paths):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
+        if self._removes_own(line.text, led_to(line.cwd), named.paths):
+            return Verdict("deny", "The command would change a directory that holds wolo's own files: name a narrower one.")
         if are_changed_by(line.text):
             return Verdict("deny", "The command would change wolo's own settings, which only a person may do.")
         verdicts = self._weighed(line, self._safe_ones(line.commands or ()), extra)
@@ -156,8 +158,10 @@ class CommandJudge:
         if not confined and (named.unknown or (where := self._where(line))):
             return named.unknown or where
         looks_only = confined and _is_of(line, LOOKERS)
+        reads_only = confined or _is_of(line, READERS)
         for path in (*_real_places(line), *named.paths):
-            if protected.is_secret(path) or (self._boundaries.runs_code(path) and not looks_only):
+            is_passed_over = looks_only or (reads_only and protected.is_readable(path))
+            if protected.is_secret(path) or (self._boundaries.runs_code(path) and not is_passed_over):
                 return f"The command names {path}, which is protected."
         return ""
 
@@ -171,6 +175,9 @@ class CommandJudge:
             if asks and (rule := self._scales.book.find("ask", tool, subject)):
                 return f"The command names {path}, which needs an approval by the rule {rule}."
         return ""
+
+    def _removes_own(self, text: str, cwd: str, named: Sequence[str]) -> bool:
+        return may_remove(text) and any(map(self._boundaries.is_above_own, removed_by(text, cwd, self._boundaries.home, named)))
 
     def _where(self, line: Line) -> str:
         if any(place is None for place in _places(line)):

@@ -16,6 +16,8 @@ _AROUND = re.compile(r"[=:@,\s;|&<>()]+")
 _PIECE = re.compile(r"""[^\s;|&()<>,"'`{}$\\]+""")
 _HOME = re.compile(r"\$(?:HOME\b|\{HOME\})|(?<![^\s=:;|&<>(){}`,])~(?=[/\s;|&<>(){}`,]|\Z)")
 """The home directory as a shell reads it."""
+_VARIABLE_BEFORE = re.compile(r"\$(?:\w+|\{[^{}]*\})/?")
+MAX_FOLDERS = 12
 _BRACKET_CLASS = re.compile(r"\[[:.=]")
 MAX_WILD_PARTS = 2
 """A word with wildcards in more directories than this could make the guard itself search the disk."""
@@ -49,14 +51,35 @@ def real_path(cwd: str, given: str) -> str:
 
 
 def named_in_text(text: str, cwd: str, home: str) -> list[str]:
-    """The same of a text that is no plain command. Wildcards that could name any file are passed over."""
+    """The same of a text that is no plain command. Wildcards that could name any file are passed over.
+
+    Nobody can tell in which directory each name is looked up, so files are found in every directory that is named.
+    """
     spelt_out = _HOME.sub(lambda _: home, unquoted(text))
-    words = {Word(piece, any(letter in piece for letter in "*?[")) for piece in _PIECE.findall(spelt_out)}
+    pieces = dict.fromkeys((*_PIECE.findall(spelt_out), *_PIECE.findall(_VARIABLE_BEFORE.sub(" ", spelt_out))))
+    words = [Word(piece, any(letter in piece for letter in "*?[")) for piece in pieces]
     named: list[str] = []
     for word in words:
         with suppress(TooManyFiles):
             named += named_paths((word,), cwd, home)
+    relative = [name for word in words if not word.has_glob for name in _pieces(word.text) if name and name[0] not in "/-"]
+    folders = {path for path in named if path != cwd and os.path.isdir(path)}  # noqa: PTH112  # text all along
+    waiting = sorted(folders)
+    for _ in range(MAX_FOLDERS):
+        if not waiting:
+            break
+        there = [real_path(waiting[0], name) for name in relative if _may_be(f"{waiting[0]}/{name}")]
+        entered = {path for path in there if os.path.isdir(path)} - folders  # noqa: PTH112  # the same
+        named += there
+        folders |= entered
+        waiting = [*waiting[1:], *sorted(entered)]
     return named
+
+
+def _may_be(path: str) -> bool:
+    """A file that is there, or one that could be made there."""
+    folder, _, name = path.rpartition("/")
+    return os.path.lexists(path) or ("." in name and os.path.isdir(folder))  # noqa: PTH112  # text all along
 
 
 def spelled(places: Iterable[Path], home: str) -> re.Pattern[str] | None:

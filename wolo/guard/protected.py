@@ -5,15 +5,33 @@ from __future__ import annotations
 import os
 import re
 
-_RUNS_CODE = """
-.git .wolo .agents .claude .cursor .vscode .idea .zed .fleet .devcontainer .husky .envrc .mcp.json
-.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
-.kshrc .mkshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .gitconfig .hg .ssh
-.vim .vimrc .gvimrc .nvimrc .exrc .emacs .emacs.d .gdbinit .lldbinit .pdbrc .irbrc .pryrc .psqlrc .sqliterc .rprofile
-.tmux.conf .screenrc
+AT_THE_TOP = (
+    *(".git", ".wolo", ".agents", ".claude", ".cursor", ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc"),
+    *(".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json", ".husky", ".pre-commit-config.yaml"),
+    *(".envrc", ".mcp.json", ".gitconfig", ".hg", ".vimrc", ".exrc", ".nvim.lua", ".gdbinit", ".pdbrc"),
+    *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv"),
+    *("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".cursorrules"),
+)
+"""Names that a program obeys in the directory it is started in: a sandbox keeps those that are missing from being made."""
+_READABLE = """
+agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md crush.md copilot-instructions.md
+.cursorrules .windsurfrules .clinerules .roorules .goosehints .hermes.md
+.pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml .gitpod.yml
+.mise.toml mise.toml .devcontainer.json
 """
-RUNS_CODE = frozenset(_RUNS_CODE.split())
-"""What a shell, an editor, git or an agent reads and obeys. A write to one, or below one, asks in every mode."""
+READABLE = frozenset(_READABLE.split())
+"""Instructions that agents follow, and settings that a project shares: written they do harm, read they do not."""
+_RUNS_CODE = """
+.bash_login .bash_logout .bash_aliases .zprofile .zlogin .zlogout
+.kshrc .mkshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .ssh
+.vim .gvimrc .nvimrc .lvimrc .emacs .emacs.d .dir-locals.el .dir-locals-2.el .lldbinit .irbrc .pryrc .psqlrc .sqliterc .rprofile
+.tmux.conf .screenrc .hgrc .jj .svn .sl .autoenv .autoenv.zsh .lefthook
+.windsurf .roo .roomodes .continue .kiro .amazonq .qwen .kimi .crush .crush.json crush.json .junie .trae .augment .goose .hermes
+.aider.conf.yml
+"""
+RUNS_CODE = frozenset((*_RUNS_CODE.split(), *(name.casefold() for name in AT_THE_TOP))) | READABLE
+"""What a shell, an editor, git or an agent reads and obeys, folded. A write to one, or below one, asks in every mode; a sandbox
+keeps them read-only."""
 
 RUNS_CODE_BELOW = (
     "/.config/fish/",
@@ -21,6 +39,13 @@ RUNS_CODE_BELOW = (
     "/.config/nvim/",
     "/.config/autostart/",
     "/.config/systemd/",
+    "/.config/opencode/",
+    "/.config/mise/",
+    "/.config/direnv/",
+    "/.github/agents/",
+    "/.github/hooks/",
+    "/.github/instructions/",
+    "/.github/prompts/",
     "/library/launchagents/",
 )
 
@@ -75,6 +100,12 @@ def is_obeyed_by_name(path: str) -> bool:
     if not RUNS_CODE.isdisjoint(folded.split("/")) or folded.endswith(".code-workspace"):
         return True
     return _RUNS_CODE_BELOW.search(folded) is not None
+
+
+def is_readable(path: str) -> bool:
+    """Whether it is obeyed only for a name that does no harm where it is read."""
+    folder, _, name = fold(path).rpartition("/")
+    return name in READABLE and not is_obeyed_by_name(folder)
 
 
 def is_secret(path: str) -> bool:

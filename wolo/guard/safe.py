@@ -128,7 +128,7 @@ class SafeList:
     def _is_open(self, path: str) -> bool:
         if not self._boundaries.is_inside(path) or self._boundaries.is_own(path):
             return False
-        return not protected.is_secret(path) and not protected.is_obeyed_by_name(path)
+        return not protected.is_secret(path) and (protected.is_readable(path) or not protected.is_obeyed_by_name(path))
 
     def _is_shadowed(self, program: str, place: str) -> bool:
         """A program of that name in the workspace would run instead: an active environment puts itself first."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from wolo.guard.protected import RUNS_CODE, fold
-from wolo.guard.sandbox.names import AGENTS_FILE
 
 PREFIX = "sandbox denied:"
 ADVICE = " Do without it if you can; otherwise tell the user what you need."
@@ -35,7 +34,6 @@ _SYSTEM = (
 _NOT_PUT_UP = ("bwrap: ", "The sandbox cannot be put up")
 _PATH = r"(?:^|[\s'\"`‘(=:])(~?/[^\s'\"`’:,;()]+|\.\./[^\s'\"`’:,;()]*)"
 _WORD = r"[^\s'\"`’‘:,;()/]+"
-_PROTECTED = RUNS_CODE | {fold(AGENTS_FILE)}
 
 
 def what_was_denied(output: str, roots: Sequence[str]) -> str:
@@ -65,7 +63,7 @@ def _is_about_writing(line: str, roots: Sequence[str]) -> bool:
 
 
 def _names_protected(line: str) -> bool:
-    return any(fold(word[0]) in _PROTECTED for word in re.finditer(_WORD, line))
+    return any(fold(word[0]) in RUNS_CODE for word in re.finditer(_WORD, line))
 
 
 def _names_elsewhere(line: str, roots: Sequence[str]) -> bool:

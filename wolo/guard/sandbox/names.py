@@ -12,17 +12,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.guard.protected import RUNS_CODE, fold
+from wolo.guard.protected import AT_THE_TOP, RUNS_CODE, fold, is_readable
 from wolo.guard.sandbox.tree import is_below, topmost_missing
 from wolo.workspace.led_to import led_to
 
-AGENTS_FILE = "AGENTS.md"
-MISSING = (
-    *(".git", ".wolo", ".agents", ".claude", ".cursor", ".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".husky"),
-    *(AGENTS_FILE, ".envrc", ".mcp.json", ".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv"),
-)
-"""Kept from coming into being at the top of a directory: what obeys them looks there. In the home directory all are."""
-_FOLDED = RUNS_CODE | {fold(AGENTS_FILE)}
 _NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"})
 _MOST_FOLDERS = 3000
 _MOST_FOUND = 100
@@ -48,8 +41,8 @@ def names_in(root: str, home: str) -> Names:
     repositories = [path for path in present if path.endswith("/.git")]
     pointed = [place for path in repositories for place in _git_places(path)]
     there = {fold(path) for path in present}
-    wanted = (*MISSING, *sorted(RUNS_CODE.difference(MISSING))) if root == home else MISSING
-    named = (f"{root}/{name}" for name in wanted)
+    wanted = (*AT_THE_TOP, *sorted(RUNS_CODE.difference(map(fold, AT_THE_TOP)))) if root == home else AT_THE_TOP
+    named = [path for name in wanted if not os.path.islink(path := f"{root}/{name}")]  # noqa: PTH114  # text all along
     outside_git = (path for path in pointed if not any(is_below(path, each) for each in present))
     awaited = (topmost_missing(path, root) for path in outside_git if is_below(path, root))
     return Names(
@@ -73,12 +66,19 @@ def _at_the_top(root: str) -> list[str]:
             if not _is_protected(entry.name):
                 continue
             if entry.is_symlink():
+                if is_readable(entry.path) and _is_protected_file_of(root, led_to(entry.path)):
+                    continue
                 raise ToolError(
                     f"sandbox denied: {entry.path} is a link, and the sandbox cannot keep a protected name that is a link "
                     "from being changed. So the command was not run."
                 )
             found.append(entry.path)
     return found
+
+
+def _is_protected_file_of(root: str, path: str) -> bool:
+    """`CLAUDE.md` is a link to `AGENTS.md` in many projects: the text is held where it is, the link is not."""
+    return is_below(path, root) and _is_protected(os.path.basename(path)) and os.path.isfile(path)  # noqa: PTH113, PTH119  # text all along
 
 
 def _below(root: str) -> list[str]:
@@ -109,7 +109,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _is_protected(name: str) -> bool:
-    return fold(name) in _FOLDED or name.endswith(".code-workspace")
+    return fold(name) in RUNS_CODE or name.endswith(".code-workspace")
 
 
 def _git_places(git: str) -> Iterator[str]:

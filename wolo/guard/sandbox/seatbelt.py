@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.protected import RUNS_CODE
-from wolo.guard.sandbox.names import AGENTS_FILE, names_in
+from wolo.guard.protected import AT_THE_TOP, RUNS_CODE
+from wolo.guard.sandbox.names import names_in
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.walls import Enclosed
@@ -59,7 +59,7 @@ class Seatbelt:
 
 def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
     """`present` are protected names that are there; at the top of a directory they need not be there to be held."""
-    missing = [f"{root}/{name}" for root in profile.writable for name in (*sorted(RUNS_CODE), AGENTS_FILE)]
+    missing = [f"{root}/{name}" for root in profile.writable for name in sorted(RUNS_CODE.union(AT_THE_TOP))]
     rules = (
         "(version 1)",
         "(allow default)",
