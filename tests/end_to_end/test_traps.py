@@ -198,6 +198,27 @@ def test_no_call_of_a_refused_answer_is_run(provider: ProviderServer, word: str)
     assert not Path("new.txt").exists()
 
 
+# Calls that are only quoted
+
+WRITTEN = f'<tool_call>{{"name":"write","arguments":{WRITE}}}</tool_call>'
+
+
+def test_an_answer_that_explains_how_models_call_tools_calls_none(provider: ProviderServer) -> None:
+    explained = f"They write\n\n```\n{WRITTEN}\n```\n\nor `{WRITTEN}` in one line."
+    provider.script(text(explained))
+    done = run_wolo("-p", "--yolo", *provider.flags, "how do Hermes models call tools?")
+    assert (done.exit_code, done.stdout) == (0, f"{explained}\n")
+    assert not Path("new.txt").exists()
+
+
+def test_a_call_in_a_fence_at_the_end_needs_a_person(provider: ProviderServer) -> None:
+    provider.script(text(f"They write so:\n```\n{WRITTEN}\n```"), text("That was an example."))
+    done = run_wolo("--json", "--yolo", *provider.flags, "how do Hermes models call tools?")
+    assert done.exit_code == 4
+    assert [denial["tool"] for denial in done.json["permission_denials"]] == ["write"]
+    assert not Path("new.txt").exists()
+
+
 # How an answer ends
 
 CALL_IN_THOUGHT = delta(reasoning_content=f'<tool_call>{{"name":"read","arguments":{A}}}</tool_call>')

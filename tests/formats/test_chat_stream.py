@@ -628,11 +628,13 @@ LEAKED = "<tool_call>read<arg_key>path</arg_key><arg_value>a</arg_value></tool_c
 
 def test_a_call_at_the_end_of_the_reasoning_counts_where_the_answer_says_nothing_else() -> None:
     dialect = Dialect(leaked_in_reasoning=True)
-    thought = [said(reasoning_content=piece) for piece in ("I read ", "it. ", LEAKED[:20], LEAKED[20:], "\n")]
+    thought = [said(reasoning_content=piece) for piece in ("I read ", "it.\n", LEAKED[:20], LEAKED[20:], "\n")]
     message = decode(*thought, ends("stop"), dialect=dialect)
     assert called(message) == [("read", {"path": "a"})]
     assert message.finish_reason == "tool_calls"
-    assert message.reasoning_content == f"I read it. {LEAKED}\n"
+    assert message.reasoning_content == f"I read it.\n{LEAKED}\n"
+    fenced = [said(reasoning_content=f"I could say\n```\n{LEAKED}\n```"), ends("stop")]
+    assert not decode(*fenced, dialect=dialect).calls
     assert not decode(*thought, ends("stop")).calls
     assert not decode(*thought, said(content="Done."), ends("stop"), dialect=dialect).calls
     assert not decode(*thought, ends("length"), dialect=dialect).calls

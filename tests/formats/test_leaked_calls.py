@@ -36,7 +36,8 @@ READ_A = ("read", {"path": "a"})
         ('{"name": "read", "arguments": {"path": "a"}}', ""),
         ('Sure.\n{"name": "read", "arguments": {"path": "a"}}', "Sure.\n"),
         ('```json\n{"name": "read", "arguments": {"path": "a"}}\n```', ""),
-        ('```\n{"name": "read", "arguments": {"path": "a"}}\n```\nDone.', "\nDone."),
+        ('~~~~ call\n{"name": "read", "arguments": {"path": "a"}}\n~~~~\n', ""),
+        ('```\n{"name": "read", "arguments": {"path": "a"}}\n', ""),
         ('```tool_call\r\n  {"name": "read", "arguments": {"path": "a"}}```', ""),
         ('<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>', ""),
         ('<tool_call>{"name": "read", "arguments": {"path": "a"}}', ""),
@@ -47,7 +48,7 @@ READ_A = ("read", {"path": "a"})
         ('{"name": "read", "parameters": {"path": "a"}}', ""),
         ('{"type": "function", "function": {"name": "read", "arguments": {"path": "a"}}}', ""),
         ('{"id": "1", "name": "read", "arguments": "{\\"path\\": \\"a\\"}"}', ""),
-        ('{ "name" : "read", "arguments": {"path": "a"} } and then some', " and then some"),
+        ('{ "name" : "read", "arguments": {"path": "a"} }\n\n', ""),
     ],
 )
 def test_a_call_is_found_in_every_wrapping(written: str, text: str) -> None:
@@ -128,8 +129,8 @@ def test_calls_in_a_row_are_all_found() -> None:
     ],
 )
 def test_a_call_is_found_in_the_markup_of_its_family(written: str, arguments: dict[str, Any]) -> None:
-    assert scan(f"Sure. {written}\nDone.") == ("Sure. \nDone.", [("read", arguments)])
-    assert scan(*f"Sure. {written}\nDone.") == ("Sure. \nDone.", [("read", arguments)])
+    assert scan(f"\n{written}\n") == ("\n", [("read", arguments)])
+    assert scan(*f"\n{written}\n") == ("\n", [("read", arguments)])
 
 
 @pytest.mark.parametrize(
@@ -201,10 +202,9 @@ def glm(path: str) -> str:
 )
 def test_each_family_is_read_in_its_own_syntax(written: str, paths: list[str]) -> None:
     expected = [("read", {"path": path}) for path in paths]
-    for pieces in ([f"Sure. {written}"], list(f"Sure. {written}"), [*f"Sure. {written}", "D", "one."]):
-        text, calls = scan(*pieces)
-        assert calls == expected
-        assert text.split() == (["Sure."] if len(pieces[-1]) != 4 else ["Sure.", "Done."])
+    text = "" if written.startswith("```") else "Sure.\n"
+    assert scan(f"{text}{written}") == scan(*f"{text}{written}") == (text, expected)
+    assert scan(*f"{text}{written}", "D", "one.") == (f"{text}{written}Done.", [])
 
 
 @pytest.mark.parametrize(
@@ -241,6 +241,7 @@ def test_bare_objects_can_be_left_alone() -> None:
     scanner = LeakedCalls(OFFERED, may_be_bare=False)
     bare = '{"name": "read", "arguments": {"path": "a"}}'
     assert "".join(str(each) for each in (*scanner.feed(bare), *scanner.expect_no_more())) == bare
+    scanner = LeakedCalls(OFFERED, may_be_bare=False)
     (leaked,) = (*scanner.feed(f"<tool_call>{bare}</tool_call>\n"), *scanner.expect_no_more())
     assert isinstance(leaked, Leaked)
     assert leaked.raw == f"<tool_call>{bare}</tool_call>\n"
@@ -260,18 +261,19 @@ def test_a_whole_file_in_markup_costs_linear_time() -> None:
 
 def test_what_a_model_imagines_behind_its_call_is_text() -> None:
     bare = '{"name": "read", "arguments": {"path": "a"}}'
-    text, calls = scan(f"{bare}\nThe result is fine. {bare}")
-    assert calls == [READ_A]
-    assert text.endswith(bare)
+    text = f"{bare}\nThe result is fine. {bare}"
+    assert scan(text) == scan(*text) == (text, [])
 
 
 def test_only_what_may_become_a_call_is_held_back() -> None:
     scanner = LeakedCalls(OFFERED)
-    assert scanner.feed("Hello {") == ["Hello "]
-    assert scanner.feed('"pas') == ['{"pas']
-    assert scanner.feed(' and {"na') == [" and "]
+    assert "".join(map(str, scanner.feed("Hello {"))) == "Hello {"
+    assert "".join(map(str, scanner.feed('"name and\n{'))) == '"name and\n'
+    assert "".join(map(str, scanner.feed('"pas'))) == '{"pas'
+    assert "".join(map(str, scanner.feed('\n{"na'))) == "\n"
     assert scanner.feed("me") == []
-    assert scanner.feed("d") == ['{"named']
+    assert scanner.held_chars == len('{"name')
+    assert "".join(map(str, scanner.feed("d"))) == '{"named'
 
 
 FRAGMENTS = st.sampled_from(
@@ -332,3 +334,93 @@ def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> Non
 @given(st.lists(FRAGMENTS.filter(lambda fragment: "read" not in fragment), max_size=7).map("".join), st.integers(1, 5))
 def test_text_without_a_call_comes_through_unchanged(text: str, size: int) -> None:
     assert scan(*cut(text, [size])) == (text, [])
+
+
+UNIONS: dict[str, Any] = {
+    "text": {"type": "string"},
+    "number": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+    "flag": {"oneOf": [{"type": "null"}, {"type": "boolean"}]},
+    "listed": {"type": ["array", "null"], "items": {"type": "string"}},
+    "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+    "share": {"type": "number"},
+    "named": {"$ref": "#/$defs/Size"},
+    "inner": {"allOf": [{"anyOf": [{"$ref": "#/$defs/Box"}, {"type": "null"}]}]},
+    "level": {"enum": [1, 2, 3]},
+    "itself": {"$ref": "#/$defs/Loop"},
+    "open": {},
+}
+DEFINITIONS = {
+    "Size": {"type": "integer"},
+    "Box": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    "Loop": {"anyOf": [{"$ref": "#/$defs/Loop"}, {"type": "boolean"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "value"),
+    [
+        ("text", "7", "7"),
+        ("text", "null", "null"),
+        ("number", "7", 7),
+        ("number", "7.0", 7),
+        ("number", "null", None),
+        ("number", "None", None),
+        ("number", "123456789012345678", 123456789012345678),
+        ("number", "many", "many"),
+        ("number", "NaN", "NaN"),
+        ("flag", "true", True),
+        ("flag", "False", False),
+        ("listed", '["a", "b"]', ["a", "b"]),
+        ("maybe", "null", None),
+        ("maybe", "7", "7"),
+        ("maybe", "None", "None"),
+        ("either", "7", 7),
+        ("either", "seven", "seven"),
+        ("either", "[1]", "[1]"),
+        ("share", "1", 1),
+        ("share", "0.5", 0.5),
+        ("named", "7", 7),
+        ("inner", '{"a": 1}', {"a": 1}),
+        ("level", "2", 2),
+        ("itself", "true", True),
+        ("open", "7", "7"),
+        ("unknown", "7", "7"),
+    ],
+)
+@pytest.mark.parametrize(
+    "template",
+    [
+        "<function=set><parameter={key}>{value}</parameter></function>",
+        "<tool_call>set<arg_key>{key}</arg_key><arg_value>{value}</arg_value></tool_call>",
+        '<invoke name="set"><parameter name="{key}">{value}</parameter></invoke>',
+    ],
+)
+def test_markup_becomes_whatever_branch_of_the_schema_it_fits(template: str, key: str, written: str, value: Any) -> None:
+    scanner = LeakedCalls({"set": {"type": "object", "properties": UNIONS, "$defs": DEFINITIONS}})
+    (leaked,) = (*scanner.feed(template.format(key=key, value=written)), *scanner.expect_no_more())
+    assert isinstance(leaked, Leaked)
+    assert json.loads(leaked.arguments) == {key: value}
+    assert type(json.loads(leaked.arguments)[key]) is type(value)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "<function=write><parameter=path>a\n<parameter=content>b</parameter></function>",
+        "<function=write><parameter=path>a\n<parameter=content>b</parameter></parameter></function>",
+        "<tool_call><function=write>\n<parameter=content>\nb\n<parameter=path>\na\n</parameter>\n</function></tool_call>",
+        "<tool_call>write<arg_key>path</arg_key><arg_value>a<arg_key>content</arg_key><arg_value>b</arg_value></tool_call>",
+        "<tool_call>write<arg_key>path<arg_key>content</arg_key><arg_value>b</arg_value></tool_call>",
+        "<tool_call>write<arg_key>path<arg_value>a</arg_value><arg_key>content</arg_key><arg_value>b</arg_value></tool_call>",
+        '<invoke name="write"><parameter name="path">a<parameter name="content">b</parameter></invoke>',
+        "<function=write><parameter=path>a</parameter><parameter=path>b</parameter></function>",
+    ],
+)
+def test_a_value_that_swallowed_another_is_not_run(written: str) -> None:
+    for pieces in ((written,), tuple(written)):
+        scanner = LeakedCalls(OFFERED)
+        found = [*(each for piece in pieces for each in scanner.feed(piece)), *scanner.expect_no_more()]
+        calls = [each for each in found if isinstance(each, Leaked)]
+        assert calls
+        assert all(call.problem for call in calls)

@@ -132,7 +132,7 @@ def test_behind_reasoning_by_its_own_name_tags_are_text() -> None:
 @pytest.mark.parametrize("size", [1, 7, 500])
 def test_a_call_written_as_text_is_a_call_unless_a_real_one_comes(size: int) -> None:
     written = '<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>'
-    pieces = [said(content=piece) for piece in cut("I read. " + written, [size])]
+    pieces = [said(content=piece) for piece in cut("I read.\n" + written, [size])]
     leaked = decode(*pieces, done())
     assert calls_in(leaked) == [("read", READ_A)]
     assert leaked.finish_reason == "tool_calls"

@@ -232,3 +232,13 @@ def test_the_models_a_server_lists_can_be_offered(provider: ProviderServer) -> N
     assert served_models(replace(choice, base_url=provider.origin)) == ["m"]
     provider.pages.clear()
     assert served_models(choice_of(provider)) == []
+
+
+async def test_calls_that_come_as_text_are_found_and_searched_for(provider: ProviderServer) -> None:
+    class Writes(Server):
+        def _calls(self, body: Mapping[str, Any]) -> Reply:
+            return text('I echo.\n<tool_call>{"name": "echo", "arguments": {"word": "red"}}</tool_call>')
+
+    found = await probe(provider, Writes())
+    assert found.dialect["leaked_calls"] is True
+    assert "leaked_calls" not in (await probe(provider, Server())).dialect

@@ -23,8 +23,10 @@ from wolo.agent.refusals import (
     DENIED_BY_PERSON,
     DENIED_BY_RULE,
     INTERRUPTED,
+    MAY_BE_EXAMPLE,
     NEVER_STARTED,
     NO_REASON,
+    NOT_CONFIRMED,
     WRONGLY_CHANGED,
     crashed,
     end,
@@ -37,7 +39,7 @@ from wolo.guard.rules import Verdict
 from wolo.guard.secrets import Restored, ask_first
 from wolo.guard.weighing import SAFE
 from wolo.messages.message import Message
-from wolo.messages.parts import Outcome, ToolPart, new_id
+from wolo.messages.parts import IN_FENCE, Outcome, ToolPart, new_id
 from wolo.tools.changes import Looks
 from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View, kind_of
 from wolo.tools.toolbox import Toolbox
@@ -130,6 +132,8 @@ class Calls:
         elif heard.decision == "ask" and verdict.decision != "deny":
             verdict = asked_by_hook(verdict, heard.reason)
         verdict = ask_first(verdict, intents, call.given, asks_nobody=self._judge.mode.trusts_commands)
+        if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
+            verdict = replace(verdict, decision="ask", reason=MAY_BE_EXAMPLE, rule="", source=IN_FENCE)
         return intents, replace(verdict, reason=self._context.secrets.hide(verdict.reason))
 
     # After the answer is kept
@@ -227,7 +231,8 @@ class Calls:
                     continue
             verdict = verdict if self._ask_person else verdict.without_person()
             if verdict.decision == "deny":
-                return _denied(part, "denied_by_rule", verdict.reason, DENIED_BY_RULE)
+                words = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
+                return _denied(part, "denied_by_rule", verdict.reason, words)
             if verdict.decision == "allow" or intents == approved:
                 decided_by = {} if approved is None else {"decided_by": "person"}
                 part = replace(part, metadata={**part.metadata, **decided_by})
@@ -241,9 +246,11 @@ class Calls:
         self, part: ToolPart, tool: Tool, intents: tuple[Intent, ...], verdict: Verdict, brake: Brake
     ) -> ApprovalGiven:
         secrets = self._context.secrets
-        rule = self._judge.suggest_rule(intents)
+        rule, no_rule = "", ""  # none would hold for what may be an example
+        if verdict.source != IN_FENCE:
+            rule, no_rule = self._judge.suggest_rule(intents), self._judge.why_no_rule(intents)
         rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
-        reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {self._judge.why_no_rule(intents)}".rstrip())
+        reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {no_rule}".rstrip())
         asked = self._about(part, intents, reason, rule, walls="inside" if verdict.confined else "outside")
         given = await self._put(asked, brake)
         if given.scope != "once" or not given.allowed:  # a no is not asked for again

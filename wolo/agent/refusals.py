@@ -14,6 +14,8 @@ NEVER_STARTED = "Never started: the turn was interrupted before this call began.
 SET_ASIDE = "Not run: the user said something in the meantime, which comes next. It had no effect."
 INTERRUPTED = "The call was interrupted while it was running. It may have had effects; look before you repeat it."
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
+MAY_BE_EXAMPLE = "The answer ends with this call in a code fence behind other text: it may be meant as an example."
+NOT_CONFIRMED = "Not run. {reason} If you mean it, make the call itself, without a fence and without other text behind it."
 DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
 NO_REASON = "no reason given"
 """Stands for the reason of a person who gave none."""

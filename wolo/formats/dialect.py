@@ -82,6 +82,7 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     think_tags: bool = True
     """Text that opens with a think tag is reasoning up to the closing tag."""
     leaked_calls: bool = True
-    """A call of an offered tool that was written as text counts as a call when there is no other."""
+    """A call of an offered tool that was written as text, at the end and alone, counts as a call when there is no other. False
+    for hosted providers of the catalogue, unless `models probe` found that theirs come so."""
     leaked_in_reasoning: bool = False
     """So does one at the end of the reasoning, when the answer says nothing else."""

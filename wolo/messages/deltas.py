@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from wolo.messages.arguments import Unreadable, read_arguments
 from wolo.messages.characters import is_whole, whole
 from wolo.messages.message import FinishReason, Message, Producer, Usage
-from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
+from wolo.messages.parts import IN_FENCE, AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
 
 
 class TextDelta(Struct, frozen=True):
@@ -55,6 +55,8 @@ class CallDelta(Struct, frozen=True, omit_defaults=True):
     """Why this call cannot be run, in words for the model, where the format itself could not read it."""
     replaces: bool = False
     """The arguments are complete, and take the place of the fragments before."""
+    in_fence: bool = False
+    """The call was written in a code fence, where it may be an example: a person must approve it."""
 
 
 class UsageDelta(Struct, frozen=True):
@@ -184,6 +186,7 @@ class Assembler:
         call.fragments.append(delta.arguments)
         call.blobs.extend(delta.blobs)
         call.problem = delta.problem or call.problem
+        call.in_fence = call.in_fence or delta.in_fence
 
     def _tool_parts(self) -> dict[_Call, ToolPart]:
         """One for each call, except that a call which repeats an earlier one to the letter is the same call."""
@@ -254,10 +257,13 @@ class _Call:
         self.fragments: list[str] = []
         self.blobs: list[Blob] = []
         self.problem = ""
+        self.in_fence = False
 
     def part(self) -> ToolPart:
         raw = "".join(self.fragments)
         known: dict[str, Any] = {"id": self.id, "tool": whole(self.tool), "raw_input": whole(raw)}
+        if self.in_fence:
+            known["metadata"] = {IN_FENCE: True}
         part = ToolPart(**known, item_id=whole(self.item_id), blobs=_whole_ones(self.blobs))
         if self.problem:
             return _failed(part, "invalid", self.problem)

@@ -20,6 +20,9 @@ ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think
 TASK = "task"
 """Under this name the metadata of a call say which agent worked for it, in which session, and what that used."""
 
+IN_FENCE = "in_fence"
+"""Under this name the metadata of a call say that it was written in a code fence behind other text: a person must approve it."""
+
 
 def new_id(prefix: str) -> str:
     return f"{prefix}_{os.urandom(10).hex()}"

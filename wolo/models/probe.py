@@ -22,13 +22,13 @@ from wolo.models.address import shown, under
 from wolo.models.card import Card, Finding
 from wolo.models.provider import Ability, Choice
 from wolo.models.transport import Call, Refused, Transport
-from wolo.models.wire import format_of, redact, request_headers
+from wolo.models.wire import WRITTEN_CALLS, format_of, redact, request_headers
 
 TRY_S = 60.0
 """How long one answer may take; small machines are slow."""
 ANSWER_TOKENS = 256
 """Room for a short answer of a model that thinks first."""
-CHAT = "openai-chat"
+CHAT, OLLAMA = "openai-chat", "ollama"
 ECHO = ToolSpec(
     name="echo",
     description="Repeats one word.",
@@ -198,7 +198,8 @@ class Probe:
     async def _try_tools(self) -> None:
         """Two calls are asked for, which tells whether calls come in parallel."""
         asked = "Use the tool echo twice, at the same time: once with the word red, once with the word blue."
-        heard = await self._ask(asked, tools=(ECHO,))
+        looks_for_text = {WRITTEN_CALLS: True} if self._choice.format in (CHAT, OLLAMA) else {}
+        heard = await self._ask(asked, tools=(ECHO,), flags=looks_for_text)
         calls = [call for call in heard.message.calls if call.tool == ECHO.name] if heard.message else []
         if heard.refused or (not calls and self._choice.format == CHAT and not await self._calls_when_forced()):
             self._find("tools", False, "calls will be spelled in the text instead" if self._choice.format == CHAT else "")
@@ -208,8 +209,9 @@ class Probe:
             self._find("tools", None, heard.error.message)
             return
         self._abilities.append("tools")
-        as_text = bool(calls) and not any(b"tool_calls" in payload for payload in heard.payloads)
-        self._find("tools", True, "as text in the answer" if self._choice.format == CHAT and as_text else "")
+        as_text = bool(looks_for_text and calls) and not any(b"tool_calls" in payload for payload in heard.payloads)
+        self._flags |= looks_for_text if as_text else {}
+        self._find("tools", True, "as text in the answer" if as_text else "")
         self._find("parallel calls", len(calls) > 1 or None, "" if len(calls) > 1 else "one at a time")
         if calls and heard.message:
             await self._try_results(heard.message)

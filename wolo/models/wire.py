@@ -10,10 +10,10 @@ import msgspec
 from wolo.errors import ConfigError, ProviderError
 from wolo.formats.format import Format
 from wolo.messages.secret_values import ExactValues, forms
-from wolo.models.address import basic_auth
+from wolo.models.address import basic_auth, is_loopback, origin
 from wolo.models.headers import encode_value
 from wolo.models.provider import FACTS, Auth, Choice, OtherApi
-from wolo.models.provider_files import nearest
+from wolo.models.provider_files import PROVIDERS, nearest
 
 FORMATS = ("openai-chat", "xml", "openai-responses", "ollama", "anthropic", "gemini")
 """As `--api` and `format` in provider files name them."""
@@ -22,6 +22,9 @@ AUTH: Mapping[str, Auth] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"
 
 HEADERS: Mapping[str, Mapping[str, str]] = {"anthropic": {"anthropic-version": "2023-06-01"}}
 """What every request of a format carries, unless the provider's own headers say otherwise."""
+
+WRITTEN_CALLS = "leaked_calls"
+"""The flag by which a call that was written as text is one: hosted services send calls as calls."""
 
 D = TypeVar("D", bound=msgspec.Struct)
 
@@ -114,10 +117,19 @@ def _dialect(choice: Choice, kind: type[D]) -> D:
     known = {each.name for each in msgspec.structs.fields(kind)}
     own = {name: value for name, value in choice.model.dialect.items() if name in known or name not in FACTS}
     flags = {**shared, **own}
+    if WRITTEN_CALLS in known and _is_hosted(choice):
+        flags = {WRITTEN_CALLS: False, **flags}
     try:
         return msgspec.convert(flags, kind)
     except msgspec.ValidationError as error:
         raise _wrong_flag(choice, flags, kind, str(error)) from error
+
+
+def _is_hosted(choice: Choice) -> bool:
+    """A provider of the catalogue at its own address; what runs on this machine or elsewhere may be any server."""
+    provider = choice.provider
+    own_server = provider.loopback or is_loopback(origin(choice.base_url)[1])
+    return provider.name in PROVIDERS and choice.base_url == provider.base_url and not own_server
 
 
 def _takes(kind: Any) -> str:

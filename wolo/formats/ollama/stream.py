@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from wolo.formats.finish import ended_early, settled_finish
 from wolo.formats.loose_json import NOTHING, as_raw, read_object, read_strictly
@@ -171,8 +172,9 @@ class OllamaDecoder:
     def _written(self, leaked: Leaked) -> Sequence[Delta]:
         """Beside a real call what looks like one is text, or the same call twice."""
         if not self._has_native:
-            return (self._begin(leaked.tool, leaked.arguments),)
-        if any(tool == leaked.tool and _same(text, leaked.arguments) for tool, text in self._calls):
+            call = self._begin(leaked.tool, leaked.arguments)
+            return (replace(call, problem=leaked.problem, in_fence=leaked.in_fence),)
+        if not leaked.raw or any(tool == leaked.tool and _same(text, leaked.arguments) for tool, text in self._calls):
             return ()
         return (TextDelta(leaked.raw),)
 

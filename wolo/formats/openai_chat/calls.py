@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from wolo.formats.loose_json import NOTHING, read_strictly
 from wolo.formats.openai_chat.chunks import Fragment
 from wolo.formats.openai_chat.messages import EXTRA_CONTENT
+from wolo.formats.spoken.leaked_calls import Leaked
 from wolo.messages.deltas import CallDelta, Delta
 from wolo.messages.parts import Blob
 
@@ -59,12 +60,12 @@ class OpenCalls:
     def has(self, tool: str, arguments: str) -> bool:
         return any(self._names.get(call.name, call.name) == tool and _same(call.text, arguments) for call in self._calls)
 
-    def add_written(self, tool: str, arguments: str, deltas: list[Delta]) -> None:
+    def add_written(self, leaked: Leaked, deltas: list[Delta]) -> None:
         """A call that came as text: our own name of the tool, all of its arguments."""
         call = self._begin()
-        call.name, call.size = tool, len(arguments)
-        call.fragments.append(arguments)
-        deltas.append(CallDelta(call.slot, "", tool, arguments))
+        call.name, call.size = leaked.tool, len(leaked.arguments)
+        call.fragments.append(leaked.arguments)
+        deltas.append(CallDelta(call.slot, "", leaked.tool, leaked.arguments, problem=leaked.problem, in_fence=leaked.in_fence))
 
     def add(self, fragments: Sequence[Fragment]) -> list[CallDelta]:
         """`fragments` are those of one payload."""

@@ -72,7 +72,7 @@ class ChatDecoder:
         self._text.settle(deltas, lambda leaked: self._written(leaked, native))
         if self._leaks is not None and self._finish and not self._calls and not self._has_spoken:
             for leaked in self._leaks.calls() if neutral_finish(self._finish) == "stop" else ():
-                self._calls.add_written(leaked.tool, leaked.arguments, deltas)
+                self._calls.add_written(leaked, deltas)
         if self._details:
             blob = Blob(REASONING_DETAILS, msgspec.json.encode(merged(self._details)).decode())
             deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
@@ -191,9 +191,10 @@ class ChatDecoder:
         """Beside a real call what looks like one is text, or the same call twice."""
         if not native:
             deltas: list[Delta] = []
-            self._calls.add_written(leaked.tool, leaked.arguments, deltas)
+            self._calls.add_written(leaked, deltas)
             return deltas
-        return () if self._calls.has(leaked.tool, leaked.arguments) else (TextDelta(leaked.raw),)
+        is_told = not leaked.raw or self._calls.has(leaked.tool, leaked.arguments)
+        return () if is_told else (TextDelta(leaked.raw),)
 
     # How it ended
 

@@ -38,6 +38,8 @@ class Values(NamedTuple):
     body: re.Pattern[str]
     """Values in its first group, and the end."""
     value: re.Pattern[str]
+    mark: re.Pattern[str]
+    """Begins a value. One that stands in another was not ended."""
 
 
 class _Tool:
@@ -70,16 +72,16 @@ class Opening(NamedTuple):
 _NAME = re.compile(r"[\w.-]*")
 
 
-def _between(open_value: str, close_value: str, again: str, end: str) -> Values:
-    """Values that stand between two marks; behind one comes the next, or the end."""
+def _between(open_value: str, close_value: str, again: str, end: str, mark: str = "") -> Values:
+    """Values that stand between two marks; behind one comes the next, or the end. `mark`: by what one is told, if not `again`."""
     body = re.compile(rf"(|.*?{close_value})\s*{end}", re.DOTALL)
     value = re.compile(rf"\s*{open_value}(.*?){close_value}(?=\s*(?:{again}|{end}))", re.DOTALL)
-    return Values(end.replace("\\", ""), body, value)
+    return Values(end.replace("\\", ""), body, value, re.compile(mark or again))
 
 
 _TAG, _END_TAG = "<tool_call>", "</tool_call>"
 _QWEN = _between(r"<parameter=([^>\s]+)>", "</parameter>", "<parameter=", "</function>")
-_GLM = _between(r"<arg_key>(.*?)</arg_key>\s*<arg_value>", "</arg_value>", "<arg_key>", _END_TAG)
+_GLM = _between(r"<arg_key>(.*?)</arg_key>\s*<arg_value>", "</arg_value>", "<arg_key>", _END_TAG, "<arg_(?:key|value)>")
 
 
 def _claude(space: str) -> Form:
@@ -115,9 +117,9 @@ FORMS: tuple[Form, ...] = (
 BARE = Form((), "call", (_END_TAG,))
 """A JSON object without anything around it."""
 
-MAY_OPEN, MAY_OPEN_AT_END = "{`<[=", "to"
+MAY_OPEN, MAY_OPEN_AT_END = "{`~<[=", "to"
 """Text without any of these letters, and none of those at its end, holds the beginning of no form."""
-CANDIDATE = re.compile(r'\{(?=\s*(?:"|\Z))|`(?=``|`?\Z)|<(?=[tfia|]|\Z)|\[(?=T|\Z)|t(?=o=|o?\Z)')
+CANDIDATE = re.compile(r'\{(?=\s*(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=[tfia|]|\Z)|\[(?=T|\Z)|t(?=o=|o?\Z)')
 
 
 def find_form(text: str, at: int, offered: Collection[str]) -> Opening | int:

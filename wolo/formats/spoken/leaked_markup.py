@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wolo.formats.spoken.leaked_forms import Values
+
+SWALLOWED = (
+    "The value of `{key}` holds the mark of another argument: the mark that ends it seems to be missing. Nothing was run. "
+    "Send the call again with every argument between its own marks."
+)
+TWICE = "The argument `{key}` is given twice. Nothing was run. Send the call again with each argument once."
+MOST_DEPTH = 20
+"""Schemas that refer to themselves have no end."""
+_SIGNS = {"properties": "object", "additionalProperties": "object", "items": "array"}
+"""Words that only schemas of one kind have."""
+_PYTHON = {"None": None, "True": True, "False": False}
 
 
 class Markup:
@@ -16,6 +28,8 @@ class Markup:
         """`schema` is that of the tool's arguments."""
         self.arguments: str | None = None
         """As JSON, once the end has come."""
+        self.problem = ""
+        """Why they must not be used, in words for the model."""
         self._values = values
         self._schema = schema
         self._fragments: list[str] = []
@@ -46,20 +60,86 @@ class Markup:
         """None when something else stands between the values."""
         properties = self._schema.get("properties", {})
         arguments: dict[str, Any] = {}
+        self.problem = ""
         at = 0
         while value := self._values.value.match(text, at):
-            key = value[1].strip()
-            arguments[key] = _converted(value[2].removeprefix("\n").removesuffix("\n"), properties.get(key))
+            key, said = value[1].strip(), value[2].removeprefix("\n").removesuffix("\n")
+            if self._values.mark.search(value[1] + "\n" + value[2]):
+                self.problem = SWALLOWED.format(key=self._values.mark.split(key, maxsplit=1)[0].strip())
+            elif key in arguments:
+                self.problem = self.problem or TWICE.format(key=key)
+            arguments[key] = _converted(said, _kinds(properties.get(key), self._schema))
             at = value.end()
         return arguments if not text[at:end].strip() else None
 
 
-def _converted(text: str, schema: Any) -> Any:
-    """Markup knows text only; what else a value is says the tool. Text stays text, also where it looks like JSON."""
-    kinds = schema.get("type") if isinstance(schema, Mapping) else None
-    if kinds is None or "string" in kinds:
+def _converted(text: str, kinds: frozenset[str]) -> Any:
+    """Markup knows text only; what else a value is says the schema. Where only text fits it stays text, like JSON or not."""
+    if not kinds - {"string"}:
         return text
+    if text.strip() in _PYTHON and "string" not in kinds:
+        return _PYTHON[text.strip()]
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
+    if isinstance(value, float) and not math.isfinite(value):
+        return text
+    if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
+        value = int(value)
+    return value if _kind_of(value) in kinds or "string" not in kinds else text
+
+
+def _kind_of(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case _:
+            return "array" if isinstance(value, list) else "object"
+
+
+def _kinds(schema: Any, root: Mapping[str, Any]) -> frozenset[str]:
+    """What a value may be by any branch of its schema; nothing when the schema does not say."""
+    kinds = set(_named_kinds(schema, root, MOST_DEPTH))
+    return frozenset(kinds | {"integer"}) if "number" in kinds else frozenset(kinds)
+
+
+def _named_kinds(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[str]:
+    if not isinstance(schema, Mapping) or not depth:
+        return
+    named = schema.get("type", ())
+    yield from (named,) if isinstance(named, str) else filter(_is_text, named) if isinstance(named, list | tuple) else ()
+    constants = [*_listed(schema.get("enum")), *([schema["const"]] if "const" in schema else [])]
+    if not named:
+        yield from map(_kind_of, constants)
+        yield from (kind for word, kind in _SIGNS.items() if word in schema)
+    if schema.get("nullable") is True:
+        yield "null"
+    for word in ("anyOf", "oneOf", "allOf"):
+        for branch in _listed(schema.get(word)):
+            yield from _named_kinds(branch, root, depth - 1)
+    if isinstance(reference := schema.get("$ref"), str):
+        yield from _named_kinds(_target(reference, root), root, depth - 1)
+
+
+def _target(reference: str, root: Mapping[str, Any]) -> Any:
+    found: Any = root
+    for name in reference.removeprefix("#/").split("/"):
+        found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)

@@ -14,10 +14,11 @@ _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS + MAY_OPEN)}]").search
 
 
 class SpokenText:
-    """Takes text as it streams; how it is cut changes nothing. Calls are told by `settle`: a real one may still come."""
+    """Takes text as it streams; how it is cut changes nothing. Calls are given by `settle`: a real one may still come."""
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], *, think_tags: bool, leaked_calls: bool) -> None:
         """`offered` holds the schema of every tool's arguments."""
+        self._offered = offered
         self._tags = ThinkTags() if think_tags else None
         self._scanner = LeakedCalls(offered) if leaked_calls and offered else None
         self._behind_leak: list[str | Leaked] = []
@@ -25,9 +26,16 @@ class SpokenText:
         self._is_idle = False
         """Text that cannot matter goes through unread, as nearly all text does."""
 
+    @property
+    def held_chars(self) -> int:
+        """How much was read and is not given yet: it may become a call."""
+        return self._scanner.held_chars if self._scanner is not None else 0
+
     def feed(self, text: str, deltas: list[Delta]) -> None:
         if self._is_idle and not _may_matter(text) and text[-1:] not in MAY_OPEN_AT_END:
             deltas.append(TextDelta(text))
+            if self._scanner is not None:
+                self._scanner.follow(text)
             return
         self._read(text, deltas)
         self._is_idle = (
@@ -59,11 +67,19 @@ class SpokenText:
             self._pass_on(rest, deltas)
 
     def settle(self, deltas: list[Delta], call: Callable[[Leaked], Sequence[Delta]]) -> None:
-        """The answer has ended: `call` says what a passage that looks like a call becomes."""
+        """The answer has ended: `call` says what a passage that looks like a call becomes.
+
+        One that may be an example is text as well: a person decides about the call, and reads the answer as it was written.
+        """
         self.flush(deltas)
         held, self._behind_leak = self._behind_leak, []
         for piece in held:
-            deltas += (TextDelta(piece),) if isinstance(piece, str) else call(piece)
+            if isinstance(piece, str):
+                deltas.append(TextDelta(piece))
+            elif piece.in_fence:
+                deltas += (TextDelta(piece.raw), *call(piece._replace(raw="")))
+            else:
+                deltas += call(piece)
 
     def _read(self, text: str, deltas: list[Delta]) -> None:
         if self._tags is None:
@@ -95,4 +111,5 @@ class SpokenText:
         for rest in self._scanner.expect_no_more() if self._scanner is not None else ():
             self._pass_on(rest, deltas)
         held, self._behind_leak = self._behind_leak, []
+        self._scanner = LeakedCalls(self._offered) if self._scanner is not None else None
         return [*deltas, *(TextDelta(piece.raw if isinstance(piece, Leaked) else piece) for piece in held)]

@@ -6,15 +6,16 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from wolo.formats.spoken.code_spans import CodeSpans, find_closing
+from wolo.formats.spoken.code_spans import find_closing
 from wolo.formats.spoken.json_object import JsonObject, read_members
+from wolo.formats.spoken.quoting import Quoting
 from wolo.formats.xml_tools.blocks import CLOSE, MISSING_CLOSE, NOTHING_RUN, OPEN, Written, failed_block, read_block
 
 _ENDS_SPAN = re.compile(r"[`\n]")
 
 
 class ToolBlocks:
-    """Splits text into text and blocks. What stands in code is text, and so is a block about a tool that is not offered.
+    """Splits text into text and blocks. What is quoted is text, and so is a block about a tool that is not offered.
 
     A tag opens a block where a JSON object follows it. The object is read to its own end, for what it holds may well contain
     tags. One that cannot be read is held until the answer has ended: only then can it be told how far it goes.
@@ -22,7 +23,7 @@ class ToolBlocks:
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = offered
-        self._code = CodeSpans()
+        self._code = Quoting()
         self.follow = self._code.follow
         """Told of text that was let through unread."""
         self._state: Literal["text", "span", "object", "closing", "broken"] = "text"
@@ -83,7 +84,7 @@ class ToolBlocks:
             self._let_through(len(self._buffer) - held, found)
             return False
         self._let_through(begin, found)
-        if self._code.is_fenced:
+        if self._code.is_fenced or self._code.is_quoted:
             self._let_through(len(OPEN), found)
         elif self._code.open_backticks:
             self._state = "span"

@@ -1,0 +1,52 @@
+"""Which servers' answers are searched for calls that were written as text."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from wolo.formats.dialect import Dialect
+from wolo.formats.ollama.dialect import OllamaDialect
+from wolo.models.catalog import find
+from wolo.models.provider import Choice, Model, ProviderSettings
+from wolo.models.provider_files import PROVIDERS, in_format, load
+from wolo.models.wire import FORMATS, dialect_of
+
+
+def choice_of(name: str, format: str, base_url: str = "") -> Choice:
+    provider = in_format(load(name), format)
+    return Choice(provider=provider, model=Model(id="any"), base_url=base_url or provider.base_url)
+
+
+def searches(choice: Choice) -> bool:
+    dialect = dialect_of(choice)
+    assert isinstance(dialect, Dialect | OllamaDialect)
+    return dialect.leaked_calls
+
+
+@pytest.mark.parametrize("format", [each for each in FORMATS if each in ("openai-chat", "ollama")])
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_hosted_provider_sends_calls_as_calls(name: str, format: str) -> None:
+    provider = load(name)
+    address = provider.base_url or ("https://example.openai.azure.com/openai/v1" if name == "azure-openai" else "")
+    hosted = bool(address) and not provider.loopback
+    choice = choice_of(name, format, address)
+    choice = replace(choice, provider=replace(choice.provider, base_url=choice.base_url))
+    if name == "custom":
+        choice = choice_of(name, format, "https://models.example.com/v1")
+    assert searches(choice) is not hosted
+    assert not getattr(dialect_of(choice), "leaked_in_reasoning", False)
+
+
+def test_at_another_address_it_may_be_any_server() -> None:
+    assert searches(find("zai/glm-5.2", environ={}, base_url="http://192.168.0.7:8000/v1", api_key="k"))
+    local = {"zai": ProviderSettings(base_url="http://localhost:8000/v1", api_key="k")}
+    assert searches(find("zai/glm-5.2", environ={}, overrides=local))
+    assert not searches(find("zai/glm-5.2", environ={"ZAI_API_KEY": "k"}))
+
+
+def test_settings_and_what_a_probe_found_have_the_last_word() -> None:
+    own = {"zai": ProviderSettings(api_key="k", dialect={"leaked_calls": True})}
+    assert searches(find("zai/glm-5.2", environ={}, overrides=own))
+    choice = choice_of("groq", "openai-chat")
+    assert searches(replace(choice, model=replace(choice.model, dialect={"leaked_calls": True})))

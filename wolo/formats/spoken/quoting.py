@@ -1,0 +1,77 @@
+"""Tells whether the end of streamed Markdown stands in something quoted: code, a `>` quote, an indented or marked-up example."""
+
+from __future__ import annotations
+
+import re
+
+from wolo.formats.spoken.code_spans import CodeSpans
+
+INDENTED_CODE = 4
+"""So many columns make a line an example."""
+
+_QUOTE = re.compile(r"\s*(?:[-*+][ \t]+|\d+[.)][ \t]+)?>")
+_ELEMENT = re.compile(
+    r"<(/?)(pre|code|samp|kbd|xmp|listing|blockquote|textarea|(?:antml:)?(?:tool_call|function_calls|function|invoke|parameter))\b"
+    r"[^>]*>|(<!--)|(-->)",
+    re.IGNORECASE,
+)
+"""Those that show what is in them, and the marks of a call: what stands in one that was read as text is text."""
+_BEGUN = re.compile(r"(?:\|>|\[TOOL_CALLS\]|[\[({=])\s*\Z")
+"""A line that ends so goes on in the next one."""
+_COMMENT = "<!--"
+_SPAN = re.compile(r"(`+)[^`]+\1")
+
+
+class Quoting(CodeSpans):
+    """Follows the text line by line. All lines of a quoted paragraph are quoted, with `>` before them or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_quoted = False
+        """The last line belongs to a quoted paragraph."""
+        self._is_begun = False
+        self._elements: list[str] = []
+        """Elements that are open and show their content as it is."""
+        self._begin: str | None = ""
+        """The blanks with which this line begins; None once something else came."""
+
+    def follow(self, text: str) -> None:
+        super().follow(text)
+        _, broken, line = text.rpartition("\n")
+        begin = line if broken else None if self._begin is None else self._begin + line
+        self._begin = begin if begin is not None and not begin.strip() else None
+
+    @property
+    def indentation(self) -> int | None:
+        """Columns of blanks before the end of the text; None when something else stands before it in its line."""
+        return None if self._begin is None else _width(self._begin)
+
+    @property
+    def is_quoted(self) -> bool:
+        """In a quote, an indented line or an element; for fences and spans of code ask `is_fenced` and `open_backticks`."""
+        line = "".join(self._line)
+        if self._is_quoted or self._is_begun or self._elements or _QUOTE.match(line):
+            return True
+        return _width(line) >= INDENTED_CODE
+
+    def _end_line(self, line: str) -> None:
+        was_fenced = bool(self._fence)
+        super()._end_line(line)
+        if not was_fenced:
+            self._is_quoted = bool(line.strip()) and (self._is_quoted or _QUOTE.match(line) is not None)
+        if line.strip():
+            self._is_begun = _BEGUN.search(line) is not None
+        if not (was_fenced or self._fence) and ("<" in line or "-->" in line):
+            self._count_elements(_SPAN.sub("", line))
+
+    def _count_elements(self, line: str) -> None:
+        for closes, name, begins, ends in _ELEMENT.findall(line):
+            element = _COMMENT if begins or ends else name.lower()
+            if not (closes or ends):
+                self._elements.append(element)
+            elif element in self._elements:
+                del self._elements[self._elements.index(element) :]
+
+
+def _width(line: str) -> int:
+    return len(line[: len(line) - len(line.lstrip())].expandtabs(INDENTED_CODE))
