@@ -40,7 +40,12 @@ CLONE_PARENT = 0x8000
 """The new process is a child of the caller's parent (clone(2))."""
 ALSO_LOADED = ("httpx2", "rapidfuzz", "rich.markdown", "ssl", "tree_sitter", "tree_sitter_bash", "typer")
 """Libraries that the modules of `wolo` import inside functions."""
-NOT_LOADED = ("wolo.__main__", "wolo.guard.sandbox.launcher", "wolo.models.embedded_server")
+NOT_LOADED = (
+    "wolo.__main__",
+    "wolo.guard.sandbox.launcher",
+    "wolo.guard.sandbox.namespace_launcher",
+    "wolo.models.embedded_server",
+)
 """Scripts that run when they are imported."""
 
 _environment_at_start = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
