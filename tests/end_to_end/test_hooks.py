@@ -65,8 +65,14 @@ def specific(event: str, **output: object) -> str:
 
 
 def test_a_hook_stops_a_call_and_the_model_reads_why(provider: ProviderServer) -> None:
-    write_settings(*hook("PreToolUse", script("no", "sys.stderr.write('Use the store.'); sys.exit(2)"), "Write|Edit"))
-    provider.script(call("write", WRITE), text("I see."))
+    write_settings(
+        *hook(
+            "PreToolUse",
+            script("no", "sys.stderr.write('Use the store.'); sys.exit(2 * ('content' in told['tool_input']))"),
+            "Write|Edit",
+        )
+    )
+    provider.script(call("Write", {"file_path": "a.txt", "contents": "one"}), text("I see."))
     ran = run_wolo("--json", *provider.flags, "write it")
     assert ran.exit_code == 4, ran.stderr
     assert not Path("a.txt").exists()
@@ -93,14 +99,21 @@ def test_every_event_of_a_run_is_told_in_its_order(provider: ProviderServer) -> 
         *("Stop", "SessionEnd"),
     ]
     assert {each["session_id"] for each in heard} == {ran.json["session_id"]}
-    assert {(each["cwd"], each["permission_mode"]) for each in heard} == {(str(Path.cwd()), "edit")}
+    assert {(each["cwd"], each["permission_mode"], each["wolo_mode"]) for each in heard} == {
+        (str(Path.cwd()), "acceptEdits", "edit")
+    }
     start, prompt, before, after, _, failed, stop, _ = heard
     assert start["source"] == "startup"
     assert prompt["prompt"] == "write it"
-    assert (before["tool_name"], before["tool_input"]["path"], before["tool_input"]["file_path"]) == ("write", "a.txt", "a.txt")
+    path = str(Path("a.txt").absolute())
+    assert (before["tool_name"], before["tool_input"]) == ("Write", {"file_path": path, "content": "one"})
+    assert (before["wolo_tool_name"], before["wolo_tool_input"]) == ("write", WRITE)
     assert before["tool_use_id"] == after["tool_use_id"]
-    assert after["tool_response"]["files_changed"] == [str(Path("a.txt").absolute())]
-    assert failed["tool_response"]["is_error"]
+    assert (after["tool_response"]["type"], after["tool_response"]["filePath"]) == ("create", path)
+    assert after["wolo_tool_response"]["files_changed"] == [path]
+    assert after["duration_ms"] >= 0
+    assert (failed["tool_name"], failed["wolo_tool_response"]["is_error"]) == ("Read", True)
+    assert "none.txt" in failed["error"]
     assert (stop["stop_hook_active"], stop["last_assistant_message"]) == (False, "Done.")
 
 
@@ -112,7 +125,6 @@ def test_every_event_of_a_run_is_told_in_its_order(provider: ProviderServer) -> 
     [
         (specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="Not on Friday."), "Not on Friday."),
         (saying(decision="block", reason="Not on Friday."), "Not on Friday."),
-        ('print(json.dumps({"continue": False, "stopReason": "Not on Friday."}))', "Not on Friday."),
         ("sys.exit(2)", "It gave no reason."),
     ],
 )
@@ -497,19 +509,98 @@ def test_a_mistake_in_the_settings_ends_wolo_before_anything_is_sent(
     ("content", "said"),
     [
         ("{", "is no JSON"),
-        ("[]", "holds no table"),
-        ('{"hooks": {"PreToolUses": []}}', "Did you mean PreToolUse?"),
         ('{"hooks": {"PreToolUse": [{"matcher": "(", "hooks": []}]}}', "is no regular expression"),
-        ('{"hooks": {"PreToolUse": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}', "of type prompt"),
         ('{"hooks": {"PreToolUse": {"hooks": []}}}', "PreToolUse is not used"),
     ],
 )
-def test_a_mistake_in_ones_own_json_does_too(provider: ProviderServer, content: str, said: str) -> None:
+def test_a_guard_that_cannot_be_read_ends_wolo_and_is_named(provider: ProviderServer, content: str, said: str) -> None:
     write_settings()
     (find_places().config / "hooks.json").write_text(content)
     ran = run_wolo("-p", *provider.flags, "hi")
     assert ran.exit_code == 2, ran.stderr
     assert said in ran.stderr
+    assert "A PreToolUse hook guards calls of tools; wolo does not start while one cannot be read." in ran.stderr
+    assert provider.requests == []
+
+
+def test_what_else_cannot_be_used_of_ones_own_file_is_named_and_the_rest_works(provider: ProviderServer) -> None:
+    write_settings()
+    guard = {"matcher": "Write", "hooks": [{"type": "command", "command": "echo no >&2; exit 2", "async": True}]}
+    events = {
+        "PreToolUse": [guard, {"hooks": [{"type": "prompt", "prompt": "x"}]}],
+        "PreToolUses": [],
+        "WorktreeCreate": [],
+        "Stop": "x",
+    }
+    (find_places().config / "hooks.json").write_text(json.dumps({"hooks": events, "theme": "dark"}))
+    ran = write_once(provider)
+    assert ran.exit_code == 4, ran.stderr
+    for said in (
+        *("there is no event PreToolUses", "wolo has no event WorktreeCreate", "Stop is not used"),
+        *("a hook of type prompt is not used", "async of `echo no", "theme says nothing"),
+    ):
+        assert said in ran.stderr
+
+
+def test_a_relative_program_is_the_one_beside_the_settings(provider: ProviderServer) -> None:
+    write_settings(*hook("PreToolUse", "./guard.sh"))
+    Path("guard.sh").write_text("#!/bin/sh\ntouch ran-here\n")
+    Path("guard.sh").chmod(0o755)
+    own = find_places().config / "guard.sh"
+    own.write_text("#!/bin/sh\necho from the settings >&2; exit 2\n")
+    own.chmod(0o755)
+    ran = write_once(provider)
+    assert (ran.exit_code, ran.json["permission_denials"][0]["reason"]) == (4, "from the settings")
+    assert not Path("ran-here").exists()
+
+
+def test_a_hook_sets_variables_for_commands_and_reads_what_was_said(provider: ProviderServer) -> None:
+    setting = "open(os.environ['CLAUDE_ENV_FILE'], 'a').write('export GREETING=\"hello $USER_OF_IT\"\\nexport MY_TOKEN=x\\n')"
+    reading = "lines = [json.loads(line) for line in open(told['transcript_path'])]\n" + specific("Stop").replace(
+        "}))", ", 'systemMessage': ' '.join(str(each['message']['content']) for each in lines)}))", 1
+    )
+    write_settings(*hook("SessionStart", script("set", setting)), *hook("Stop", script("read", reading)))
+    provider.script(call("shell", {"command": "echo $GREETING:$MY_TOKEN:$CLAUDE_ENV_FILE"}), text("Done."))
+    ran = run_wolo("--json", *provider.flags, "greet")
+    assert ran.exit_code == 0, ran.stderr
+    assert provider.requests[-1].results[0].startswith("hello :")
+    assert "A SessionStart hook sets MY_TOKEN; commands see no variable that looks like a secret or a hook." in ran.stderr
+    assert "greet" in ran.stderr
+    assert "'name': 'Bash'" in ran.stderr
+    assert "'type': 'tool_result'" in ran.stderr
+    assert not list(find_places().state.glob("hooks-*"))
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "UserPromptSubmit"])
+def test_a_hook_that_stops_everything_ends_the_turn(provider: ProviderServer, event: str) -> None:
+    stopping = 'print(json.dumps({"continue": False, "stopReason": "Not on Friday.", "systemMessage": "Go home."}))'
+    write_settings(*hook(event, script("no", stopping)))
+    if event != "UserPromptSubmit":
+        provider.script(calls(("write", WRITE), ("write", {"path": "b.txt", "content": "two"})))
+    ran = run_wolo("--json", *provider.flags, "--mode", "edit", "write it")
+    assert (ran.exit_code, ran.json["subtype"]) == (1, "error_blocked")
+    assert "Not on Friday." in ran.json["error"]["message"]
+    assert "Go home." in ran.stderr
+    assert (Path("a.txt").exists(), Path("b.txt").exists()) == (event == "PostToolUse", False)
+
+
+def test_a_hook_puts_another_result_in_place_of_one(provider: ProviderServer) -> None:
+    Path("a.txt").write_text("password: 1234\n")
+    output = specific("PostToolUse", updatedToolOutput={"type": "text", "file": {"content": "password: (hidden)"}})
+    write_settings(*hook("PostToolUse", script("put", output), "Read"))
+    provider.script(call("read", {"path": "a.txt"}), text("Done."))
+    assert run_wolo("-p", *provider.flags, "read it").exit_code == 0
+    assert provider.requests[-1].results == ["password: (hidden)"]
+
+
+def test_a_permission_request_is_answered_with_other_arguments(provider: ProviderServer) -> None:
+    changed = {"behavior": "allow", "updatedInput": {"file_path": str(Path("b.txt").absolute()), "content": "two"}}
+    write_settings(*hook("PermissionRequest", script("yes", specific("PermissionRequest", decision=changed)), "Write"))
+    provider.script(call("write", WRITE), text("Done."))
+    assert run_wolo("-p", *provider.flags, "--mode", "ask", "write it").exit_code == 0
+    assert Path("b.txt").read_text() == "two"
+    assert not Path("a.txt").exists()
+    assert "has changed the arguments" in provider.requests[-1].results[0]
 
 
 # Hooks that come with a project

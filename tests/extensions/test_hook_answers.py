@@ -36,7 +36,13 @@ def test_the_status_two_is_a_no_with_what_was_complained_of() -> None:
         (specific(decision={"behavior": "deny", "message": "m"}), Answer(decision="deny", reason="m")),
         ({"decision": "block", "reason": "r"}, Answer(decision="deny", reason="r")),
         ({"decision": "approve"}, Answer(decision="allow")),
-        ({"continue": False, "stopReason": "s"}, Answer(decision="deny", reason="s")),
+        ({"continue": False, "stopReason": "s"}, Answer(decision="deny", reason="s", stops=True, stop_reason="s")),
+        (specific(permissionDecision="defer", permissionDecisionReason="later"), Answer(decision="ask", reason="later")),
+        (
+            specific(decision={"behavior": "deny", "message": "m", "interrupt": True}),
+            Answer(decision="deny", reason="m", stops=True, stop_reason="m"),
+        ),
+        (specific(updatedToolOutput={"stdout": "x"}), NOTHING),
         ({"continue": True, "suppressOutput": True, "what": "ever"}, NOTHING),
         ({"systemMessage": "hello"}, Answer(notices=("hello",))),
         ({}, NOTHING),
@@ -44,6 +50,14 @@ def test_the_status_two_is_a_no_with_what_was_complained_of() -> None:
 )
 def test_each_form_of_an_answer(output: dict[str, Any], answer: Answer) -> None:
     assert said(output) == answer
+
+
+def test_a_result_is_put_instead_only_where_there_is_one() -> None:
+    assert said(specific(updatedToolOutput={"stdout": "x", "stderr": ""}), "PostToolUse") == Answer(updated_output="x")
+    assert said(specific(updatedMCPToolOutput=[{"type": "text", "text": "x"}]), "PostToolUse") == Answer(updated_output="x")
+    answer = said(specific(updatedToolOutput=7), "PostToolUse")
+    assert isinstance(answer, Answer)
+    assert answer.notices == ("The updatedToolOutput of a PostToolUse hook has no text; the result stays as it was.",)
 
 
 def test_whoever_stops_everything_lets_the_model_stop() -> None:
@@ -92,6 +106,7 @@ def test_of_many_the_strictest_counts_and_no_project_loosens(answers: list[Answe
     strict = together([tightening(each) for each in answers])
     assert strict.decision == (found if found in ("deny", "ask") else "")
     assert strict.updated_input is None
+    assert strict.updated_output is None
 
 
 @given(st.binary(max_size=200), st.integers(-64, 255))

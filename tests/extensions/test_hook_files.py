@@ -23,7 +23,7 @@ def one(event: str = "PreToolUse", **entry: Any) -> dict[str, Any]:
 
 
 def read(content: Any, path: Path = HOOKS) -> tuple[tuple[tuple[str, Hook], ...], tuple[str, ...]]:
-    return read_hooks(json.dumps(content).encode(), path)
+    return read_hooks(json.dumps(content).encode(), path)[:2]
 
 
 def test_a_group_of_hooks_is_read_one_by_one() -> None:
@@ -51,17 +51,59 @@ def test_a_file_of_hooks_needs_no_key_around_them_and_settings_do() -> None:
     [
         (one("PreToolUses"), "there is no event PreToolUses; its hooks are not used. Did you mean PreToolUse?"),
         (one("FileChanged"), "wolo has no event FileChanged; its hooks are not used."),
-        (one(type="http", url="http://h"), "PreToolUse: a hook of type http is not used: wolo runs commands."),
+        (one(type="http", url="http://h"), "PreToolUse: a hook of type http is not used: wolo sends no requests for hooks."),
+        (one(type="magic"), "PreToolUse: a hook of type magic is not used: wolo runs commands."),
         (one(command="a\0b"), "PreToolUse: a hook with a NUL character in its command is not used."),
         (one(command=" "), "PreToolUse: a hook without a command is not used."),
         ({"Stop": [{"matcher": "[", "hooks": []}]}, 'Stop: the matcher "[" is no regular expression'),
-        ({"Stop": [{"hooks": [{"command": 1}]}]}, "Stop is not used: Expected str, got int - at $.command"),
+        ({"Stop": [{"hooks": [{"command": 1}]}]}, "Stop: a hook is not used: Expected str, got int - at $.command"),
+        ({"Stop": {"command": "x"}}, "Stop is not used: it is no list of groups."),
+        ({"Stop": [{"command": "x"}]}, "Stop: a group without a list of hooks is not used"),
+        ({"Stop": [{"matcher": 1, "hooks": []}]}, "Stop: the matcher is no text."),
     ],
 )
 def test_what_cannot_be_used_is_named_and_costs_nothing_else(content: dict[str, Any], said: str) -> None:
     hooks, problems = read({"hooks": {**content, "Notification": [{"hooks": [{"command": "bell"}]}]}})
     assert [event for event, _ in hooks] == ["Notification"]
     assert [problem.startswith(f"hooks.json: {said}") for problem in problems] == [True], problems
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "check",
+        {"command": "check"},
+        ["check"],
+        [{"matcher": "Bash", "command": "check"}],
+        [{"matcher": "(", "hooks": [{"command": "check"}]}],
+        [{"matcher": 1, "hooks": [{"command": "check"}]}],
+        [{"hooks": {"command": "check"}}],
+        [{"hooks": ["check"]}],
+        [{"hooks": [{"command": ["check"]}]}],
+        [{"hooks": [{"type": "command"}]}],
+        [{"hooks": [{"command": "check", "timeout": "long"}]}],
+        [{"hooks": [{"command": "check\0"}]}],
+    ],
+)
+def test_only_a_guard_that_cannot_be_read_is_told_apart(guard: Any) -> None:
+    found = read_hooks(json.dumps({"hooks": {"PreToolUse": guard}}).encode(), HOOKS)
+    assert len(found.unreadable_guards) == 1
+    assert found.problems == found.unreadable_guards
+    elsewhere = read_hooks(json.dumps({"hooks": {"Stop": guard, **one()}}).encode(), HOOKS)
+    assert (len(elsewhere.hooks), len(elsewhere.problems), elsewhere.unreadable_guards) == (1, 1, ())
+
+
+def test_a_program_with_its_arguments_is_run_without_a_shell_reading_them() -> None:
+    words = {"command": "${CLAUDE_PROJECT_DIR}/a b.sh", "args": ["-x", "$HOME; rm", "$CLAUDE_PROJECT_DIR"]}
+    hooks, problems = read(one(**words))
+    assert problems == ()
+    assert hooks[0][1].command == "\"$CLAUDE_PROJECT_DIR\"'/a b.sh' -x '$HOME; rm' \"$CLAUDE_PROJECT_DIR\""
+
+
+def test_a_file_can_switch_its_hooks_off_and_other_keys_are_named() -> None:
+    assert read({"hooks": one(), "disableAllHooks": True})[0] == ()
+    hooks, problems = read({"hooks": one(), "$schema": "x", "theme": "dark"})
+    assert (len(hooks), problems) == (1, ("hooks.json: theme says nothing to wolo.",))
 
 
 def test_what_only_others_understand_does_not_keep_a_hook_from_running() -> None:

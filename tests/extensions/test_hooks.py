@@ -1,4 +1,4 @@
-"""The names by which hooks know tools, what exactly a project's hooks would run, and how they are run."""
+"""Which programs hooks run, and how they are run."""
 
 from __future__ import annotations
 
@@ -13,44 +13,10 @@ import pytest
 
 from wolo.extensions.hook_answers import NOTHING
 from wolo.extensions.hook_digest import digest
-from wolo.extensions.hook_names import concerns, in_our_names, with_other_names
-from wolo.extensions.hook_settings import Hook, complaint
+from wolo.extensions.hook_settings import Hook
 from wolo.extensions.hooks import Ground, Hooks, Placed
-from wolo.extensions.named_files import programs
+from wolo.extensions.named_files import programs, runs_relative_program
 from wolo.workspace.processes import Processes
-
-
-@pytest.mark.parametrize(
-    ("matcher", "names", "others"),
-    [
-        ("", "shell write mcp__a__b", ""),
-        ("*", "shell write mcp__a__b", ""),
-        ("Bash", "shell", "jobs read"),
-        ("bash|READ", "shell read", "write"),
-        ("Write|Edit", "write edit apply_patch", "read shell"),
-        ("mcp__github__.*", "mcp__github__get", "mcp__gitlab__get shell"),
-        ("Sh", "", "shell"),
-        ("she.*", "shell", "read"),
-    ],
-)
-def test_a_matcher_is_held_against_the_whole_of_every_name(matcher: str, names: str, others: str) -> None:
-    assert [name for name in (*names.split(), *others.split()) if concerns(matcher, name)] == names.split()
-
-
-def test_a_matcher_that_python_wonders_about_is_no_warning() -> None:
-    assert complaint("[[a]") == ""
-    assert concerns("[[s]hell", "shell")
-
-
-def test_arguments_have_two_names_and_the_one_that_was_changed_counts() -> None:
-    given = {"path": "a", "old": "x", "new": "y"}
-    told = with_other_names("edit", given)
-    assert told == {**given, "file_path": "a", "old_string": "x", "new_string": "y"}
-    assert in_our_names("edit", told, told) == given
-    assert in_our_names("edit", told, {**told, "file_path": "b"}) == {**given, "path": "b"}
-    assert in_our_names("edit", told, {**told, "path": "b"}) == {**given, "path": "b"}
-    assert in_our_names("write", told, {"file_path": "b", "content": "c"}) == {"path": "b", "content": "c"}
-    assert in_our_names("shell", {"command": "a"}, {"command": "b"}) == {"command": "b"}
 
 
 @pytest.mark.parametrize(
@@ -124,6 +90,42 @@ def test_what_is_no_program_is_not_kept_from_the_model(tmp_path: Path) -> None:
     assert programs(["prettier --write ./package.json src/ /etc/passwd ~/x.sh; npm run lint"], work, [work]) == []
 
 
+RELATIVE = """
+./check.sh | sh check.sh | cat<check.sh\\|sh | hooks/check.sh -v | timeout 5 ./guard | nice -n 5 ./guard | cd hooks && ./check.sh
+cd hooks;. check.sh | bash -c 'cd hooks;. check.sh' | cd hooks; bash lint | python3 guard.py | python3 -m guard
+env -C hooks ./check.sh | D=hooks; $D/check.sh | for each in hooks/*.sh; do $each; done | bash lint | uv run guard.py
+python3 ./absent.py | A=1 ./absent | exec ./absent | python3 hooks/absent | x=$(./guard) | if ./guard; then :; fi | node .
+sh -c './absent' | . ./env | xargs ./guard | find . -exec ./guard {} ; | ../elsewhere/x.sh | npx ./tool | "./check.sh" -v
+"""
+OTHERS = """
+prettier --write . | npm run lint | make check | jq -r .tool_input.file_path \\| xargs prettier --write | git log origin/main
+/usr/bin/true | "$CLAUDE_PROJECT_DIR"/.claude/hooks/x.sh | "${CLAUDE_PROJECT_DIR}/.claude/hooks/x.sh" | ~/bin/x.sh
+$HOME/bin/x.sh | `git rev-parse --show-toplevel`/hooks/check.sh | sh ~/x.sh | python3 -m pytest | ls src/ | cat src/a.txt
+find . -delete | find src/ -name x | echo a >> log; exit 2 | grep -q 'rm -rf /' && exit 2 | npx prettier --write src/
+cat > /tmp/x | true
+"""
+
+
+def lines_of(text: str) -> list[str]:
+    lines = " | ".join(text.strip().splitlines()).replace("\\\\|", "\0").split(" | ")
+    return [line.replace("\0", "|") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_relative"), [*((each, True) for each in lines_of(RELATIVE)), *((each, False) for each in lines_of(OTHERS))]
+)
+def test_a_relative_program_is_recognised_however_it_is_named(command: str, is_relative: bool, tmp_path: Path) -> None:
+    work, named_in = tmp_path / "work", tmp_path / "settings"
+    for folder in (work / "hooks", work / "src", named_in):
+        folder.mkdir(parents=True)
+    for name in ("check.sh", "hooks/check.sh", "lint", "hooks/lint", "guard.py", "guard", "index.js"):
+        (work / name).write_text("#!/bin/sh\n")
+        (work / name).chmod(0o755)
+    (work / "index.js").chmod(0o644)
+    (work / "src/a.txt").write_text("a")
+    assert runs_relative_program(command, work, named_in) is is_relative
+
+
 @pytest.fixture
 def processes() -> Iterator[Processes]:
     started = Processes()
@@ -147,6 +149,21 @@ async def test_all_hooks_of_an_event_run_side_by_side(processes: Processes) -> N
     hooks = hooks_of(processes, "echo a > one; cat two >&2; exit 2", "cat one > /dev/null; echo b > two")
     answer = await hooks.run("Stop", {}, unheard)
     assert (answer.decision, answer.reason) == ("deny", "b")
+
+
+async def test_a_relative_program_of_the_users_is_never_one_of_the_checkout(processes: Processes, tmp_path: Path) -> None:
+    settings = tmp_path / "settings"
+    settings.mkdir()
+    for folder, word in ((Path.cwd(), "checkout"), (settings, "settings")):
+        (folder / "guard").write_text(f"#!/bin/sh\necho {word} >> {tmp_path}/ran; exit 2\n")
+        (folder / "guard").chmod(0o755)
+    ground = Ground(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: dict(os.environ))
+    for command in ("./guard", "sh guard", "cat guard | sh", "sh < guard", "exec ./guard", "pwd > /dev/null; . ./guard"):
+        placed = Placed(event="Stop", hook=Hook(command=command), source="here", named_in=settings)
+        await Hooks([placed], ground).run("Stop", {}, unheard)
+    placed = Placed(event="Stop", hook=Hook(command="pwd >&2; exit 2"), source="here", named_in=settings)
+    assert (await Hooks([placed], ground).run("Stop", {}, unheard)).reason == str(Path.cwd())
+    assert set((tmp_path / "ran").read_text().split()) == {"settings"}
 
 
 async def test_the_same_command_is_run_once_and_other_events_run_nothing(processes: Processes) -> None:

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, to_builtins
+from msgspec.structs import fields, replace
 
 from wolo.agent.brake import Brake, Stopped
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, Walls
-from wolo.agent.hooking import NOTHING, Heard, Hooks, asked_by_hook, with_words
+from wolo.agent.hooking import NOTHING, Heard, HookedCall, HookedResult, Hooks, asked_by_hook, with_words
 from wolo.agent.outside import Outside, why_it_never_ran
 from wolo.agent.progress import Progress
 from wolo.agent.refusals import (
@@ -159,7 +159,7 @@ class Calls:
         if call.tool is None:
             return Ended(part=call.part)
         try:
-            heard = await self._hooks.before_call(call.part, call.given.value, brake)
+            heard = await self._hooks.before_call(_hooked(call, call.tool), brake)
             ended = await self._heeding(heard, message_id, call, call.tool, brake)
         except ToolError as error:
             ended = Ended(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
@@ -174,8 +174,12 @@ class Calls:
         if heard.updated_input is not None:
             call = self._changed(call, heard.updated_input)
         decided = await self._decide(call, tool, heard, brake)
+        is_changed = heard.updated_input is not None
+        if isinstance(decided, Planned):
+            is_changed = is_changed or decided.part.input is not call.part.input
+            call = decided
         ended = decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, tool, brake)
-        return await self._told_after(call, self._hidden(ended), heard, brake)
+        return await self._told_after(_hooked(call, tool), self._hidden(ended), heard, brake, is_changed=is_changed)
 
     def _changed(self, call: Planned, arguments: Mapping[str, Any]) -> Planned:
         """The call with the arguments that a hook wants it to have. Raises ToolError."""
@@ -184,25 +188,26 @@ class Calls:
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
         return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
 
-    async def _told_after(self, call: Planned, ended: Ended, heard: Heard, brake: Brake) -> Ended:
+    async def _told_after(self, call: HookedCall, ended: Ended, heard: Heard, brake: Brake, *, is_changed: bool) -> Ended:
         """The result as hooks want the model to read it. It stands, whether they are interrupted or not."""
         if not self._hooks.are_there:
             return ended
-        part = with_words(ended.part, replace(heard, decision=""), is_changed=heard.updated_input is not None)
+        part = with_words(ended.part, replace(heard, decision=""), is_changed=is_changed)
+        result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
         with suppress(Stopped):
-            part = await self._heard_after(part, call.given.value, ended.files_changed, brake)
+            part = await self._heard_after(call, result, brake)
         return replace(ended, part=part)
 
-    async def _heard_after(self, part: ToolPart, arguments: Mapping[str, Any], files: Sequence[str], brake: Brake) -> ToolPart:
+    async def _heard_after(self, call: HookedCall, result: HookedResult, brake: Brake) -> ToolPart:
         """What hooks make of the files a call has changed (a formatter does) is undone with the call."""
-        looks = Looks(self._context.for_call(part.wire_id, lambda text: None)) if files else None
+        looks = Looks(self._context.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:
             if looks is not None:
                 await looks.before()
         except ToolError:
             looks = None  # the person's own program runs, whether it can be undone or not
         try:
-            return await self._hooks.after_call(part, arguments, files, brake)
+            return await self._hooks.after_call(call, result, brake)
         finally:
             if looks is not None:
                 await asyncio.to_thread(looks.after)
@@ -223,10 +228,13 @@ class Calls:
                 return Ended(part=_unjudged(part, error))
             if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
                 are_hooks_asked = True
-                said = await self._hooks.before_asking(part, call.given.value, verdict.reason, brake)
+                said = await self._hooks.before_asking(_hooked(call, tool), verdict.reason, brake)
                 if said.decision == "deny":
                     return _denied(part, "denied_by_rule", said.reason, DENIED_BY_HOOK)
                 if said.decision == "allow" and heard.decision != "ask":
+                    if said.updated_input is not None:
+                        call = self._changed(replace(call, part=part), said.updated_input)
+                        part = call.part
                     heard = said
                     continue
             verdict = verdict if self._ask_person else verdict.without_person()
@@ -310,6 +318,15 @@ class Calls:
         view = ended.view and secrets.hide_fields(ended.view)
         files = tuple(map(secrets.hide, ended.files_changed))
         return replace(ended, part=part, view=view, files_changed=files, denied=secrets.hide(ended.denied))
+
+
+def _hooked(call: Planned, tool: Tool) -> HookedCall:
+    """By the tool's own name and argument names, however the model spelled them."""
+    arguments = call.args
+    if isinstance(arguments, Struct):
+        given = (field for field in fields(arguments) if getattr(arguments, field.name) != field.default)
+        arguments = {field.name: to_builtins(getattr(arguments, field.name)) for field in given}
+    return HookedCall(id=call.part.id, tool=tool.name, arguments=arguments)
 
 
 def finished(part: ToolPart, result: Result) -> ToolPart:

@@ -369,7 +369,7 @@ StopCause = Literal[
     "session_error",
     "blocked",
 ]
-"""`blocked`: a hook kept the prompt back; nothing was sent."""
+"""`blocked`: a hook kept the prompt back, and nothing was sent; or it ended the turn."""
 
 
 class TurnEnded(Event, frozen=True, kw_only=True, tag="turn_ended"):

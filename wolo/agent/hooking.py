@@ -18,6 +18,7 @@ from wolo.guard.rules import Verdict
 from wolo.guard.secrets import Secrets
 from wolo.messages.message import SENT_BACK, Message, nudge
 from wolo.messages.parts import TextPart, ToolPart
+from wolo.tools.tool import View
 
 T = TypeVar("T")
 HOOKS = "hooks"
@@ -47,6 +48,21 @@ class Said(Protocol):
         ...
 
     @property
+    def updated_output(self) -> str | None:
+        """What the model is to read as the result of a call instead."""
+        ...
+
+    @property
+    def stops(self) -> bool:
+        """The turn ends here."""
+        ...
+
+    @property
+    def stop_reason(self) -> str:
+        """For the person, where it ends."""
+        ...
+
+    @property
     def notices(self) -> Sequence[str]:
         """For the person."""
         ...
@@ -67,9 +83,44 @@ class Heard(Struct, frozen=True, kw_only=True):
     reason: str = ""
     context: str = ""
     updated_input: Mapping[str, Any] | None = None
+    updated_output: str | None = None
+    stops: bool = False
+    stop_reason: str = ""
 
 
 NOTHING = Heard()
+
+
+class HookedCall(Struct, frozen=True, kw_only=True):
+    """A call as hooks are told of it: by the tool's own name, with the arguments that the tool gets."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return {"tool_name": self.tool, "tool_input": dict(self.arguments), "tool_use_id": self.id}
+
+
+class HookedResult(Struct, frozen=True, kw_only=True):
+    """A result as hooks are told of it."""
+
+    part: ToolPart
+    view: View | None
+    files_changed: Sequence[str]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        part = self.part
+        took_s = (part.end_time or 0) - (part.start_time or part.end_time or 0)
+        return {
+            "output": part.output,
+            "is_error": part.is_error,
+            "files_changed": list(self.files_changed),
+            "view": to_builtins(self.view),
+            "duration_ms": round(took_s * 1000),
+        }
 
 
 class Refused(Struct, frozen=True):
@@ -87,6 +138,8 @@ class Hooks:
         self._secrets = secrets
         self._heard: dict[str, dict[str, Heard]] = {}
         """Of calls that have not ended, by id and event."""
+        self.stop_reason = ""
+        """Why a hook ended the turn, for the person."""
         self._unsaid = ""
         """What was added at the beginning of the session, until a prompt is let through that can carry it."""
 
@@ -95,7 +148,7 @@ class Hooks:
         return self._run is not None
 
     async def at(self, event: str, brake: Brake | None = None, **payload: Any) -> Heard:
-        """Raises Stopped when the brake is pulled: the hooks are ended then."""
+        """Raises Stopped when the brake is pulled: the hooks are ended then. A hook that ends the turn pulls it."""
         if self._run is None:
             return NOTHING
 
@@ -109,10 +162,19 @@ class Hooks:
         for notice in said.notices:
             await self._emit(Noticed(text=hide(notice), level="warning"))
         heard = Heard(
-            decision=said.decision, reason=hide(said.reason), context=hide(said.context), updated_input=said.updated_input
+            decision=said.decision,
+            reason=hide(said.reason),
+            context=hide(said.context),
+            updated_input=said.updated_input,
+            updated_output=None if said.updated_output is None else hide(said.updated_output),
+            stops=said.stops,
+            stop_reason=hide(said.stop_reason),
         )
         if heard != NOTHING and "tool_use_id" in payload:
             self._heard.setdefault(payload["tool_use_id"], {})[event] = heard
+        if heard.stops and brake is not None:
+            self.stop_reason = heard.stop_reason
+            brake.pull("blocked")
         return heard
 
     def noted(self, part: ToolPart) -> ToolPart:
@@ -129,7 +191,10 @@ class Hooks:
         """The prompt as it may be sent. What hooks add stands in it, so that requests go on as they began."""
         if self._run is None:
             return prompt
-        self._unsaid = (await self.at("SessionStart", brake)).context or self._unsaid
+        began = await self.at("SessionStart", brake)
+        if began.stops:
+            return Refused(began.stop_reason)
+        self._unsaid = began.context or self._unsaid
         heard = await self.at("UserPromptSubmit", brake, prompt=prompt.text)
         if heard.decision == "deny":
             return Refused(heard.reason)
@@ -143,29 +208,24 @@ class Hooks:
         if self._run is None or times >= MOST_SENT_BACK:
             return None
         heard = await self.at("Stop", brake, stop_hook_active=times > 0, last_assistant_message=answer)
-        if heard.decision != "deny":
-            return None
-        return nudge(FROM_HOOK.format(text=heard.reason), SENT_BACK, **{HOOKS: to_builtins(heard)})
+        said = "\n\n".join(filter(None, (heard.reason if heard.decision == "deny" else "", heard.context)))
+        return nudge(FROM_HOOK.format(text=said), SENT_BACK, **{HOOKS: to_builtins(heard)}) if said else None
 
     # Calls
 
-    async def before_call(self, part: ToolPart, arguments: Mapping[str, Any], brake: Brake) -> Heard:
-        return await self.at("PreToolUse", brake, **_call(part, arguments))
+    async def before_call(self, call: HookedCall, brake: Brake) -> Heard:
+        return await self.at("PreToolUse", brake, **call.told)
 
-    async def before_asking(self, part: ToolPart, arguments: Mapping[str, Any], reason: str, brake: Brake) -> Heard:
-        return await self.at("PermissionRequest", brake, **_call(part, arguments), reason=reason)
+    async def before_asking(self, call: HookedCall, reason: str, brake: Brake) -> Heard:
+        return await self.at("PermissionRequest", brake, **call.told, reason=reason)
 
-    async def after_call(self, part: ToolPart, arguments: Mapping[str, Any], files: Sequence[str], brake: Brake) -> ToolPart:
+    async def after_call(self, call: HookedCall, ended: HookedResult, brake: Brake) -> ToolPart:
         """The result with what hooks have to say about it."""
+        part = ended.part
         if self._run is None or part.outcome not in ("ok", "error"):
             return part
-        response = {"output": part.output, "is_error": part.is_error, "files_changed": list(files)}
-        if part.outcome == "ok":
-            heard = await self.at("PostToolUse", brake, **_call(part, arguments), tool_response=response)
-        else:
-            told = {**_call(part, arguments), "tool_response": response, "error": part.output}
-            heard = await self.at("PostToolUseFailure", brake, **told)
-        return with_words(part, heard)
+        event = "PostToolUse" if part.outcome == "ok" else "PostToolUseFailure"
+        return with_words(part, await self.at(event, brake, **call.told, tool_response=ended.told))
 
     async def while_telling(self, kind: str, message: str, work: Awaitable[T]) -> T:
         """Somebody waits for the person: hooks are told meanwhile, and nobody waits for them."""
@@ -185,6 +245,8 @@ def with_words(part: ToolPart, heard: Heard, *, is_changed: bool = False) -> Too
     if is_changed:
         words = CHANGED_BY_HOOK.format(arguments=json.dumps(part.input, ensure_ascii=False))
         part = replace(part, output=f"{part.output}\n\n{words}")
+    if heard.updated_output is not None:
+        part = replace(part, output=heard.updated_output)
     reason = heard.reason if heard.decision == "deny" else ""
     said = "\n\n".join(filter(None, (reason, heard.context)))
     return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=said)}") if said else part
@@ -201,12 +263,9 @@ def asked_by_hook(verdict: Verdict, reason: str) -> Verdict:
 def input_as_run(part: ToolPart) -> dict[str, Any]:
     """The arguments a kept call had in the end: hooks may have changed them."""
     heard = part.metadata.get(HOOKS)
-    before = heard.get("PreToolUse", {}) if isinstance(heard, dict) else {}
-    return dict(before.get("updated_input") or part.input)
-
-
-def _call(part: ToolPart, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {"tool_name": part.tool, "tool_input": dict(arguments), "tool_use_id": part.id}
+    said = heard if isinstance(heard, dict) else {}
+    changed = (said.get(event, {}).get("updated_input") for event in ("PermissionRequest", "PreToolUse"))
+    return dict(next(filter(None, changed), part.input))
 
 
 async def _awaited(work: Awaitable[T]) -> T:

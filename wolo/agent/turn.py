@@ -309,6 +309,10 @@ class Play:
             partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted")
             self._messages.append(partial)
             await self._emit(AnswerEnded(message=partial))
+        if self._brake.cause == "blocked":
+            said = self._agent.hooks.stop_reason or "It gave no reason."
+            error = ErrorInfo(kind="blocked", message=f"A hook ended the turn: {said}", hint="What was done until then stays.")
+            return Stop(cause="blocked", error=error, exit_code=1)
         if self._brake.cause == "max_seconds":
             return _limit_reached(self._agent.limits, "max_seconds")
         return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)

@@ -75,7 +75,7 @@ def _tie(site: Site, found: Found) -> Conversation:
     context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
     hook_notices: list[str] = []
     hook_sets = find_hooks(config, places, workspace.root, cwd, hook_notices)
-    hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun)
+    hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun, variables=site.opening.hook_variables)
     judge.obey((*hooking.programs(workspace), *found.programs))
     put_up(site.enclosure, judge, context, places, shown)
     confines = Confines(config, judge, context, places, shown)
@@ -168,7 +168,8 @@ def _make_agent(
     ask_questions: PutQuestions | None,
 ) -> Agent:
     settings = site.config.settings
-    run_hook = hooking.tie(context, partial(_told_with_every_event, site, judge), is_resumed=site.kept.is_begun)
+    told = partial(_told_with_every_event, site, judge)
+    run_hook = hooking.tie(context, site.places.state, told, is_resumed=site.kept.is_begun)
     agent = Agent(
         asker,
         preamble.toolbox,
@@ -185,6 +186,7 @@ def _make_agent(
         late=servers,
         reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, site.given, library),
     )
+    hooking.messages = lambda: agent.messages
     context.ask = ask_questions and partial(_ask_while_telling, agent, ask_questions)
     subagents.attach(agent, emit, ask_person, ask_questions, run_hook)
     context.recall = lambda: (*site.kept.unread().messages, *agent.recall())

@@ -54,6 +54,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     """What of it is not sent."""
     hooks_have_begun: bool = False
     """They have heard of the beginning of this session."""
+    hook_variables: Mapping[str, str] = {}
+    """Those that they have set for commands then."""
     progress: Callable[[int, int], None] | None = None
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 

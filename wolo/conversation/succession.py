@@ -73,6 +73,7 @@ class Succession:
         """Puts away all that is not handed on."""
         if not self._handed.session:
             await self._hooking.end("other")
+        self._hooking.close()
         await self._subagents.close()
         await self._asker.close()
         if not self._handed.servers:
@@ -109,6 +110,7 @@ class Succession:
             shell=self._context.shell if handed.shell else None,
             servers=self._servers,
             hooks_have_begun=self._hooking.has_begun and stays,
+            hook_variables=self._hooking.variables if stays else {},
         )
         _check_following(site, following)
         self._handed = handed

@@ -1,57 +1,62 @@
-"""Tools and their arguments under the names that hooks written for other agents know."""
+"""Matches hooks to events: matchers as Claude Code evaluates them, and the names under which hooks know tools."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
 
 from wolo.extensions.hook_settings import ALL_TOOLS, pattern
 
-_ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
-    "shell": ("Bash",),
-    "read": ("Read",),
-    "write": ("Write",),
-    "edit": ("Edit", "MultiEdit"),
-    "apply_patch": ("ApplyPatch", "Edit", "MultiEdit", "Write"),
-    "grep": ("Grep",),
-    "glob": ("Glob",),
-    "fetch": ("WebFetch",),
-    "todo": ("TodoWrite",),
-    "ask": ("AskUserQuestion",),
-    "task": ("Task", "Agent"),
-    "skill": ("Skill",),
-    "jobs": ("BashOutput", "KillShell"),
+CLAUDE_NAMES: Mapping[str, str] = {
+    "shell": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "grep": "Grep",
+    "glob": "Glob",
+    "fetch": "WebFetch",
+    "todo": "TodoWrite",
+    "ask": "AskUserQuestion",
+    "task": "Task",
+    "skill": "Skill",
 }
-"""Whoever guards every write must see patches, too."""
-_ARGUMENTS: Mapping[str, str] = {"path": "file_path", "old": "old_string", "new": "new_string"}
-_OF_FILES = frozenset(("read", "write", "edit"))
+"""Tools of wolo → of Claude Code. A patch and a job have no counterpart of their own: `hook_calls` says what they are."""
+_ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
+    "Edit": ("MultiEdit",),
+    "Task": ("Agent",),
+    "BashOutput": ("TaskOutput",),
+    "KillShell": ("KillBash", "TaskStop"),
+}
+"""Names of the same tool in older and newer versions."""
+PERMISSION_MODES: Mapping[str, str] = {
+    "plan": "plan",
+    "ask": "default",
+    "edit": "acceptEdits",
+    "auto": "auto",
+    "yolo": "bypassPermissions",
+}
+_LIST = re.compile(r"[A-Za-z0-9_\-| ,]*")
+"""A matcher of these characters alone is a list of names; any other is a regular expression."""
+_NEGATIVE = re.compile(r"\(\?<?!|\[\^")
+"""It matches by what is absent, so another spelling of an excluded name would match."""
 
 
-def concerns(matcher: str, name: str) -> bool:
-    """Whether a hook with this matcher is meant for this tool; upper and lower case are the same."""
-    if matcher in ALL_TOOLS:
+def names_of(tool: str, told_as: str) -> tuple[str, ...]:
+    """The names that a matcher may use for a call: Claude Code's first, wolo's last."""
+    return tuple(dict.fromkeys((told_as, *_ALSO_CALLED.get(told_as, ()), tool)))
+
+
+def concerns(matcher: str, names: Sequence[str]) -> bool:
+    """Tells whether a matcher selects one of these names.
+
+    As in Claude Code, a list (`Edit|Write`, `Edit, Write`) selects exact names, and anything else is a regular expression
+    that may match anywhere in the name. Upper and lower case are the same, and `mcp__SERVER` selects all tools of a server.
+    """
+    if matcher.strip() in ALL_TOOLS:
         return True
-    wanted = pattern(matcher)
-    return any(wanted.fullmatch(each) for each in (name, *_ALSO_CALLED.get(name, ())))
-
-
-def with_other_names(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, and those of them that are known elsewhere by another name under that, too."""
-    if tool not in _OF_FILES:
-        return dict(arguments)
-    also = {other: arguments[ours] for ours, other in _ARGUMENTS.items() if ours in arguments}
-    return {**also, **arguments}
-
-
-def in_our_names(tool: str, told: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """What a hook made of the arguments it was told: where it changed only one of two names, that one counts."""
-    if tool not in _OF_FILES:
-        return dict(changed)
-    arguments = dict(changed)
-    for ours, other in _ARGUMENTS.items():
-        if other not in arguments:
-            continue
-        value = arguments.pop(other)
-        if ours not in arguments or (value != told.get(other) and arguments[ours] == told.get(ours)):
-            arguments[ours] = value
-    return arguments
+    if not _LIST.fullmatch(matcher):
+        searched = names[:1] if _NEGATIVE.search(matcher) else names
+        return any(pattern(matcher).search(each) for each in searched)
+    wanted = {each.strip().lower() for each in re.split(r"[|,]", matcher)}
+    servers = tuple(f"{each}__" for each in wanted if each.startswith("mcp__"))
+    return any(each.lower() in wanted or each.lower().startswith(servers) for each in names)

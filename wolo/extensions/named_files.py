@@ -18,7 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.guard.launchers import runs_anything
+from wolo.guard.launchers import RUNNERS, SHELLS, WRAPPERS, runs_anything
+from wolo.guard.shell import name_of
 
 MOST_WORDS = 200
 LONGEST_WORD_BYTES = 1024
@@ -32,6 +33,7 @@ _OF_FOLDERS = ("__main__.py", "index.js")
 """What is run of a folder that an interpreter is given."""
 _ELSEWHERE = re.compile(r"@|[\w+.-]+:")
 """A package or an address, unless there is such a file."""
+_OF_PROJECTS = frozenset(("CLAUDE_PROJECT_DIR", "WOLO_PROJECT_DIR"))
 _BEFORE_COMMANDS = frozenset(("", "if", "then", "else", "elif", "do", "while", "until", "!", "{"))
 _MODULE = re.compile(r"(?:^|\s)-m\s*([\w.]+)")
 _OF_SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"))
@@ -63,6 +65,57 @@ def files_named(command: str, folder: Path) -> list[Named]:
                     found[path] = Named(path, before.is_run or is_run, before.is_path or is_path)
     modules = [_joined(each, name) for each in folders for name in (*_OF_FOLDERS, *_modules(command))]
     return [*found.values(), *(Named(path, True, True) for path in modules if os.path.isfile(path))]
+
+
+def runs_relative_program(command: str, cwd: Path, named_in: Path) -> bool:
+    """Tells whether a command line may run a program or script by a relative name.
+
+    `cwd` is where it would run, `named_in` the folder of the file that the command line is written in. A file that is only
+    read may look like a script: that errs towards True.
+    """
+    pairs = [pair for pair in _pairs(command) if len(os.fsencode(pair[0])) <= LONGEST_WORD_BYTES and "\0" not in pair[0]]
+    starts = [each / word for word, _ in (("", ""), *pairs) if _is_relative(word) for each in (named_in, cwd)]
+    folders = [each for each in dict.fromkeys(starts) if os.path.isdir(each)][: 2 * MOST_FOLDERS]
+    words = [(word, before) for word, before in pairs if _is_relative(word)]
+    interprets = any(_is_interpreter(word) for word, _ in pairs)
+    if any(_runs(word, before, folders) or _could_run(word, cwd, named_in, any_name=interprets) for word, before in words):
+        return True
+    return any(os.path.isfile(each / module) for each in folders for module in _modules(command))
+
+
+def _runs(word: str, before: str, folders: Sequence[Path]) -> bool:
+    """Whether a word stands where a program, a script or a folder of one is named."""
+    if _ELSEWHERE.match(word):
+        return False
+    is_interpreted = _is_interpreter(before) and name_of(before) not in SHELLS
+    if is_interpreted and any(os.path.isfile(each / word / name) for each in folders for name in _OF_FOLDERS):
+        return True
+    if "/" in word and (_begins_command(before) or runs_anything((before,))):
+        return is_interpreted or not any(os.path.isdir(each / word) for each in folders)
+    if _begins_command(before) or not runs_anything((before,)):
+        return False
+    return Path(word).suffix in _OF_SCRIPTS or any(os.path.isfile(each / word) for each in folders)
+
+
+def _is_interpreter(word: str) -> bool:
+    name = name_of(word)
+    return name in SHELLS or (name not in WRAPPERS | RUNNERS and runs_anything((word,)))
+
+
+def _could_run(word: str, cwd: Path, named_in: Path, *, any_name: bool) -> bool:
+    """Whether a word names a file that could be run, wherever it stands in the line."""
+    if not any_name and "/" not in word and Path(word).suffix not in _OF_SCRIPTS:
+        return False
+    there = (path for path in _meant(cwd / word) if os.path.isfile(path))
+    return os.path.isfile(named_in / word) or any(_may_run(Named(path, False, False), path) for path in there)
+
+
+def _is_relative(word: str) -> bool:
+    """Of a variable that is no known absolute path nobody can tell: it counts as relative."""
+    if word.startswith("$"):
+        name = re.match(r"\$\{?(\w+)", word)
+        return "/" in word and not (name and (name[1] in _OF_PROJECTS or os.environ.get(name[1], "").startswith("/")))
+    return not word.startswith(("/", "~", "`"))
 
 
 def programs(commands: Iterable[str], folder: Path, roots: Sequence[Path]) -> list[Path]:

@@ -161,7 +161,8 @@ class _Run:
         return Start(
             argv=enclosed.argv,
             cwd=self._place.cwd,
-            env=self._context.environment or command_environment(os.environ, self._context.shell_env),
+            env=self._context.environment
+            or {**command_environment(os.environ, self._context.shell_env), **self._context.session_env},
             pass_fds=(*fds, *enclosed.pass_fds),
             tidy=enclosed.tidy,
             has_begun=enclosed.has_begun,

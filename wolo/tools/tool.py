@@ -188,6 +188,8 @@ class ToolContext:
     shell_timeout_s: float = 120.0
     shell_env: tuple[str, ...] = ()
     """Names of variables that commands see besides the built-in few."""
+    session_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the user's hooks have set for commands."""
     environment: Mapping[str, str] | None = None
     """All that a command sees, where it is not the model's; None: the built-in few, and `shell_env`."""
     may_fetch: Callable[[str], bool] = lambda url: False
