@@ -13,7 +13,7 @@ demo: .venv/.demo
 
 test: .venv/.test
 	$(BIN)/python -m pytest -q -n 2 -m "not soak and not real_model"
-	$(BIN)/python -m pytest -q -m "real_model and not soak"  # alone: parallel work makes the model several times slower
+	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py  # alone: beside others the model is several times slower
 
 test-terminals: .venv/.test  # whatever drives a terminal: in a window of 20x5, and on a slow line
 	$(BIN)/python -m pytest -q -n 2 --terminal=small
@@ -27,7 +27,7 @@ check: .venv/.test
 	$(BIN)/python -m pytest -q tests/architecture
 
 soak: .venv/.test
-	$(BIN)/python -m pytest -q -m soak --timeout 3600
+	$(BIN)/python -m pytest -q -m soak --timeout 3600  # also the model's tests
 	$(BIN)/python -m pytest -q -n 2 -m hypothesis --hypothesis-profile=soak --timeout 3600  # properties, with random examples
 
 bench: .venv/.test

@@ -101,6 +101,7 @@ def test_without_the_engine_a_sentence_says_how_to_get_it(monkeypatch: pytest.Mo
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 def test_without_weights_a_sentence_says_how_to_get_them(real_places: Places) -> None:
     with pytest.raises(MissingWeights, match="not on this machine") as caught:
         EmbeddedModel(local("qwen2.5-coder-1.5b"), find_places())
@@ -108,6 +109,7 @@ def test_without_weights_a_sentence_says_how_to_get_them(real_places: Places) ->
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [("qwen", "no embedded model qwen"), ("gone.gguf", "no model file"), ("text.gguf", "not a GGUF model file")],
@@ -161,6 +163,7 @@ async def model(real_places: Places) -> AsyncIterator[EmbeddedModel]:
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_it_answers_and_its_process_ends_with_it(model: EmbeddedModel, tmp_path: Path) -> None:
     model.start()
     turn = await Play(model, tmp_path).ask("hi")
@@ -173,6 +176,7 @@ async def test_it_answers_and_its_process_ends_with_it(model: EmbeddedModel, tmp
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_process_that_is_killed_in_an_answer_is_unavailable_and_the_next_question_starts_another(
     model: EmbeddedModel,
 ) -> None:
@@ -188,6 +192,7 @@ async def test_a_process_that_is_killed_in_an_answer_is_unavailable_and_the_next
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_closing_while_it_loads_leaves_nothing_behind(model: EmbeddedModel) -> None:
     asking = asyncio.create_task(model.ask(question("hi"), Silent()))
     while model.pid is None:
@@ -201,6 +206,7 @@ async def test_closing_while_it_loads_leaves_nothing_behind(model: EmbeddedModel
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_an_own_file_is_free_and_driven_by_its_size(weights: Path, tmp_path: Path) -> None:
     model = EmbeddedModel(local(str(weights)), Places(*(tmp_path / name for name in ("c", "d", "e", "f"))))
     try:
@@ -216,6 +222,7 @@ async def test_an_own_file_is_free_and_driven_by_its_size(weights: Path, tmp_pat
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_model_large_enough_for_tools_is_asked_like_any_other(
     real_places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +241,7 @@ async def test_a_model_large_enough_for_tools_is_asked_like_any_other(
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_damaged_model_file_is_a_sentence(tmp_path: Path, weights: Path) -> None:
     with weights.open("rb") as file:
         Path("damaged.gguf").write_bytes(file.read(100_000))
@@ -244,11 +252,13 @@ async def test_a_damaged_model_file_is_a_sentence(tmp_path: Path, weights: Path)
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_the_log_is_for_its_owner_alone(serving: Serving, real_places: Places) -> None:
     assert (real_places.state / "embedded.log").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_nobody_else_on_this_machine_can_use_it(serving: Serving) -> None:
     host, _, port = serving.url.removeprefix("http://").partition(":")
     assert host == "127.0.0.1"
@@ -274,6 +284,7 @@ time.sleep(600)
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 @pytest.mark.parametrize("when", ["loading", "ready"])
 async def test_a_parent_that_is_killed_takes_the_model_with_it(weights: Path, tmp_path: Path, when: str) -> None:
     parent = subprocess.Popen(
@@ -291,6 +302,7 @@ async def test_a_parent_that_is_killed_takes_the_model_with_it(weights: Path, tm
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_ctrl_c_reaches_wolo_alone(model: EmbeddedModel) -> None:
     await model.ask(question("hi"), Silent())
     assert os.getpgid(pid_of(model)) != os.getpgid(0)
@@ -303,6 +315,7 @@ def pid_of(model: EmbeddedModel) -> int:
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_second_prompt_changes_the_file_of_the_first(model: EmbeddedModel, tmp_path: Path) -> None:
     play = Play(model, tmp_path)
     await play.ask("create a calculator")

@@ -24,7 +24,7 @@ from wolo.models.provider import Choice
 from wolo.models.stream import ModelStream
 from wolo.models.wire import format_of
 
-pytestmark = pytest.mark.real_model
+pytestmark = [pytest.mark.real_model, pytest.mark.soak]
 
 READ = ToolSpec(
     name="read",

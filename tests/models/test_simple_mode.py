@@ -326,6 +326,7 @@ class Deaf:
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_create_a_calculator_gives_one_that_calculates(play: Play) -> None:
     turn = await play.ask("create a calculator")
     assert turn.ended.cause == "done"
@@ -338,12 +339,14 @@ async def test_create_a_calculator_gives_one_that_calculates(play: Play) -> None
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_named_file_is_created_under_its_name(play: Play) -> None:
     await play.ask("create hello.py that prints hello")
     assert "print" in Path("hello.py").read_text()
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_bug_is_fixed_and_nothing_is_lost(play: Play) -> None:
     Path("calc.py").write_text(CALC)
     await play.ask("fix the bug in calc.py")
@@ -352,6 +355,7 @@ async def test_a_bug_is_fixed_and_nothing_is_lost(play: Play) -> None:
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_looking_changes_nothing(play: Play) -> None:
     Path("README.md").write_text("# Frob\n\nFrob turns CSV files into charts.\n")
     before = {path: path.read_bytes() for path in Path.cwd().iterdir()}
@@ -363,6 +367,7 @@ async def test_looking_changes_nothing(play: Play) -> None:
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_web_page_is_html(play: Play) -> None:
     turn = await play.ask("write a web page about cats")
     pages = list(Path.cwd().glob("*.html"))
@@ -371,6 +376,7 @@ async def test_a_web_page_is_html(play: Play) -> None:
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_hanging_up_frees_the_model_at_once(chat: LocalChat) -> None:
     begun = asyncio.Event()
 
@@ -387,12 +393,14 @@ async def test_hanging_up_frees_the_model_at_once(chat: LocalChat) -> None:
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_the_same_question_gets_the_same_answer(chat: LocalChat) -> None:
     answers = {(await chat.complete([("user", "Name a colour.")], Sampling(max_tokens=8))).text for _ in range(3)}
     assert len(answers) == 1
 
 
 @pytest.mark.real_model
+@pytest.mark.soak
 async def test_a_prompt_beyond_the_window_is_an_overflow(chat: LocalChat) -> None:
     with pytest.raises(ContextOverflow):
         await chat.complete([("user", "word " * 9000)], Sampling(max_tokens=5))
