@@ -92,11 +92,11 @@ def test_what_commands_need_is_open(backend: str) -> None:
 def test_an_unknown_machine_has_no_filter_rather_than_a_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
     known = os.uname()
     monkeypatch.setattr(os, "uname", lambda: os.uname_result((*known[:4], "pdp11")))
-    assert seccomp.program(sockets=True) == b""
+    assert seccomp.program(in_namespaces=True) == b""
 
 
 def test_the_calls_of_another_kind_of_program_are_refused_as_a_whole() -> None:
     """A 32-bit program has other numbers: 41 is no `socket` there. So the first question is which kind it is."""
-    first, second, third = (seccomp.program(sockets=True)[at : at + 8] for at in (0, 8, 16))
+    first, second, third = (seccomp.program(in_namespaces=True)[at : at + 8] for at in (0, 8, 16))
     assert (first, second) == (bytes.fromhex("2000000004000000"), bytes.fromhex("150001003e0000c0"))
     assert third == bytes.fromhex("0600000001000500")

@@ -28,7 +28,7 @@ MOST_TRIES = 4
 class Walls(Protocol):
     @property
     def backend(self) -> str:
-        """`bubblewrap`, `landlock` or `seatbelt`."""
+        """`bubblewrap`, `namespaces`, `landlock` or `seatbelt`."""
         ...
 
     @property

@@ -8,6 +8,14 @@ import sys
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
+_OLD_FORM = 2
+"""Which every Python reads."""
+_UNPACK = """
+import marshal, sys
+for name, code in marshal.loads(open({}, "rb").read()):
+    module = sys.modules[name] = type(sys)(name)
+    exec(code, module.__dict__)
+"""
 
 
 def bare_python() -> str:
@@ -20,17 +28,14 @@ def text_of(program: str) -> str:
     return (_FOLDER / f"{program}.py").read_text()
 
 
+def packed(*programs: str) -> bytes:
+    """Modules of this folder for a bare Python, the last of which is the program: compiled where it understands that."""
+    texts = [(f"{__package__}.{name}", text_of(name)) for name in programs]
+    if bare_python() != os.path.realpath(sys.executable):
+        return marshal.dumps(texts, _OLD_FORM)
+    return marshal.dumps([(name, compile(text, name, "exec")) for name, text in texts])
+
+
 def line_for(code: int) -> list[str]:
-    """How a bare Python runs what `compiled` has put behind the descriptor `code`; its arguments follow."""
-    read = f"open({code}, 'rb').read()"
-    return [bare_python(), "-I", "-S", "-c", f"import marshal; exec(marshal.loads({read}))" if _is_own() else f"exec({read})"]
-
-
-def compiled(text: str) -> bytes:
-    """The program as the bare Python starts it soonest."""
-    return marshal.dumps(compile(text, "sandbox", "exec")) if _is_own() else text.encode()
-
-
-def _is_own() -> bool:
-    """It is the one that runs wolo, so it understands what this one has compiled."""
-    return bare_python() == os.path.realpath(sys.executable)
+    """How a bare Python runs what is `packed` behind that descriptor; its arguments follow."""
+    return [bare_python(), "-I", "-S", "-c", _UNPACK.format(code)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from wolo.errors import ToolError
 from wolo.guard.protected import is_obeyed_by_name
 from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.bare import bare_python, line_for, packed
 from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.names import folders_between, names_in
 from wolo.guard.sandbox.neighbours import secrets_around
@@ -18,18 +19,23 @@ from wolo.guard.sandbox.placeholders import Janitor, Placeholders
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.sandbox.sockets import host_sockets
-from wolo.guard.sandbox.tree import Tree, is_below, topmost_missing
+from wolo.guard.sandbox.tree import TEMPORARY, Tree, is_below, topmost_missing
 from wolo.guard.walls import Enclosed
 
-COVERS = ("files outside the workspace", "protected names", "secrets", "network", "host sockets", "processes", "system calls")
+COVERS = (
+    *("files outside the workspace", "protected names", "secrets", "network", "host sockets", "FIFOs of this machine"),
+    *("processes", "system calls", "settings of the kernel", "set-user-ID bits"),
+)
 NOT_COVERED = ("reading other files of this machine", "what is in the workspace", "weaknesses of the kernel")
 _NAMESPACES = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
+_OF_ROOT = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3}
+KEPT_OF_ROOT = sum(1 << bit for bit in _OF_ROOT.values())
+"""For root in a workspace of somebody else's: in a user namespace of its own it could not write there."""
 _NAMESPACES_OF_ROOT = (
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-    *(word for name in ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID") for word in ("--cap-add", f"CAP_{name}")),
+    *(word for name in _OF_ROOT for word in ("--cap-add", f"CAP_{name}")),
 )
-"""For root in a workspace of somebody else's: in a user namespace of its own it could not write there."""
 _LIMITS = 'ulimit -c 0; ulimit -f 33554432; ulimit -t 14400; exec "$@"'
 """No core file, 16 GiB a file (dash and bash count 512 bytes or 1 KiB), four hours of processor time."""
 
@@ -67,12 +73,12 @@ class Handed:
 
     def __init__(self, words: int, status: int, janitor: int) -> None:
         self.words, self.status, self.janitor = words, status, janitor
-        self.filter = self.code = -1
+        self.filter = self.code = self.writable = -1
 
     @property
     def made(self) -> tuple[int, ...]:
         """Those that end with the command."""
-        return tuple(fd for fd in (self.words, self.status, self.filter, self.code) if fd >= 0)
+        return tuple(fd for fd in (self.words, self.status, self.filter, self.code, self.writable) if fd >= 0)
 
     @property
     def passed(self) -> tuple[int, ...]:
@@ -92,13 +98,14 @@ class Bubblewrap:
         self._goes_by_modes = os.getuid() == 0 and not of_others
         self._program = program
         self._of_others = of_others
+        self._inner = packed("calls", "launcher")
         self._profile = profile
         self._scratch = Scratch(profile.state)
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
         self._janitor = Janitor([each.record for each in self._placeholders.values()])
         self._around: list[str] | None = None
         """Secrets of other projects, once they were looked for."""
-        self._filter = seccomp.program(sockets=True)
+        self._filter = seccomp.program(in_namespaces=True)
 
     def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
         held: list[Placeholders] = []
@@ -119,7 +126,7 @@ class Bubblewrap:
             handed.filter = in_memory(self._filter)
         line = self._line(handed)
         tidying = _Tidying(handed.made, held, status_fd=handed.status)
-        return Enclosed((*line, "--", "/bin/sh", "-c", _LIMITS, "sh", *argv), handed.passed, tidying, tidying.has_begun)
+        return Enclosed((*line, *argv), handed.passed, tidying, tidying.has_begun)
 
     def _line(self, handed: Handed) -> list[str]:
         """What puts the mounts up and runs what follows."""
@@ -129,7 +136,13 @@ class Bubblewrap:
             line += ["--sync-fd", str(handed.janitor)]
         if handed.filter >= 0:
             line += ["--seccomp", str(handed.filter)]
-        return line
+        if not bare_python():
+            return [*line, "--", "/bin/sh", "-c", _LIMITS, "sh"]
+        handed.code = in_memory(self._inner)
+        writable = ("/dev", *(path for path in TEMPORARY if Path(path).is_dir()), *self._profile.writable)
+        handed.writable = in_memory(b"".join(os.fsencode(path) + b"\0" for path in writable))
+        kept = KEPT_OF_ROOT if self._of_others else 0
+        return [*line, "--", *line_for(handed.code), *map(str, (-1, -1, kept, handed.writable)), "--"]
 
     def close(self) -> None:
         self._janitor.close()

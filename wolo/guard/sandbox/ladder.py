@@ -13,6 +13,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -20,6 +21,10 @@ from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
 from wolo.guard.sandbox.profile import VERSION, Profile
 from wolo.guard.walls import Walls
 from wolo.places import make_private
+
+if TYPE_CHECKING:
+    from wolo.guard.sandbox.landlock import Landlock
+    from wolo.guard.sandbox.seatbelt import Seatbelt
 
 _OF_THE_MACHINE = (
     "/proc/sys/kernel/random/boot_id",
@@ -61,10 +66,10 @@ def find(writable: Sequence[Path], state: Path, cache: Path | None) -> Found:
         if is_old and "--perms" not in tried[-1]:
             continue
         make = partial(Bubblewrap, binary, of_others=of_others, is_old=is_old)
-        why = _proven(make, f"bubblewrap {of_others} {is_old} {_identity(binary)}", state, cache)
-        if not why:
-            return Found(make, Bubblewrap.backend, Bubblewrap.covers, Bubblewrap.not_covered, tried=tuple(tried))
-        tried.append(f"bubblewrap: {why}")
+        proof = _proven(make, f"bubblewrap {of_others} {is_old} {_identity(binary)}", state, cache)
+        if not proof.why:
+            return proof.found(make, Bubblewrap, Bubblewrap.not_covered, tried=tried)
+        tried.append(f"bubblewrap: {proof.why}")
     found = _namespaces(roots, tried, state, cache)
     return found if found.make is not None else _landlock(tried, state, cache)
 
@@ -82,10 +87,10 @@ def _seatbelt(state: Path, cache: Path | None) -> Found:
 
     if not Path(BINARY).is_file():
         return Found(tried=(f"Seatbelt: there is no {BINARY}",))
-    why = _proven(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
-    if why:
-        return Found(tried=(f"Seatbelt: {why}",))
-    return Found(Seatbelt, Seatbelt.backend, Seatbelt.covers, Seatbelt.not_covered)
+    proof = _proven(Seatbelt, f"seatbelt {_identity(BINARY)}", state, cache)
+    if proof.why:
+        return Found(tried=(f"Seatbelt: {proof.why}",))
+    return proof.found(Seatbelt, Seatbelt, Seatbelt.not_covered)
 
 
 def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> Found:
@@ -97,10 +102,10 @@ def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path
         return Found()
     for of_others in _ways(roots):
         make = partial(Namespaces, of_others=of_others)
-        why = _proven(make, f"namespaces {of_others}", state, cache)
-        if not why:
-            return Found(make, Namespaces.backend, Namespaces.covers, Namespaces.not_covered, tried=tuple(tried))
-        tried.append(f"namespaces: {why}")
+        proof = _proven(make, f"namespaces {of_others}", state, cache)
+        if not proof.why:
+            return proof.found(make, Namespaces, Namespaces.not_covered, tried=tried)
+        tried.append(f"namespaces: {proof.why}")
     return Found()
 
 
@@ -110,31 +115,51 @@ def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
     if not landlock.is_possible():
         tried.append("Landlock: this kernel does not have it, or not with a filter of system calls")
         return Found(tried=tuple(tried))
-    why = _proven(landlock.Landlock, f"landlock {landlock.not_covered()}", state, cache)
-    if why:
-        tried.append(f"Landlock: {why}")
+    proof = _proven(landlock.Landlock, f"landlock {landlock.not_covered()}", state, cache)
+    if proof.why:
+        tried.append(f"Landlock: {proof.why}")
         return Found(tried=tuple(tried))
-    made = landlock.Landlock
-    return Found(made, made.backend, made.covers, landlock.not_covered(), False, tuple(tried))
+    return proof.found(landlock.Landlock, landlock.Landlock, landlock.not_covered(), is_whole=False, tried=tried)
 
 
-def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path | None) -> str:
-    """Why the backend cannot be relied on; empty when its probe passed, now or before."""
+class _Proof(Struct, frozen=True):
+    why: str = ""
+    """It cannot be relied on; empty when its probe passed, now or before."""
+    gaps: tuple[str, ...] = ()
+    """What the probe did in spite of it."""
+
+    def found(
+        self,
+        make: Callable[[Profile], Walls],
+        backend: type[Bubblewrap | Landlock | Seatbelt],
+        not_covered: tuple[str, ...],
+        *,
+        is_whole: bool = True,
+        tried: Sequence[str] = (),
+    ) -> Found:
+        covers = tuple(each for each in backend.covers if each not in self.gaps)
+        missing = dict.fromkeys((*self.gaps, *not_covered))
+        return Found(make, backend.backend, covers, tuple(missing), is_whole, tuple(tried))
+
+
+def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path | None) -> _Proof:
     from wolo.guard.sandbox.probe import shortcoming  # noqa: PLC0415  # a pass that is remembered needs no probe
 
-    proof = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
+    mark = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
     if cache is None:
-        return shortcoming(make, state)
+        return _Proof(*shortcoming(make, state))
     kept = cache / "sandbox-probes"
     with suppress(OSError):
-        if proof in kept.read_text().split():
-            return ""
-    why = shortcoming(make, state)
+        for line in kept.read_text().splitlines():
+            proof, *gaps = line.split("\t")
+            if proof == mark:
+                return _Proof(gaps=tuple(gaps))
+    why, found = shortcoming(make, state)
     if not why:
         with suppress(OSError):
             make_private(cache)
-            _remember(kept, proof)
-    return why
+            _remember(kept, "\t".join((mark, *found)))
+    return _Proof(why, found)
 
 
 def _remember(kept: Path, proof: str) -> None:

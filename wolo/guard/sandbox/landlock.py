@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
-from wolo.guard.sandbox.bare import bare_python, text_of
+from wolo.guard.sandbox.bare import bare_python, line_for, packed
+from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT
 from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.neighbours import secrets_around
 from wolo.guard.sandbox.profile import Profile, environment
@@ -23,20 +24,23 @@ _MOST_ENTRIES = 20_000
 
 def is_possible() -> bool:
     """The filter is needed too: Landlock alone lets sockets through."""
-    return landlock.version() > 0 and bool(seccomp.program(sockets=False)) and bool(bare_python())
+    return landlock.version() > 0 and bool(seccomp.program(in_namespaces=False)) and bool(bare_python())
 
 
 class Landlock:
     """The walls of one conversation; `close` removes its private folder."""
 
     backend = "landlock"
-    covers = ("writing outside the workspace", "contents of secrets", "network", "host sockets", "system calls")
+    covers = (
+        *("writing outside the workspace", "contents of secrets", "network", "host sockets", "FIFOs of this machine"),
+        *("shared memory", "limits of other processes", "system calls", "settings of the kernel", "set-user-ID bits"),
+    )
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._scratch = Scratch(profile.state)
-        self._filter = seccomp.program(sockets=False)
-        self._launcher = text_of("launcher")
+        self._filter = seccomp.program(in_namespaces=False)
+        self._launcher = packed("calls", "launcher")
         self._ruleset = -1
 
     @property
@@ -48,14 +52,15 @@ class Landlock:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
                 self._ruleset = landlock.make_ruleset(self._handled(), self._rules(tmp), apart=True)
-            filter_fd = in_memory(self._filter)
+            told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
+            given = [
+                in_memory(data) for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in told))
+            ]
         except OSError as error:
             raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
-        told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
-        python = (bare_python(), "-I", "-S", "-c", self._launcher)
-        return Enclosed(
-            (*python, str(self._ruleset), str(filter_fd), *told, "--", *argv), (self._ruleset, filter_fd), _Closing(filter_fd)
-        )
+        code, filter_fd, words = given
+        line = [*line_for(code), *map(str, (self._ruleset, filter_fd, KEPT_OF_ROOT, words)), "--"]
+        return Enclosed((*line, *argv), (self._ruleset, *given), _Closing(given))
 
     def close(self) -> None:
         ruleset, self._ruleset = self._ruleset, -1
@@ -114,8 +119,8 @@ def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
 
 
 class _Closing:
-    def __init__(self, fd: int) -> None:
-        self._fds = [fd]
+    def __init__(self, fds: Iterable[int]) -> None:
+        self._fds = list(fds)
 
     def __call__(self) -> None:
         while self._fds:

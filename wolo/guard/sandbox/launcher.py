@@ -1,73 +1,44 @@
-"""Takes on the walls that wolo made, then becomes the command: `launcher RULESET FILTER NAME=VALUE… -- COMMAND…`.
+"""Takes on what the kernel holds without mounts, then becomes the command: `RULESET FILTER KEPT WORDS -- COMMAND…`.
 
-Its text is handed to a bare Python as it was when wolo started, so it stands alone and imports next to nothing.
+The first two and `WORDS` are descriptors (-1: none): rules of Landlock, the filter of system calls, and a list that names
+variables to set (`NAME=VALUE`) and, where there is no ruleset, the only paths (`/…`) to write below. Runs in a bare Python.
 """
 
-import ctypes
 import os
-import resource
 import sys
 
-RESTRICT_SELF, NO_NEW_PRIVILEGES, SECCOMP, FILTER = 446, 38, 22, 2
-DROP_FROM_BOUNDING_SET, CAPABILITY_VERSION = 24, 0x20080522
-KEPT = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4
-"""CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID."""
-FILE_BYTES, PROCESSOR_S = 16 << 30, 14400
-
-
-class Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
-
-
-def limit(which: int, most: int) -> None:
-    _, hard = resource.getrlimit(which)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(which, (most, most))
-
-
-def take_on(ruleset: int, text: bytes) -> None:
-    system = ctypes.CDLL(None, use_errno=True)
-    program = Program(len(text) // 8, text)
-    limit(resource.RLIMIT_CORE, 0)
-    limit(resource.RLIMIT_FSIZE, FILE_BYTES)
-    limit(resource.RLIMIT_CPU, PROCESSOR_S)
-    drop_capabilities(system)
-    for failed in (
-        system.prctl(NO_NEW_PRIVILEGES, *map(ctypes.c_ulong, (1, 0, 0, 0))),
-        system.syscall(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0)),
-        system.prctl(SECCOMP, ctypes.c_ulong(FILTER), ctypes.byref(program), ctypes.c_ulong(0), ctypes.c_ulong(0)),
-    ):
-        if failed:
-            sys.exit("The sandbox cannot be put up.")
-
-
-def drop_capabilities(system: ctypes.CDLL) -> None:
-    """What root may do beyond others leads around the walls (reading the memory of processes outside, for one).
-
-    Only the rights to other people's files stay: the rules hold for these, too.
-    """
-    for capability in range(64):
-        if not KEPT >> capability & 1:
-            system.prctl(DROP_FROM_BOUNDING_SET, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
-    kept = KEPT if os.geteuid() == 0 else 0
-    header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    if system.capget(header, sets):
-        sys.exit("The sandbox cannot be put up.")
-    fewer = (ctypes.c_uint32 * 6)(sets[0] & kept, sets[1] & kept)
-    if system.capset(header, fewer):
-        sys.exit("The sandbox cannot be put up.")
+from wolo.guard.sandbox.calls import (
+    become,
+    close_calls,
+    complain,
+    drop_capabilities,
+    lower_limits,
+    read_whole,
+    restrict,
+    write_only_below,
+)
 
 
 def main() -> None:
-    ruleset, filter_fd = int(sys.argv[1]), int(sys.argv[2])
     at = sys.argv.index("--")
-    os.environ.update({name: value for name, _, value in (word.partition("=") for word in sys.argv[3:at])})
-    command = sys.argv[at + 1 :]
-    with open(filter_fd, "rb") as file:
-        text = file.read()
-    take_on(ruleset, text)
-    os.close(ruleset)
-    os.execvp(command[0], command)
+    ruleset, filter_fd, kept, told = map(int, sys.argv[1:at])
+    words = [os.fsdecode(word) for word in read_whole(told).split(b"\0")[:-1]]
+    os.environ.update({name: value for name, _, value in (word.partition("=") for word in words if word[0] != "/")})
+    text = read_whole(filter_fd)
+    lower_limits()
+    drop_capabilities(kept if os.geteuid() == 0 else 0)
+    if ruleset >= 0:
+        restrict(ruleset)
+        os.close(ruleset)
+    else:
+        write_only_below([word for word in words if word[0] == "/"])
+    if text:
+        close_calls(text)
+    become(sys.argv[at + 1 :])
 
 
-main()
+try:
+    main()
+except OSError as error:
+    complain(error)
+    os._exit(127)

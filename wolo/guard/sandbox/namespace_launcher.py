@@ -7,13 +7,26 @@ The text is run by a bare Python, so it stands alone. It needs Linux 5.12 and re
 
 # ruff: noqa: PTH101, PTH102, PTH112, PTH211  # pathlib takes longer to load than the sandbox takes to build
 
-import _signal as signal  # type: ignore[import-not-found]  # the rest of `signal` takes longer to load than all of this
 import _socket  # the small half of `socket`
 import ctypes
 import fcntl
 import os
 import struct
 import sys
+
+from wolo.guard.sandbox.calls import (
+    become,
+    call,
+    check,
+    close_calls,
+    complain,
+    control,
+    drop_capabilities,
+    lower_limits,
+    read_whole,
+    system,
+    write_only_below,
+)
 
 NEW_USER, NEW_CGROUP = 0x10000000, 0x02000000
 NEW_OTHERS = 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000
@@ -25,27 +38,9 @@ READ_ONLY, NO_SUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
 NO_LINKS = 0x04 | 0x02
 """RESOLVE_NO_SYMLINKS and RESOLVE_NO_MAGICLINKS: a mount never lands where a link leads."""
 PRIVATE, DETACH = 1 << 18, 2
-PARENT_DEATH, NO_NEW_PRIVILEGES, SECCOMP, FILTER, DROP_FROM_BOUNDING_SET, AMBIENT, CLEAR = 1, 38, 22, 2, 24, 47, 4
-CAPABILITY_VERSION = 0x20080522
+PARENT_DEATH, KILL = 1, 9
 SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-FAILED = "The sandbox cannot be put up"
-
-system = ctypes.CDLL(None, use_errno=True)
-
-
-def call(number: int, *arguments: object) -> int:
-    said = int(
-        system.syscall(ctypes.c_long(number), *(ctypes.c_long(each) if isinstance(each, int) else each for each in arguments))
-    )
-    if said < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return said
-
-
-def control(*arguments: int) -> None:
-    if system.prctl(*map(ctypes.c_ulong, (*arguments, 0, 0, 0, 0)[:5])):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 class Root:
@@ -80,8 +75,7 @@ class Root:
 
     def finish(self) -> None:
         os.fchdir(self.fd)
-        if system.umount2(b".", DETACH):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        check(int(system.umount2(b".", DETACH)))
         os.close(self.old)
         os.close(self.fd)
 
@@ -139,18 +133,21 @@ def set_attributes(mount: int, attributes: int, *, recursive: bool = True) -> No
     call(MOUNT_SETATTR, mount, b"", EMPTY_PATH | (RECURSIVE if recursive else 0), wanted, len(wanted))
 
 
-def build(words: list[str]) -> tuple[str, dict[str, str]]:
-    """Mounts everything; returns the directory to start in and what is told through the environment."""
-    if system.mount(None, b"/", None, ctypes.c_ulong(PRIVATE | 0x4000), None):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    root, mode, cwd, told = Root(), "0755", "/", {}
+def build(words: list[str]) -> tuple[str, dict[str, str], list[str]]:
+    """Mounts everything; returns the directory to start in, what is told through the environment, and what can be written."""
+    check(int(system.mount(None, b"/", None, ctypes.c_ulong(PRIVATE | 0x4000), None)))
+    root, mode, cwd = Root(), "0755", "/"
+    told: dict[str, str] = {}
+    writable = ["/dev"]
     rest = iter(words)
     for word in rest:
         match word:
             case "--ro-bind":
                 root.bind(next(rest), next(rest), NO_SUID | NO_DEVICES | READ_ONLY)
             case "--bind":
-                root.bind(next(rest), next(rest), NO_SUID | NO_DEVICES)
+                source, target = next(rest), next(rest)
+                root.bind(source, target, NO_SUID | NO_DEVICES)
+                writable.append(target)
             case "--perms":
                 mode = next(rest)
             case "--tmpfs":
@@ -170,29 +167,24 @@ def build(words: list[str]) -> tuple[str, dict[str, str]]:
             case _:
                 raise ValueError(word)
     root.finish()
-    return cwd, told
+    return cwd, told, writable
 
 
 def enter_namespaces(kept: int) -> None:
     user, group = os.geteuid(), os.getegid()
     try:
-        system_unshare(NEW_OTHERS | (0 if kept else NEW_USER))
+        check(int(system.unshare(NEW_OTHERS | (0 if kept else NEW_USER))))
         is_apart = not kept
     except OSError:
         if kept or user:
             raise
-        system_unshare(NEW_OTHERS)  # root can do without a user namespace
+        check(int(system.unshare(NEW_OTHERS)))  # root can do without a user namespace
         is_apart = False
     if is_apart:
         write("/proc/self/setgroups", "deny")
         write("/proc/self/uid_map", f"{user} {user} 1")
         write("/proc/self/gid_map", f"{group} {group} 1")
     system.unshare(NEW_CGROUP)  # hides a path and protects nothing, so it may fail
-
-
-def system_unshare(flags: int) -> None:
-    if system.unshare(flags):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def write(path: str, text: str) -> None:
@@ -206,39 +198,23 @@ def switch_loopback_on() -> None:
     with_name.close()
 
 
-def drop_capabilities(kept: int) -> None:
-    for capability in range(64):
-        if not kept >> capability & 1:
-            system.prctl(DROP_FROM_BOUNDING_SET, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
-    system.prctl(AMBIENT, *map(ctypes.c_ulong, (CLEAR, 0, 0, 0)))
-    header, sets = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)(kept, kept)
-    if system.capset(header, sets):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def close_calls(text: bytes) -> None:
-    control(NO_NEW_PRIVILEGES, 1)
-    program = ctypes.create_string_buffer(text, len(text))
-    packed = ctypes.create_string_buffer(struct.pack("@HP", len(text) // 8, ctypes.addressof(program)))
-    if system.prctl(SECCOMP, ctypes.c_ulong(FILTER), packed, ctypes.c_ulong(0), ctypes.c_ulong(0)):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
 def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun: int, held: int) -> int:
     """The first process of the namespace: builds the sandbox, starts the command in it and waits for its end."""
-    control(PARENT_DEATH, signal.SIGKILL)
+    control(PARENT_DEATH, KILL)
     if os.read(held, 1) != b"x":  # whoever started this is gone already
         return 1
     os.setsid()
     switch_loopback_on()
-    cwd, told = build(words)
+    cwd, told, writable = build(words)
     os.chdir(cwd)
+    lower_limits()
     drop_capabilities(kept)
+    write_only_below(writable)
     if text:
         close_calls(text)
     child = os.fork()
     if not child:
-        become(command, told, begun)
+        start(command, told, begun)
     os.close(begun)
     while True:
         ended, status = os.wait()
@@ -247,37 +223,26 @@ def be_first(words: list[str], text: bytes, kept: int, command: list[str], begun
             return 128 - code if code < 0 else code
 
 
-def become(command: list[str], told: dict[str, str], begun: int) -> None:
+def start(command: list[str], told: dict[str, str], begun: int) -> None:
     try:
         os.environ.update(told)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)  # Python has changed what they do
         os.write(begun, b"x")
-        os.execvp(command[0], command)
+        become(command)
     except OSError as error:
         complain(error)
     os._exit(127)
 
 
-def complain(error: Exception) -> None:
-    os.write(2, f"{FAILED}: {error}\n".encode(errors="replace"))
-
-
 def main() -> None:
     at = sys.argv.index("--")
     args, status, sync, filter_fd, kept = map(int, sys.argv[1:at])
-    for fd in (args, status, sync, filter_fd):
+    for fd in (status, sync):
         if fd >= 0:
             os.set_inheritable(fd, False)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with open(args, "rb") as file:
-        words = [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
-    text = b""
-    if filter_fd >= 0:
-        with open(filter_fd, "rb") as file:
-            text = file.read()
+    words = [os.fsdecode(word) for word in read_whole(args).split(b"\0")[:-1]]
+    text = read_whole(filter_fd)
     enter_namespaces(kept)
-    control(PARENT_DEATH, signal.SIGKILL)
+    control(PARENT_DEATH, KILL)
     reading, begun = os.pipe()
     held, holding = os.pipe()
     child = os.fork()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
+from wolo.guard.sandbox.bare import bare_python
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.scratch import remove
 from wolo.guard.walls import MOST_TRIES, Enclosed, Walls
@@ -23,12 +26,15 @@ _PATIENCE_S = 5.0
 _KEPT_BYTES = 4096
 _ATTEMPTS = """
 import os, socket, sys
-folder, word, tcp, udp, name = sys.argv[1:]
+folder, word, tcp, udp, name, victim = sys.argv[1:]
 INET, UNIX, STREAM, DATAGRAM = socket.AF_INET, socket.AF_UNIX, socket.SOCK_STREAM, socket.SOCK_DGRAM
 
 def write(path, mode):
     with open(folder + path, mode) as file:
         file.write(word)
+
+def feed(path):
+    os.write(os.open(folder + path, os.O_WRONLY | os.O_NONBLOCK), b"out")
 
 def connect_beside(name):
     os.chdir(folder + "/own")  # an address is short
@@ -43,32 +49,71 @@ def send(port):
     with socket.socket(INET, DATAGRAM) as sender:
         sender.sendto(b"out", ("127.0.0.1", port))
 
+def send_from_pair(address):
+    socket.socketpair(UNIX, DATAGRAM)[0].sendto(b"out", address)
+
+def set_mode(path, mode):
+    write(path, "x")
+    os.chmod(folder + path, mode)
+
+def make(path, mode):
+    os.close(os.open(folder + path, os.O_CREAT | os.O_WRONLY, mode))
+
+def make_node(path, mode):
+    os.mknod(folder + path, mode)
+
+def lower_limit(pid):
+    import resource
+    resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+
+def share_memory(key):
+    import ctypes
+    ctypes.CDLL(None).shmget(key, 4096, 0o1600)
+
+def open_setting():
+    os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)
+    write("/inside/set", "x")
+
 for attempt, *arguments in (
     (write, "/outside/new", "x"),
     (write, "/outside/kept", "w"),
+    (feed, "/outside/fifo"),
     (connect, INET, ("127.0.0.1", int(tcp))),
     (send, int(udp)),
     (connect, UNIX, "\\0" + name),
+    (send_from_pair, "\\0datagrams-" + name),
     (connect_beside, "socket"),
+    (set_mode, "/inside/set-user", 0o4755),
+    (set_mode, "/inside/set-group", 0o2755),
+    (make, "/inside/made-set-user", 0o4755),
+    (make_node, "/inside/node-set-user", 0o104755),
+    (lower_limit, int(victim)),
+    (os.kill, int(victim), 9),
+    (share_memory, int(word[:6], 16)),
+    (open_setting,),
 ):
     try:
         attempt(*arguments)
-    except OSError:
+    except Exception:
         pass
 write("/inside/new", "x")
 """
+FIFOS, SIGNALS = "FIFOs of this machine", "signals to other processes"
 
 
-def shortcoming(make: Callable[[Profile], Walls], state: Path) -> str:
-    """Why the walls that `make` puts up cannot be relied on; empty when they can."""
+def shortcoming(make: Callable[[Profile], Walls], state: Path) -> tuple[str, tuple[str, ...]]:
+    """Why the sandbox that `make` puts up cannot be relied on; empty when it can.
+
+    The second: what it lets through although others would not, which is said and no reason to do without it.
+    """
     try:
         with _ground(state / "sandbox") as folder:
             return _try(make, folder)
     except OSError as error:
-        return f"it could not be tried out ({error.strerror or error})"
+        return f"it could not be tried out ({error.strerror or error})", ()
 
 
-def _try(make: Callable[[Profile], Walls], folder: Path) -> str:
+def _try(make: Callable[[Profile], Walls], folder: Path) -> tuple[str, tuple[str, ...]]:
     word, name = os.urandom(8).hex(), f"wolo-{os.urandom(8).hex()}"
     with ExitStack() as stack:
         listeners = {
@@ -78,14 +123,64 @@ def _try(make: Callable[[Profile], Walls], folder: Path) -> str:
         }
         if sys.platform == "linux":
             listeners["an abstract socket"] = stack.enter_context(_listening(socket.AF_UNIX, f"\0{name}"))
+            datagrams = _listening(socket.AF_UNIX, f"\0datagrams-{name}", socket.SOCK_DGRAM)
+            listeners["a datagram from a pair of sockets"] = stack.enter_context(datagrams)
+        fifo = _fifo_in(folder / "outside")
+        stack.callback(os.close, fifo)
+        victim = stack.enter_context(_victim())
+        limit = _limit_of(victim)
         tcp, udp, *_ = (listener.getsockname()[1] for listener in list(listeners.values())[:2])
-        failure = _run(make, folder, [str(folder), word, str(tcp), str(udp), name])
+        failure = _run(make, folder, [str(folder), word, str(tcp), str(udp), name, str(victim.pid)])
         within = folder / "inside" / "new"
         if not within.is_file() or within.read_text() != word:
-            return f"no command could run in it{failure}"
-        if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
-            return "a command in it could write outside the workspace"
-        return next((f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)), "")
+            return f"no command could run in it{failure}", ()
+        found = [f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)]
+        found += _what_was_done(folder, int(word[:6], 16))
+        if limit != _limit_of(victim):
+            found.append("a command in it could change the limits of another process")
+        gaps = (FIFOS if _was_fed(fifo) else "", SIGNALS if victim.poll() is not None else "")
+        return ", ".join(found), tuple(filter(None, gaps))
+
+
+def _what_was_done(folder: Path, key: int) -> Iterator[str]:
+    if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
+        yield "a command in it could write outside the workspace"
+    if any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in (folder / "inside").iterdir()):
+        yield "a command in it could make a file with set-user-ID bits"
+    if (folder / "inside" / "set").exists():
+        yield "a command in it could change settings of the kernel"
+    with suppress(OSError):
+        if any(line.split()[:1] == [str(key)] for line in Path("/proc/sysvipc/shm").read_text().splitlines()):
+            yield "a command in it shares memory with this machine"
+
+
+def _limit_of(victim: subprocess.Popen[bytes]) -> object:
+    """Of a process that has been killed: None, for that is told apart."""
+    if victim.poll() is not None or sys.platform != "linux":
+        return None
+    return resource.prlimit(victim.pid, resource.RLIMIT_CORE)
+
+
+@contextmanager
+def _victim() -> Iterator[subprocess.Popen[bytes]]:
+    """A process outside: it waits for the end of its stdin."""
+    with subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _fifo_in(folder: Path) -> int:
+    os.mkfifo(folder / "fifo", 0o600)
+    return os.open(folder / "fifo", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _was_fed(fifo: int) -> bool:
+    try:
+        return bool(os.read(fifo, 16))
+    except BlockingIOError:
+        return False
 
 
 def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> str:
@@ -96,7 +191,7 @@ def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> st
     walls = make(profile)
     try:
         for _ in range(MOST_TRIES):
-            enclosed = walls.enclose([os.path.realpath(sys.executable), "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
+            enclosed = walls.enclose([bare_python() or sys.executable, "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
             try:
                 said = _last_words(enclosed)
             finally:

@@ -23,7 +23,7 @@ _HISTORIES = """
 .bash_history .zsh_history .sh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
 .lesshst .viminfo
 """
-VERSION = 2
+VERSION = 3
 """Of the profile: a new one must prove itself again."""
 IN_HOME = tuple(name.replace("\0", " ") for name in (_BROWSERS_AND_KEYRINGS + _HISTORIES).replace("\\ ", "\0").split())
 """Below the home directory, beside what `protected` knows by name."""

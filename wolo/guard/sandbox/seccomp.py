@@ -5,60 +5,103 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_AT_NUMBER, _AT_MACHINE, _AT_FIRST, _AT_SECOND = 0, 4, 16, 24
+_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN, _MASK = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
+_AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
 """Where the kernel lays out what a call is; of its arguments the lower half."""
 _NEW_NAMESPACES = 0x7E020000
 _FAKED_KEYS = (0x5412, 0x541C)
 """ioctl TIOCSTI and TIOCLINUX: typing in a person's name."""
-_FAMILIES = (1, 2, 10, 16)
+_UNIX, _STREAM, _SEQUENCE = 1, 1, 5
+_FAMILIES = (_UNIX, 2, 10, 16)
 """Sockets that a network namespace holds: Unix, IPv4, IPv6, netlink. Others (vsock) lead out of it."""
+_KIND_OF_SOCKET = 0xF
 _X32 = 0x40000000
+_SET_ID_BITS = 0o6000
+_CREATES = os.O_CREAT | getattr(os, "O_TMPFILE", os.O_CREAT) & ~os.O_DIRECTORY
 
 
 class _Numbers(Struct, frozen=True):
-    """The calls by their numbers on one kind of machine."""
+    """The calls by their numbers on one kind of machine; -1: it does not have that one."""
 
     machine: int
     refused: str
+    shared: str
+    """Memory, semaphores and queues that every process of the machine can find by a number or a name."""
+    of_others: str
+    """Calls whose first argument is another process, or 0 for the caller."""
+    of_other_groups: str
+    """The same for the second argument."""
     clone: int
     unshare: int
     ioctl: int
     socket: int
+    socketpair: int
+    modes: tuple[tuple[int, int], ...]
+    """Calls that give a file its mode, and which argument that is."""
+    opens: tuple[tuple[int, int], ...]
+    """Calls that may make a file, and which argument holds the flags; the mode follows."""
 
 
 _SINCE_4_19 = "425 426 427 428 429 430 431 432 433 438 442 443"
 """The same everywhere: io_uring, the mount calls of today, pidfd_getfd, quotactl_fd."""
-_CLONE3 = 435
-_GENERIC = """
-117 270 271 272 219 217 218 280 241 282 104 294 105 273 106 142 224 225 89 60 265 40 39 41 268 116 170 112 161 162 58
-"""
+_CLONE3, _OPENAT2, _FCHMODAT2 = 435, 437, 452
+_GENERIC = _Numbers(
+    machine=0,
+    refused="""
+    117 270 271 272 219 217 218 280 241 282 104 294 105 273 106 142 224 225 89 60 265 40 39 41 268 116 170 112 161 162 58
+    """,
+    shared="180 181 186 187 188 189 190 191 192 193 194 195 196 197",
+    of_others="261 118 119 122 274 238 239",
+    of_other_groups="140 30",
+    clone=220,
+    unshare=97,
+    ioctl=29,
+    socket=198,
+    socketpair=199,
+    modes=((52, 1), (53, 2), (_FCHMODAT2, 2), (33, 2)),
+    opens=((56, 2),),
+)
 _MACHINES = {
     # ptrace process_vm_readv process_vm_writev kcmp keyctl add_key request_key bpf perf_event_open userfaultfd kexec_load
     # kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct quotactl open_by_handle_at mount
     # umount2 pivot_root setns syslog settimeofday clock_settime sethostname setdomainname vhangup; iopl ioperm
+    # shared: shm*, sem*, msg*, mq_open, mq_unlink
+    # of_others: prlimit64 sched_setparam sched_setscheduler sched_setaffinity sched_setattr migrate_pages move_pages;
+    # of_other_groups: setpriority ioprio_set; modes: (chmod) fchmod fchmodat fchmodat2 (mknod) mknodat (creat)
     "x86_64": _Numbers(
         machine=0xC000003E,
         refused="""
         101 310 311 312 250 248 249 321 298 323 246 320 175 313 176 169 167 168 163 179 304 165 166 155 308 103 164 227 170 171
         153 172 173
         """,
+        shared="29 30 31 64 65 66 67 68 69 70 71 220 240 241",
+        of_others="302 142 144 203 314 256 279",
+        of_other_groups="141 251",
         clone=56,
         unshare=272,
         ioctl=16,
         socket=41,
+        socketpair=53,
+        modes=((90, 1), (91, 1), (268, 2), (_FCHMODAT2, 2), (133, 1), (259, 2), (85, 1)),
+        opens=((2, 1), (257, 2)),
     ),
-    "aarch64": _Numbers(machine=0xC00000B7, refused=_GENERIC, clone=220, unshare=97, ioctl=29, socket=198),
-    "riscv64": _Numbers(machine=0xC00000F3, refused=_GENERIC, clone=220, unshare=97, ioctl=29, socket=198),
+    "aarch64": replace(_GENERIC, machine=0xC00000B7),
+    "riscv64": replace(_GENERIC, machine=0xC00000F3),
 }
 
 
-def program(*, sockets: bool) -> bytes:
-    """The filter for this machine; without `sockets` no socket of any kind can be made. Empty for a machine it does not know."""
+def program(*, in_namespaces: bool) -> bytes:
+    """The filter for this machine; empty for a machine it does not know.
+
+    Outside of namespaces nothing but this filter stands between a command and what the machine shares: no socket can be made,
+    no memory is shared by number, and no other process is changed.
+    """
     numbers = _MACHINES.get(os.uname().machine)
     if numbers is None:
         return b""
@@ -70,25 +113,52 @@ def program(*, sockets: bool) -> bytes:
     ]
     if os.uname().machine == "x86_64":
         lines += [_line(_JUMP_ABOVE, _X32, 0, 1), _refuse(errno.ENOSYS)]
-    for number in map(int, f"{numbers.refused} {_SINCE_4_19}".split()):
+    shared = "" if in_namespaces else numbers.shared
+    for number in map(int, f"{numbers.refused} {_SINCE_4_19} {shared}".split()):
         lines += [_line(_JUMP_EQUAL, number, 0, 1), _refuse(errno.EPERM)]
-    lines += [_line(_JUMP_EQUAL, _CLONE3, 0, 1), _refuse(errno.ENOSYS)]  # its flags lie in memory; libraries then use clone
+    for number in (_CLONE3, _OPENAT2):  # their flags lie in memory; programs then use the older calls
+        lines += [_line(_JUMP_EQUAL, number, 0, 1), _refuse(errno.ENOSYS)]
     for number in (numbers.clone, numbers.unshare):
-        lines += [_line(_JUMP_EQUAL, number, 0, 4), _line(_LOAD, _AT_FIRST), _line(_JUMP_BITS, _NEW_NAMESPACES, 0, 1)]
-        lines += [_refuse(errno.EPERM), _line(_RETURN, _ALLOW)]
-    lines += [_line(_JUMP_EQUAL, numbers.ioctl, 0, 5), _line(_LOAD, _AT_SECOND)]
-    lines += [_line(_JUMP_EQUAL, _FAKED_KEYS[0], 1, 0), _line(_JUMP_EQUAL, _FAKED_KEYS[1], 0, 1)]
-    lines += [_refuse(errno.EPERM), _line(_RETURN, _ALLOW)]
-    lines += _socket_lines(numbers.socket, sockets)
+        lines += _for_call(number, [_argument(0), _line(_JUMP_BITS, _NEW_NAMESPACES, 0, 1), _refuse(errno.EPERM)])
+    keys = [_line(_JUMP_EQUAL, _FAKED_KEYS[0], 1, 0), _line(_JUMP_EQUAL, _FAKED_KEYS[1], 0, 1), _refuse(errno.EPERM)]
+    lines += _for_call(numbers.ioctl, [_argument(1), *keys])
+    lines += _mode_lines(numbers)
+    lines += _for_call(numbers.socket, _families()) if in_namespaces else _alone(numbers)
     return b"".join([*lines, _line(_RETURN, _ALLOW)])
 
 
-def _socket_lines(number: int, some: bool) -> list[bytes]:
-    if not some:
-        return [_line(_JUMP_EQUAL, number, 0, 1), _refuse(errno.EACCES)]
+def _mode_lines(numbers: _Numbers) -> Iterator[bytes]:
+    """No file gets the bits by which whoever runs it later would become its owner."""
+    has_bits = [_line(_JUMP_BITS, _SET_ID_BITS, 0, 1), _refuse(errno.EPERM)]
+    for number, mode in numbers.modes:
+        yield from _for_call(number, [_argument(mode), *has_bits])
+    for number, flags in numbers.opens:
+        yield from _for_call(number, [_argument(flags), _line(_JUMP_BITS, _CREATES, 0, 3), _argument(flags + 1), *has_bits])
+
+
+def _families() -> list[bytes]:
     allowed = [_line(_JUMP_EQUAL, family, len(_FAMILIES) - at, 0) for at, family in enumerate(_FAMILIES)]
-    body = [_line(_LOAD, _AT_FIRST), *allowed, _refuse(errno.EAFNOSUPPORT), _line(_RETURN, _ALLOW)]
-    return [_line(_JUMP_EQUAL, number, 0, len(body)), *body]
+    return [_argument(0), *allowed, _refuse(errno.EAFNOSUPPORT)]
+
+
+def _alone(numbers: _Numbers) -> Iterator[bytes]:
+    """Pairs of sockets remain, but for datagrams: those can be sent to any address."""
+    yield from (_line(_JUMP_EQUAL, numbers.socket, 0, 1), _refuse(errno.EACCES))
+    kinds = [_line(_MASK, _KIND_OF_SOCKET), _line(_JUMP_EQUAL, _STREAM, 2, 0), _line(_JUMP_EQUAL, _SEQUENCE, 1, 0)]
+    pair = [_argument(0), _line(_JUMP_EQUAL, _UNIX, 1, 0), _refuse(errno.EACCES), _argument(1), *kinds, _refuse(errno.EACCES)]
+    yield from _for_call(numbers.socketpair, pair)
+    for calls, which in ((numbers.of_others, 0), (numbers.of_other_groups, 1)):
+        for number in map(int, calls.split()):
+            yield from _for_call(number, [_argument(which), _line(_JUMP_EQUAL, 0, 1, 0), _refuse(errno.EPERM)])
+
+
+def _for_call(number: int, body: list[bytes]) -> list[bytes]:
+    """`body` refuses, or comes to its end: then the call is allowed."""
+    return [_line(_JUMP_EQUAL, number, 0, len(body) + 1), *body, _line(_RETURN, _ALLOW)]
+
+
+def _argument(number: int) -> bytes:
+    return _line(_LOAD, _AT_ARGUMENTS + 8 * number)
 
 
 def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:

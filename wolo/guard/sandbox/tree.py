@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 _NOTHING = "/dev/null"
+TEMPORARY = ("/tmp", "/var/tmp")
 
 
 class Tree:
@@ -20,7 +21,7 @@ class Tree:
         self._closed_by_mode = closed_by_mode
         self._mounts: dict[str, tuple[str, ...]] = {
             "/": ("--ro-bind", "/", "/"),
-            **{path: ("--bind", tmp, path) for path in map(os.path.realpath, ("/tmp", "/var/tmp"))},
+            **{path: ("--bind", tmp, path) for path in map(os.path.realpath, TEMPORARY) if Path(path).is_dir()},
         }
         self._closed: list[str] = []
         """To be made read-only when all is laid."""
@@ -72,7 +73,8 @@ class Tree:
     def options(self) -> list[str]:
         laid = sorted(self._mounts, key=lambda path: path.count("/") if path != "/" else 0)
         words = [word for path in laid for word in self._mounts[path]]
-        after_root = [*words[:3], "--dev", "/dev", "--proc", "/proc", *words[3:]]
+        # Settings of the kernel in /proc belong to the whole machine, and root may write them in any namespace.
+        after_root = [*words[:3], "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc", *words[3:]]
         return [*after_root, *(word for path in self._closed for word in ("--remount-ro", path))]
 
     def _empty(self, path: str) -> None:
