@@ -27,6 +27,8 @@ class ChatReader:
 
     def __init__(self) -> None:
         self.skipped = 0
+        self.answered = ""
+        """The id of the part that the last result belongs to."""
         self._messages: list[Message] = []
         self._waiting: dict[str, list[int]] = {}
         """For each id of a call without a result, the messages that hold one; the newest last."""
@@ -74,6 +76,7 @@ class ChatReader:
         message = self._messages[at]
         wanted = str(item.get("tool_call_id") or item.get("name"))
         call = next(call for call in message.calls if call.wire_id == wanted and call.status == "pending")
+        self.answered = call.id
         self._messages[at] = message.with_parts([_done(call, item.get("content"), timestamp)])
         return at
 

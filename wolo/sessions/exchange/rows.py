@@ -1,7 +1,7 @@
 """AgentPress thread rows, both ways: one JSON object a line, content as JSON text, as plain text or as an object.
 
 What a row has no place for (usage, how a call ended, who wrote it) goes into its metadata; so a conversation that went out comes
-in the same.
+in the same. The rows of other programs go out as they came.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from wolo.formats.cached_blocks import without_embedded_results
 from wolo.messages.characters import whole_throughout
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, new_id
-from wolo.sessions.exchange.chat_reading import ChatReader
+from wolo.sessions.exchange.chat_reading import RESULTS, ChatReader
 from wolo.sessions.exchange.difference import completed, missing_in
 from wolo.sessions.exchange.glimpse import Glimpse, document, lines, parsed
 from wolo.sessions.exchange.imported import Imported
 from wolo.sessions.exchange.jsonl import Write
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.exchange.row_layout import OWN, ROW, STATUS, STATUS_TYPES, Row, rows_of
+from wolo.sessions.exchange.row_origin import Origin, Placed, in_original_order, original_rows
 from wolo.sessions.exchange.said import Said
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
@@ -40,9 +41,14 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     said = Said(store, info.id, redactor)
     held = said.compaction
     short = {*held.shortened, *held.left_out} if held else set()
-    for message in said:
-        for row in _with_difference(list(rows_of(message, info.id, message.id in short)), message):
-            out(msgspec.json.encode(whole_throughout(row)) + b"\n")
+
+    def placed(message: Message) -> Sequence[Placed]:
+        is_short = message.id in short
+        own = () if is_short else original_rows(message, info.id)
+        return own or [(None, row) for row in _with_difference(list(rows_of(message, info.id, is_short)), message)]
+
+    for row in in_original_order(map(placed, said)):
+        out(msgspec.json.encode(whole_throughout(row)) + b"\n")
 
 
 def is_shape_of(glimpse: Glimpse) -> bool:
@@ -61,7 +67,7 @@ def read(source: Path) -> Imported:
     reading = _Reading()
     for at, row in enumerate(rows):
         if at not in strays:
-            reading.add(row)
+            reading.add(row, at)
     return Imported(
         id=next((str(row["thread_id"]) for row in rows if row.get("thread_id")), ""),
         created=next((then for row in rows if (then := _time(row))), 0.0),
@@ -76,25 +82,38 @@ class _Reading:
     def __init__(self) -> None:
         self._reader = ChatReader()
         self._differences: list[tuple[int, Any]] = []
+        self._origins: dict[int, Origin] = {}
 
     @property
     def skipped(self) -> int:
         return self._reader.skipped
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Row, at: int | None = None) -> None:
+        """`at` is the place in the file, where the row is to be kept as it is."""
         item = _llm_message(row)
         if item is None:
-            at: int | None = self._reader.keep(_status(row))
+            place: int | None = self._reader.keep(_status(row))
         else:
-            at = self._reader.add(item, id=str(row.get("message_id") or ""), timestamp=_time(row))
+            place = self._reader.add(item, id=str(row.get("message_id") or ""), timestamp=_time(row))
         own = _metadata(row).get(OWN)
-        if at is not None and own is not None:
-            self._differences.append((at, own))
+        if place is not None and own is not None:
+            self._differences.append((place, own))
+        elif place is not None and at is not None:
+            self._note(place, at, row, is_result=item is not None and item.get("role") in RESULTS)
+
+    def _note(self, place: int, at: int, row: Row, *, is_result: bool) -> None:
+        if not is_result:
+            self._origins[place] = Origin(at, row)
+        elif place in self._origins:
+            self._origins[place].add_result(self._reader.answered, at, row)
 
     def finish(self) -> tuple[Message, ...]:
         messages = list(self._reader.finish())
         for at, change in self._differences:
             messages[at] = completed(messages[at], change)
+            self._origins.pop(at, None)
+        for at, origin in self._origins.items():
+            messages[at] = origin.kept_with(messages[at])
         return tuple(messages)
 
 

@@ -1,0 +1,249 @@
+"""C3: typed contents and one class for each role. Each test bears the number of the promise it shows."""
+
+from __future__ import annotations
+
+import base64
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from tests.agent.conftest import Stage
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text, usage
+from tests.formats.test_every_format import Side
+from wolo.conversation.build import open_conversation
+from wolo.conversation.settling import Opening
+from wolo.formats.openai_chat import to_llm_messages
+from wolo.messages import media, roles
+from wolo.messages.message import Message, Role, Usage, UsageCost, user
+from wolo.messages.parts import AudioPart, Blob, ImagePart, TextPart, ThinkingPart, ToolKind, ToolPart
+from wolo.messages.roles import (
+    AgentMessage,
+    AssistantMessage,
+    BaseMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    LLMMessage,
+    SystemMessage,
+    ToolMessage,
+    ToolResult,
+    UserMessage,
+    by_role,
+    to_messages,
+)
+from wolo.sessions import tree
+from wolo.sessions.entries import BranchEntry, CompactionEntry, MessageEntry
+from wolo.sessions.store import Store
+
+HEADS = {
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/jpeg": b"\xff\xd8\xff\xe0",
+    "image/gif": b"GIF89a",
+    "image/webp": b"RIFF\0\0\0\0WEBP",
+}
+SOUNDS = {
+    b"ID3\x03": "audio/mpeg",
+    b"\xff\xfb\x90": "audio/mpeg",
+    b"\xff\xf3\x90": "audio/mpeg",
+    b"\xff\xf2\x90": "audio/mpeg",
+    b"OggS": "audio/ogg",
+    b"fLaC": "audio/flac",
+    b"RIFF\0\0\0\0WAVE": "audio/wav",
+    b"what?": "audio/mpeg",
+}
+
+
+def called(*ids: str) -> AssistantMessage:
+    return AssistantMessage(contents=tuple(ToolPart(tool="read", call_id=id) for id in ids), stop_reason="tool_calls")
+
+
+def test_c3_01_contents_have_a_type() -> None:
+    parts = (TextPart(), ImagePart(), AudioPart(), ThinkingPart(), ToolPart(tool="x"))
+    assert [part.type for part in parts] == ["text", "image", "audio", "thinking", "tool"]
+    assert ToolResult.__struct_config__.tag == "tool_result"
+
+
+def test_c3_02_each_role_has_its_contents() -> None:
+    assert roles.SystemContent is TextPart
+    assert {TextPart, ImagePart, AudioPart} <= set(get_args(roles.UserContent))
+    assert {TextPart, ThinkingPart, ToolPart} <= set(get_args(roles.AssistantContent))
+    assert roles.ToolContent is ToolResult
+
+
+class Picture:
+    """What a Pillow image can do."""
+
+    format = "GIF"
+
+    def save(self, fp: BytesIO, format: str) -> None:
+        fp.write(HEADS[f"image/{format.lower()}"])
+
+
+def test_c3_03_images_come_in_every_form_and_go_out_as_base64(tmp_path: Path) -> None:
+    for kind, head in HEADS.items():
+        packed = base64.b64encode(head).decode()
+        (tmp_path / "image").write_bytes(head)
+        for part in (media.image(head), media.image(packed), media.image_file(tmp_path / "image")):
+            assert media.to_base64(part) == (packed, kind)
+    assert media.to_base64(media.image(Picture()))[1] == "image/gif"
+    assert media.to_base64(media.image("https://x/y.png")) == ("https://x/y.png", "")
+
+
+def test_c3_04_audio_comes_in_every_form_and_its_kind_is_told(tmp_path: Path) -> None:
+    for head, kind in SOUNDS.items():
+        (tmp_path / "sound").write_bytes(head)
+        packed = base64.b64encode(head).decode()
+        for part in (media.audio(head), media.audio(packed), media.audio(f"file:{tmp_path}/sound")):
+            assert media.to_base64(part) == (packed, kind)
+
+
+def test_c3_05_the_signature_of_a_thought_goes_back() -> None:
+    side = Side("anthropic")
+    thought = ThinkingPart(text="hm", field="thinking", blobs=(Blob("anthropic.signature", "SIG"),))
+    said = Message(role="assistant", parts=(thought, TextPart(text="So.")), producer=side.producer, finished=True)
+    body = json.loads(side.format().encode(side.request((user("a"), said, user("b")))))
+    assert body["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "SIG"}
+
+
+async def test_c3_06_a_call_has_an_id_a_name_a_kind_and_arguments(stage: Stage) -> None:
+    assert ToolPart(tool="x").kind is None
+    Path("a.txt").write_text("x")
+    stage.provider.script(call("read", {"path": "a.txt"}), call("grep", {"pattern": "x"}), call("say", {"text": "1"}), text("."))
+    turn = await stage.turn()
+    calls = [made for message in turn.new for made in message.calls]
+    assert [made.kind for made in calls] == ["read", "search", "other"]
+    assert {"read", "edit", "execute", "search", "fetch", "think", "other"} <= set(get_args(ToolKind))
+    assert (calls[0].tool, calls[0].input, bool(calls[0].wire_id)) == ("read", {"path": "a.txt"}, True)
+    assert "kind" not in json.dumps(stage.provider.requests[-1].messages)
+
+
+async def test_c3_07_a_result_has_metadata_that_is_never_sent_and_may_end_the_turn(stage: Stage) -> None:
+    result = ToolResult(id="c1", content="done", metadata={"secret": 1}, terminate=True)
+    history = to_messages([called("c1"), ToolMessage.from_result(result)])
+    assert history[0].calls[0].terminate
+    assert history[0].calls[0].metadata == {"secret": 1}
+    wire = json.dumps(to_llm_messages(history))
+    assert "secret" not in wire
+    assert "terminate" not in wire
+    stage.provider.script(call("finish", {"text": "It is done."}))
+    turn = await stage.turn()
+    assert turn.ended.answer == "It is done."
+    assert len(stage.provider.requests) == 1
+
+
+def test_c3_08_every_message_has_a_role_contents_an_id_and_a_time() -> None:
+    said = UserMessage.text("hi")
+    assert isinstance(said, BaseMessage)
+    assert (said.role, len(said.contents), said.id != UserMessage.text("hi").id, said.timestamp > 0) == ("user", 1, True, True)
+
+
+def test_c3_09_there_are_seven_roles() -> None:
+    names = {kind.__struct_config__.tag for kind in get_args(AgentMessage)}
+    assert names == {"system", "user", "assistant", "tool", "custom", "branch_summary", "compaction_summary"}
+    assert names - set(get_args(Role)) == {"tool"}  # its results are kept with their calls
+
+
+def test_c3_10_factories() -> None:
+    assert SystemMessage.text("x").contents[0].text == "x"
+    assert [part.type for part in UserMessage.with_images("see", [HEADS["image/png"], "https://x/y.png"]).contents] == [
+        *("text", "image", "image"),
+    ]
+    one, two = ToolResult(id="a"), ToolResult(id="b")
+    assert ToolMessage.from_results([one, two]).contents == (one, two)
+    assert ToolMessage.from_result(one).contents == (one,)
+
+
+def test_c3_11_an_answer_tells_its_text_calls_and_thoughts() -> None:
+    parts = (ThinkingPart(text="hm"), TextPart(text="I "), ToolPart(tool="read"), TextPart(text="read."))
+    said = AssistantMessage(contents=parts, usage=Usage(output_tokens=3), stop_reason="tool_calls", error="")
+    assert said.text_content() == "I read."
+    assert said.tool_calls() == (parts[2],)
+    assert said.thinking() == (parts[0],)
+
+
+def test_c3_12_the_unions() -> None:
+    assert get_args(LLMMessage) == (SystemMessage, UserMessage, AssistantMessage, ToolMessage)
+    assert set(get_args(AgentMessage)) == {
+        *get_args(LLMMessage),
+        *(CustomMessage, BranchSummaryMessage, CompactionSummaryMessage),
+    }
+
+
+async def test_c3_13_a_custom_message_joins_a_session_from_outside(provider: ProviderServer, isolated: Path) -> None:
+    provider.script(text("One."), text("Two."))
+    given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
+    conversation = await open_conversation(Opening(given=given, attended=False))
+    async for _ in conversation.prompt(user("hi")):
+        pass
+    await conversation.append_custom_message("my-extension", "a note", ImagePart(url="https://x/y.png"))
+    assert conversation.history[-1].custom_type == "my-extension"
+    async for _ in conversation.prompt(user("go on")):
+        await conversation.append_custom_message("late", "in the middle") if len(provider.requests) == 2 else None
+    await conversation.close()
+    assert conversation.history[-1].custom_type == "late"
+    with Store.open(isolated / "wolo" / "data") as store:
+        store.append_custom_message(conversation.session_id, "offline", "another")
+        kept = tree.messages(store.load(conversation.session_id).entries)
+    noted = [(message.role, message.custom_type, message.text) for message in kept if message.role == "custom"]
+    assert noted[0] == ("custom", "my-extension", "a note")
+    assert noted[-1] == ("custom", "offline", "another")
+    assert b"a note" not in provider.requests[-1].body
+    assert not any(each["role"] == "custom" for each in to_llm_messages(kept))
+
+
+def test_c3_14_summaries_stay_in_the_session_and_are_sent_as_the_users() -> None:
+    branch = Message(role="branch_summary", parts=(TextPart(text="tried it"),))
+    summary = Message(role="compaction_summary", parts=(TextPart(text="so far"),))
+    first = user("one")
+    entries = [MessageEntry(message=first), BranchEntry(left=1, summary=branch)]
+    assert tree.messages(entries) == (first, branch)
+    assert tree.compaction([CompactionEntry(summary=summary, left_out=(first.id,))]).summary is summary  # type: ignore[union-attr]
+    assert [each.role for each in by_role([branch, summary])] == ["branch_summary", "compaction_summary"]
+    assert to_llm_messages([branch, summary], system="") == [
+        {"role": "user", "content": "tried it"},
+        {"role": "user", "content": "so far"},
+    ]
+
+
+async def test_c3_15_usage_and_cost_are_set_from_the_end_of_an_answer(stage: Stage) -> None:
+    assert {"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost"} <= set(Usage.__struct_fields__)
+    assert set(UsageCost.__struct_fields__) == {"input", "output", "cache_read", "cache_write", "total"}
+    stage.provider.script(text("Hi.", usage=usage(100, 7, cached=40)))
+    spent = (await stage.turn()).new[-1].usage
+    assert spent is not None
+    assert (spent.input_tokens, spent.cache_read_tokens, spent.output_tokens, spent.context_tokens) == (60, 40, 7, 107)
+
+
+RESULTS: dict[str, Any] = {
+    "openai-chat": lambda body: [each["content"] for each in body["messages"] if each["role"] == "tool"],
+    "openai-responses": lambda body: [each["output"] for each in body["input"] if each["type"] == "function_call_output"],
+    "anthropic": lambda body: [
+        part["content"] for each in body["messages"] for part in each["content"] if part["type"] == "tool_result"
+    ],
+    "gemini": lambda body: [
+        part["functionResponse"]["response"]["output"]
+        for each in body["contents"]
+        for part in each["parts"]
+        if "functionResponse" in part
+    ],
+    "ollama": lambda body: [each["content"] for each in body["messages"] if each["role"] == "tool"],
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_c3_16_results_in_a_message_of_the_user_reach_each_provider_in_its_form(name: str) -> None:
+    results = (ToolResult(id="a", content="one"), ToolResult(id="b", content="two"))
+    history = to_messages([UserMessage.text("go"), called("a", "b"), UserMessage(contents=results)])
+    side = Side(name)
+    found = RESULTS[name](json.loads(side.format().encode(side.request(history))))
+    assert all(word in json.dumps(each) for word, each in zip(("one", "two"), found, strict=True))
+
+
+def test_c3_17_a_message_of_the_user_may_carry_audio() -> None:
+    said = UserMessage.with_audio("Transcribe this", [b"ID3\x03", base64.b64encode(b"OggS").decode()])
+    assert [part.type for part in said.contents] == ["text", "audio", "audio"]
+    assert [part.media_type for part in said.contents[1:]] == ["audio/mpeg", "audio/ogg"]  # type: ignore[union-attr]

@@ -1,0 +1,121 @@
+"""C5: an agent that knows no provider, and one mapper for each. Each test bears the number of the promise it shows."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from tests.agent.conftest import Stage
+from tests.fakes.replies import calls, text
+from tests.formats.histories import histories
+from tests.formats.test_every_format import LISTS, Side
+from wolo.agent.events import TextStreamed
+from wolo.formats.lint.linters import LINTERS
+from wolo.messages.message import Message, user
+from wolo.messages.parts import TextPart, ToolPart
+from wolo.messages.roles import ToolMessage, by_role
+from wolo.models.wire import FORMATS
+
+DONE = tuple(
+    ToolPart(tool="read", input={"n": n}, call_id=f"call_{n}", status="completed", outcome="ok", output=f"result {n}")
+    for n in (1, 2, 3)
+)
+
+
+def wire(name: str) -> list[dict[str, Any]]:
+    """A round of three calls, in the messages of a format."""
+    side = Side(name)
+    answer = Message(role="assistant", parts=DONE, producer=side.producer, finished=True)
+    body = json.loads(side.format().encode(side.request((user("go"), answer))))
+    found: list[dict[str, Any]] = body[LISTS.get(name, "messages")]
+    return found
+
+
+def test_c5_01_the_agent_knows_no_provider_and_speakers_alternate() -> None:
+    agent = Path(__file__).parents[2] / "wolo" / "agent"
+    imported = {
+        node.module
+        for path in agent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module
+    }
+    packages = ("anthropic", "gemini", "ollama", "openai_chat", "openai_responses", "xml_tools")
+    assert not {name for name in imported if any(name.startswith(f"wolo.formats.{each}") for each in packages)}
+    said = [message["role"] for message in wire("anthropic")]
+    assert said == ["user", "assistant", "user"]
+
+
+def test_c5_02_all_results_of_a_round_are_in_one_message() -> None:
+    asked, answer, results = by_role([user("go"), Message(role="assistant", parts=(TextPart(text="I look."), *DONE))])
+    assert (asked.role, answer.role) == ("user", "assistant")
+    assert isinstance(results, ToolMessage)
+    assert [(result.id, result.content) for result in results.contents] == [(f"call_{n}", f"result {n}") for n in (1, 2, 3)]
+
+
+async def test_c5_03_a_run_gives_its_new_messages_with_all_calls_and_results(stage: Stage) -> None:
+    stage.provider.script(text("Hi!"))
+    first = await stage.turn("Hello")
+    stage.provider.script(calls(("say", {"text": "1"}), ("say", {"text": "2"})), text("Both done."))
+    second = await stage.turn("work")
+    assert [(message.role, message.text) for message in first.new] == [("user", "Hello"), ("assistant", "Hi!")]
+    assert [message.role for message in second.new] == ["user", "assistant", "assistant"]
+    assert [call.status for call in second.new[1].calls] == ["completed", "completed"]
+    assert second.ended.answer == "Both done."
+    assert second.messages == (*first.new, *second.new)
+
+
+async def test_c5_04_what_is_streamed_adds_up_to_the_answer(stage: Stage) -> None:
+    stage.provider.script(text("An answer in several pieces.").split(5))
+    turn = await stage.turn()
+    assert "".join(event.text for event in stage.told(TextStreamed)) == turn.ended.answer == "An answer in several pieces."
+
+
+async def test_c5_05_the_caller_owns_the_history(stage: Stage) -> None:
+    stage.provider.script(text("One."), text("Two."))
+    history = (user("before"), Message(role="assistant", parts=(TextPart(text="Yes."),), finished=True))
+    turn = await stage.agent.run(history, user("now"))
+    assert turn.messages[:2] == history
+    assert len(history) == 2
+    assert [each["content"] for each in stage.provider.requests[0].messages[1:]] == ["before", "Yes.", "now"]
+    stage.provider.forget_prefix()
+    await stage.agent.run((), user("afresh"))
+    assert [each["content"] for each in stage.provider.requests[1].messages[1:]] == ["afresh"]
+
+
+def test_c5_06_openai_gets_one_message_for_each_result_in_order() -> None:
+    results = [message for message in wire("openai-chat") if message["role"] == "tool"]
+    assert [(each["tool_call_id"], each["content"]) for each in results] == [(f"call_{n}", f"result {n}") for n in (1, 2, 3)]
+    items = [item for item in wire("openai-responses") if item["type"] == "function_call_output"]
+    assert [(each["call_id"], each["output"]) for each in items] == [(f"call_{n}", f"result {n}") for n in (1, 2, 3)]
+
+
+def test_c5_07_anthropic_gets_one_user_message_with_all_results() -> None:
+    _, answer, results = wire("anthropic")
+    assert [part["type"] for part in answer["content"]] == ["tool_use"] * 3
+    assert (results["role"], [part["type"] for part in results["content"]]) == ("user", ["tool_result"] * 3)
+    assert [part["tool_use_id"] for part in results["content"]] == [part["id"] for part in answer["content"]]
+
+
+def test_c5_08_google_gets_one_message_with_all_responses() -> None:
+    _, answer, results = wire("gemini")
+    assert [next(key for key in part if key.startswith("function")) for part in answer["parts"]] == ["functionCall"] * 3
+    assert (results["role"], ["functionResponse" in part for part in results["parts"]]) == ("user", [True] * 3)
+
+
+def test_c5_09_ollamas_own_api_has_a_shape_of_its_own() -> None:
+    own, compatible = wire("ollama"), wire("openai-chat")
+    assert own[2]["tool_calls"][0]["function"]["arguments"] == {"n": 1}
+    assert isinstance(compatible[2]["tool_calls"][0]["function"]["arguments"], str)
+    assert [each["tool_name"] for each in own if each["role"] == "tool"] == ["read"] * 3
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(history=histories)
+def test_c5_10_any_history_is_valid_in_every_format(name: str, history: tuple[Message, ...]) -> None:
+    side = Side(name)
+    assert LINTERS[name](json.loads(side.format().encode(side.request(history)))) == []
