@@ -296,6 +296,7 @@ def test_no_command_may_name_wolos_own_files(root: Path, isolated: Path, spellin
     "command",
     [
         "wolo mcp allow x",
+        "wolo hooks allow --trust",
         "yes | /opt/bin/wolo mcp add x -- sh -c y",
         "python3 -m wolo -C . config set mode yolo",
         "env A=1 w'ol'o trust forget",

@@ -119,6 +119,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "stats": (),
     "trust": ("status", "forget"),
     "mcp": ("list", "add", "remove", "test", "allow"),
+    "hooks": ("list", "test", "allow"),
     "doctor": (),
     "undo": (),
     "redo": (),

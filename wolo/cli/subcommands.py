@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from wolo.cli import auth, completion, doctor, mcp, models, permissions, replay, sessions, settings, stats, trust, undo, update
+from wolo.cli import (
+    auth,
+    completion,
+    doctor,
+    hooks,
+    mcp,
+    models,
+    permissions,
+    replay,
+    sessions,
+    settings,
+    stats,
+    trust,
+    undo,
+    update,
+)
 from wolo.cli.help_page import HelpPage
 from wolo.errors import UsageError
 
@@ -30,6 +45,7 @@ GROUPS = {
     "config": settings.app,
     "auth": auth.app,
     "mcp": mcp.app,
+    "hooks": hooks.app,
 }
 
 
@@ -68,6 +84,7 @@ def build_app() -> typer.Typer:
     app.add_typer(settings.app, name="config", help="Settings: show, set, edit, path.")
     app.add_typer(auth.app, name="auth", help="Saved API keys: login, logout, status.")
     app.add_typer(mcp.app, name="mcp", help="MCP servers: list, add, remove, test, allow.")
+    app.add_typer(hooks.app, name="hooks", help="Hooks: list, test, allow.")
     app.command(name="completion", help="Print the completion script for bash, zsh or fish.")(completion.completion)
     app.command(name="stats", help="Show tokens, cache, cost and tool calls of all sessions.")(stats.stats)
     app.command(name="replay", help="Run a saved session again, without a model, and compare.")(replay.replay)

@@ -22,12 +22,13 @@ async def run(desk: Desk, rest: str) -> Outcome:
     sets = desk.conversation.hooks
     if not sets:
         return Shown(NONE)
-    lines = [line for each in sets for line in _lines(each)]
+    lines = [line for each in sets for line in lines_of(each)]
     problems = await asyncio.to_thread(broken, sets, desk.conversation.cwd)
     return Shown("\n".join([*lines, *(["", *problems] if problems else [])]))
 
 
-def _lines(found: HookSet) -> list[str]:
+def lines_of(found: HookSet) -> list[str]:
+    """The file, whether its hooks run, and each of them."""
     return [
         f"{spelled_line(found.source)}  ({_STANDINGS[found.standing]})",
         *(f"  {event:<18}  {_matcher(hook)}{spelled_line(hook.command)}{_more(hook)}" for event, hook in found.hooks),

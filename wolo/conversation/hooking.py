@@ -222,9 +222,9 @@ class Hooking:
             processes=context.shell.processes,
             shell=find_program("bash", context.workspace) or "/bin/sh",
             cwd=cwd,
-            environ=partial(_environment, self._root),
+            environ=partial(environment, self._root),
         )
-        self._hooks = Hooks(self._placed(), ground)
+        self._hooks = Hooks(placed(self.sets), ground)
         return self.run
 
     async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
@@ -273,29 +273,31 @@ class Hooking:
         if self._records is not None:
             self._records.close()
 
-    def _placed(self) -> list[Placed]:
-        from wolo.extensions.hooks import Placed  # noqa: PLC0415  # only where there are hooks
 
-        return [
-            Placed(
-                event=event,
-                hook=hook,
-                source=each.source,
-                projects=each.folder,
-                named_in=each.named_in,
-                is_still_allowed=partial(_is_unchanged, each),
-            )
-            for each in self.sets
-            if each.runs
-            for event, hook in each.hooks
-        ]
+def placed(sets: Sequence[HookSet]) -> list[Placed]:
+    """The hooks that may run."""
+    from wolo.extensions.hooks import Placed  # noqa: PLC0415  # only where there are hooks
+
+    return [
+        Placed(
+            event=event,
+            hook=hook,
+            source=each.source,
+            projects=each.folder,
+            named_in=each.named_in,
+            is_still_allowed=partial(_is_unchanged, each),
+        )
+        for each in sets
+        if each.runs
+        for event, hook in each.hooks
+    ]
 
 
 def _is_unchanged(found: HookSet) -> bool:
     return found.folder is None or digest_of(found.hooks, found.folder) == found.digest
 
 
-def _environment(root: Path, folder: Path | None) -> dict[str, str]:
+def environment(root: Path, folder: Path | None) -> dict[str, str]:
     """What a command of the user's own sees, and where the project is, under the name that hooks know, too.
 
     A relative folder of the PATH would be one of the checkout.

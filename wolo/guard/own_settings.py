@@ -16,7 +16,7 @@ from wolo.guard.shell import Word, name_of, unquoted
 _CHANGING = frozenset(
     (
         *(("config", "set"), ("config", "edit"), ("permissions", "remove"), ("trust", "forget")),
-        *(("mcp", "add"), ("mcp", "remove"), ("mcp", "allow"), ("auth", "login"), ("auth", "logout")),
+        *(("mcp", "add"), ("mcp", "remove"), ("mcp", "allow"), ("hooks", "allow"), ("auth", "login"), ("auth", "logout")),
     )
 )
 _REMOVING = frozenset({"rm", "mv", "chmod", "chown", "chgrp", "shred", "trash", "unlink"})

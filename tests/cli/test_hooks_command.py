@@ -1,0 +1,79 @@
+"""`wolo hooks`: what hooks there are, what they answer, and a consent without a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.fakes.command import run_wolo
+from wolo.conversation import hooking
+from wolo.places import find_places
+
+GUARD = 'grep -q "rm -rf" && { echo never >&2; exit 2; }; true'
+
+
+def write_hooks() -> Path:
+    path = find_places().config / "hooks.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    guard = {"matcher": "Bash", "hooks": [{"type": "command", "command": GUARD}]}
+    start = {"hooks": [{"command": 'echo "export A=1" > "$CLAUDE_ENV_FILE" && cat "$CLAUDE_ENV_FILE"'}]}
+    path.write_text(json.dumps({"hooks": {"PreToolUse": [guard], "SessionStart": [start], "Nothing": []}}))
+    return path
+
+
+def write_project_hooks() -> None:
+    Path(".claude").mkdir()
+    Path(".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "true"}]}]}}))
+
+
+def test_hooks_are_listed_with_what_is_wrong_with_their_files() -> None:
+    path = write_hooks()
+    write_project_hooks()
+    ran = run_wolo("hooks", "list", "--trust", "--json")
+    assert [(row["event"], row["matcher"], row["standing"], row["runs"]) for row in ran.json] == [
+        ("PreToolUse", "Bash", "yours", True),
+        ("SessionStart", "", "yours", True),
+        ("Stop", "", "needs consent", False),
+    ]
+    assert "there is no event Nothing" in ran.stderr
+    listed = run_wolo("hooks", "list").stdout
+    assert f"{path}  (yours)" in listed
+    assert GUARD in listed
+    assert "Stop" not in listed
+
+
+def test_an_event_is_tried_out_with_a_sample_input() -> None:
+    write_hooks()
+    command = json.dumps({"command": "rm -rf /"})
+    denied = run_wolo("hooks", "test", "PreToolUse", "--tool", "Bash", "--input", command, "--json")
+    assert (denied.json["decision"], denied.json["reason"], len(denied.json["hooks"])) == ("deny", "never", 1)
+    assert run_wolo("hooks", "test", "PreToolUse", "--tool", "shell", "--input", command, "--json").json["decision"] == "deny"
+    assert run_wolo("hooks", "test", "PreToolUse", "--tool", "Read", "--json").json["hooks"] == []
+    started = run_wolo("hooks", "test", "SessionStart")
+    assert "SessionStart: no decision · tells the model: export A=1" in started.stdout
+    assert not list(find_places().state.glob("hooks-*"))
+
+
+def test_mistakes_are_told_before_anything_runs() -> None:
+    for words, said in (
+        (("test", "PreTool"), "There is no event PreTool."),
+        (("test", "PreToolUse"), "which tool?"),
+        (("test", "Stop", "--input", "{"), "--input is no JSON"),
+        (("test", "Stop", "--input", "[]"), "--input is no JSON object"),
+        (("allow",), "This folder is not trusted"),
+        (("allow", "--trust"), "There are no hooks of this project."),
+    ):
+        ran = run_wolo("hooks", *words)
+        assert (ran.exit_code, said in ran.stderr) == (2, True), ran.stderr
+
+
+def test_hooks_of_a_project_are_allowed_without_a_terminal() -> None:
+    write_project_hooks()
+    ran = run_wolo("hooks", "allow", "--trust")
+    assert ran.exit_code == 0, ran.stderr
+    assert "Stop                true" in ran.stdout
+    (found,) = hooking.of_project(find_places(), Path.cwd(), Path.cwd())
+    assert found.standing == "allowed"
+    Path(".claude/settings.json").write_text(json.dumps({"hooks": {"Stop": [{"hooks": [{"command": "false"}]}]}}))
+    (changed,) = hooking.of_project(find_places(), Path.cwd(), Path.cwd())
+    assert changed.standing == "needs consent"

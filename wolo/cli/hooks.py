@@ -1,0 +1,184 @@
+"""`wolo hooks`: list the hooks of this directory, try one event out, and allow hooks that came with the project."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.errors import UsageError
+from wolo.frontends.streams import say, tell
+
+if TYPE_CHECKING:
+    from wolo.config.given import Given
+    from wolo.conversation.hook_trial import Trial
+    from wolo.conversation.hooking import HookSet
+    from wolo.extensions.hook_answers import Answer
+
+app = typer.Typer(rich_markup_mode=None)
+
+Trust = Annotated[bool, typer.Option("--trust", help="Read this folder's project files, for this run.")]
+
+
+@app.command("list")
+def show(trust: Trust = False, as_json: AsJson = False) -> None:
+    """List all hooks of this directory, where each is written and whether it runs; none is started."""
+    from pathlib import Path
+
+    from wolo.commands.hooks import NONE, lines_of
+    from wolo.conversation.hook_trial import hooks_here
+    from wolo.conversation.hooking import broken
+
+    notices: list[str] = []
+    sets = hooks_here(_given(trust), notices)
+    problems = [*notices, *broken(sets, Path.cwd())]
+    for problem in problems:
+        say(problem)
+    if as_json:
+        print_json([row for each in sets for row in _rows(each)])
+        return
+    for each in sets:
+        for line in lines_of(each):
+            tell(line)
+    if not sets:
+        say(NONE)
+
+
+@app.command("test")
+def try_out(
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="Such as PreToolUse, UserPromptSubmit, Stop.")],
+    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool of the call: Bash, Edit, shell …")] = "",
+    given: Annotated[str, typer.Option("--input", metavar="JSON", help="Its arguments, or what the event tells.")] = "{}",
+    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="As if wolo ran in this mode.")] = "auto",
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the hooks of an event with a sample input and show what each answers; nothing else is run."""
+    import asyncio
+
+    from wolo.conversation.hook_trial import hooks_here, try_hooks
+
+    notices: list[str] = []
+    sets = hooks_here(_given(trust), notices)
+    for notice in notices:
+        say(notice)
+    trials, answer = asyncio.run(try_hooks(sets, event, tool, _object(given), mode))
+    if as_json:
+        print_json({"event": event, **_answer(answer), "hooks": [{**_hook(each), **_answer(each.answer)} for each in trials]})
+        return
+    for each in trials:
+        _tell(each)
+    tell(f"{event}: {_in_short(answer)}" if trials else f"No hook that may run matches this {event}.")
+
+
+@app.command("allow")
+def allow(
+    source: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="As `list` names it; all files otherwise.", show_default=False)
+    ] = "",
+    trust: Trust = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Allow hooks that came with this project: every command is shown. Without a terminal they are allowed at once."""
+    from pathlib import Path
+
+    from wolo.commands.hooks import lines_of
+    from wolo.config import trust as trusted
+    from wolo.conversation.hooking import keep_answer, of_project
+    from wolo.places import find_places
+    from wolo.workspace.root import find_root
+
+    places, root = find_places(), find_root()
+    if not trust and trusted.answer_for(places, root, []) != "trusted":
+        raise UsageError(
+            "This folder is not trusted, so its hooks are not read.", hint="`wolo hooks allow --trust` reads them now."
+        )
+    found = [each for each in of_project(places, root, Path.cwd()) if each.hooks and source in ("", each.source)]
+    if not found:
+        raise UsageError(f"There are no hooks of this project{f' in {source}' if source else ''}.", hint="wolo hooks list")
+    for each in found:
+        for line in lines_of(each):
+            tell(line)
+        if each.standing == "allowed":
+            continue
+        if sys.stdin.isatty() and not yes and not _says_yes("Let them run from now on, with all your rights?"):
+            tell("They are not run.")
+            continue
+        keep_answer(places, root, each, "yes")
+        tell(f"The hooks of {each.source} run from now on, as long as none of them changes.")
+
+
+def _says_yes(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _given(trust: bool) -> Given:
+    from wolo.workspace.root import find_root
+
+    return {"trust": str(find_root())} if trust else {}
+
+
+def _object(text: str) -> dict[str, Any]:
+    import json
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"--input is no JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise UsageError("--input is no JSON object.", hint='--input \'{"command": "ls"}\'')
+    return found
+
+
+def _rows(found: HookSet) -> list[dict[str, Any]]:
+    return [
+        {
+            "event": event,
+            "matcher": hook.matcher,
+            "command": hook.command,
+            "timeout_s": hook.timeout_s,
+            "strict": hook.strict,
+            "source": found.source,
+            "standing": found.standing,
+            "runs": found.runs,
+        }
+        for event, hook in found.hooks
+    ]
+
+
+def _hook(trial: Trial) -> dict[str, Any]:
+    return {"source": trial.placed.source, "matcher": trial.placed.hook.matcher, "command": trial.placed.hook.command}
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "decision": answer.decision or None,
+        "reason": answer.reason,
+        "context": answer.context,
+        "updated_input": answer.updated_input,
+        "updated_output": answer.updated_output,
+        "stops": answer.stops,
+        "notices": list(answer.notices),
+    }
+
+
+def _tell(trial: Trial) -> None:
+    from wolo.messages.terminal_text import spelled_line
+
+    tell(f"{spelled_line(trial.placed.hook.command)}  ({spelled_line(trial.placed.source)})")
+    tell(f"  {_in_short(trial.answer)}")
+    for notice in trial.answer.notices:
+        tell(f"  {notice}")
+
+
+def _in_short(answer: Answer) -> str:
+    said = [answer.decision or "no decision", *([answer.reason] if answer.reason else [])]
+    said += ["changes the arguments"] if answer.updated_input is not None else []
+    said += ["ends the turn"] if answer.stops else []
+    said += [f"tells the model: {answer.context}"] if answer.context else []
+    return " · ".join(" ".join(each.split()) for each in said)
