@@ -12,6 +12,7 @@ WoloError
 │   ├── BadRequest         the provider rejected the request itself
 │   ├── BadAnswer          what came back is not a usable answer (HTML page, empty, cut at the limit)
 │   └── Unavailable        connection, server error, stream that ended early or stalled
+│       └── Unreachable    no connection, or it broke before any byte of an answer
 ├── SessionError           the store: unknown, locked, full, damaged or newer than this wolo
 ├── ExtensionError         a file a user added cannot be used
 └── ToolError              a word to the model: it becomes the result of the call
@@ -126,3 +127,7 @@ class Unavailable(ProviderError):
     kind = "unavailable"
     exit_code = 75
     retryable = True
+
+
+class Unreachable(Unavailable):
+    """Nothing was answered, so another try costs nothing; a gap in the network ends by itself."""

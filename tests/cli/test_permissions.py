@@ -113,4 +113,4 @@ def test_what_is_no_call_is_told_in_words(call: str) -> None:
 
 
 def test_a_prompt_about_permissions_is_a_prompt() -> None:
-    assert parse(["permissions", "are", "odd"]).words == ("permissions", "are", "odd")
+    assert parse(["permissions", "are", "odd", "here"]).words == ("permissions", "are", "odd", "here")

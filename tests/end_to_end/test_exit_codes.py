@@ -265,4 +265,4 @@ def test_what_a_server_says_ends_where_our_words_begin(provider: ProviderServer)
     provider.script(error(503, "down for repairs"), text("fine"))
     done = run_wolo("-p", *provider.flags, "--set", "retry.tries=2", "go")
     assert done.stdout == "fine\n"
-    assert "down for repairs. Trying again in " in done.stderr
+    assert "down for repairs. Retrying in " in done.stderr

@@ -80,7 +80,8 @@ class ClientGone(Exception):
 class ProviderServer:
     """`problems` collects what the linter found and requests nobody scripted; the `provider` fixture wants it empty."""
 
-    def __init__(self, *script: Script) -> None:
+    def __init__(self, *script: Script, port: int = 0) -> None:
+        """`port` 0: any that is free."""
         self.requests: list[Asked] = []
         """Every POST, in order of arrival."""
         self.looked_up: list[Asked] = []
@@ -104,7 +105,7 @@ class ProviderServer:
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._connections: set[socket.socket] = set()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=64)
         self.port: int = self._listener.getsockname()[1]
 
     # What a test says and asks

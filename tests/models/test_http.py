@@ -13,7 +13,7 @@ import pytest
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Pause, Reply, delta, error, finish, raw, sse, text, whole
-from wolo.errors import BadAnswer, ProviderError, Unavailable
+from wolo.errors import BadAnswer, ProviderError, Unavailable, Unreachable
 from wolo.models.http import HttpTransport
 from wolo.models.transport import Batch, Call, Refused
 
@@ -206,11 +206,21 @@ async def test_a_refused_connection_names_the_address() -> None:
     assert failed.value.retryable
 
 
-async def test_an_unknown_name_is_not_tried_again() -> None:
-    with pytest.raises(Unavailable, match=r"no-such-host\.invalid") as failed:
+async def test_an_unknown_name_may_be_known_again_soon() -> None:
+    with pytest.raises(Unreachable, match=r"no-such-host\.invalid") as failed:
         await received(Call("http://no-such-host.invalid/v1", b"{}"))
-    assert not failed.value.retryable
-    assert failed.value.exit_code == 1
+    assert failed.value.retryable
+    assert failed.value.exit_code == 75
+    assert "spelling" in failed.value.hint
+
+
+async def test_a_connection_that_breaks_before_the_answer_is_a_gap_in_the_network() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as target:
+        with pytest.raises(Unreachable):
+            await received(Call(f"http://127.0.0.1:{target.sockets[0].getsockname()[1]}/v1", b"{}"))
 
 
 async def test_a_url_that_cannot_be_used_is_an_error_without_the_key() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from wolo.errors import AuthError, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable
-from wolo.models.retry import JITTER, Settings, next_wait_s, system_random, tries_for
+from wolo.errors import AuthError, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable, Unreachable
+from wolo.models.retry import JITTER, Settings, next_wait_s, system_random, total_s, tries_for
+
+AT_KEYBOARD = Settings(total_s=600)
 
 
 def waits(error: ProviderError, settings: Settings | None = None, random: float = 0.0) -> list[float]:
@@ -21,13 +23,32 @@ def test_a_broken_connection_is_tried_five_times() -> None:
     assert waits(Unavailable("reset")) == [0.5, 1, 2, 4]
 
 
+def test_a_gap_in_the_network_is_waited_out_until_the_total_time_is_over() -> None:
+    assert waits(Unreachable("refused")) == [0.5, 1, 2, 4, 8, 16, 28.5]
+    assert sum(waits(Unreachable("refused"), Settings(total_s=600))) == 600
+    assert max(waits(Unreachable("refused"), Settings(total_s=600))) == 30
+    assert waits(Unreachable("refused"), Settings(tries=2)) == [0.5]
+    assert waits(Unreachable("refused"), Settings(total_s=0)) == []
+    assert tries_for(Unreachable("refused"), Settings()) == 0
+
+
+def test_nobody_waits_for_the_network_while_another_model_could_answer() -> None:
+    assert next_wait_s(Unreachable("refused"), 5, 7.5, Settings(), lambda: 0.0, has_fallback=True) is None
+    assert tries_for(Unreachable("refused"), Settings(), has_fallback=True) == 5
+
+
+def test_at_the_keyboard_ten_minutes_are_waited_and_headless_one() -> None:
+    assert (total_s(Settings(), attended=True), total_s(Settings(), attended=False)) == (600, 60)
+    assert (total_s(Settings(total_s=5), attended=True), total_s(Settings(total_s=5), attended=False)) == (5, 5)
+
+
 def test_a_crowded_provider_is_given_minutes() -> None:
-    assert waits(RateLimited("slow down")) == [2, 5, 15, 30, 60, 90, 120]
+    assert waits(RateLimited("slow down"), AT_KEYBOARD) == [2, 5, 15, 30, 60, 90, 120]
 
 
 @pytest.mark.parametrize("code", ["1302", "1303", "1305", "1312", "1234"])
 def test_codes_of_overload_get_the_long_ladder_whatever_carries_them(code: str) -> None:
-    assert len(waits(Unavailable("busy", code=code))) == 7
+    assert len(waits(Unavailable("busy", code=code), AT_KEYBOARD)) == 7
 
 
 @pytest.mark.parametrize("code", ["1200", "1230"])
@@ -43,7 +64,7 @@ def test_what_will_not_change_is_tried_once(error: ProviderError) -> None:
 
 @pytest.mark.parametrize(("asked_s", "expected"), [(2.0, 2.0), (120.0, 120.0), (0.0, 2.0), (-1.0, 2.0), (None, 2.0)])
 def test_the_provider_may_say_how_long_to_wait(asked_s: float | None, expected: float) -> None:
-    assert waits(RateLimited("slow down", delay_s=asked_s))[0] == expected
+    assert waits(RateLimited("slow down", delay_s=asked_s), AT_KEYBOARD)[0] == expected
 
 
 @pytest.mark.parametrize("error", [RateLimited("no", delay_s=121.0), Unavailable("no", delay_s=86_400.0)])
@@ -59,7 +80,7 @@ def test_jitter_shortens_but_never_what_was_asked() -> None:
 def test_all_waits_together_stay_within_the_total() -> None:
     assert waits(RateLimited("slow"), Settings(total_s=60)) == [2, 5, 15, 30]
     assert waits(Unavailable("reset"), Settings(total_s=0)) == []
-    assert sum(waits(Unavailable("reset"), Settings(tries=1000))) <= 600
+    assert sum(waits(Unavailable("reset"), Settings(tries=1000, total_s=600))) <= 600
 
 
 def test_settings_say_how_often() -> None:

@@ -26,6 +26,7 @@ from wolo.errors import (
     QuotaExhausted,
     RateLimited,
     Unavailable,
+    Unreachable,
 )
 from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta, TextDelta
@@ -106,7 +107,9 @@ class Room:
         self.heard = Heard()
         self.choice: Choice = find(spec, environ={}, base_url=server.base_url, api_key=KEY, api="openai-chat")
         self.models: list[ModelStream] = []
+        at_keyboard = retry.Settings(total_s=600)
         fixed = {"sleep": self.clock.sleep, "clock": self.clock, "random": lambda: 0.0, "project": "calculator"}
+        fixed["retries"] = at_keyboard
         self.model = self.new_model(**{**fixed, **around})
 
     def new_model(self, **around: Any) -> ModelStream:
@@ -247,7 +250,7 @@ async def test_a_broken_attempt_leaves_nothing_behind(room: Room, broken: Reply)
     assert answer.text == room.heard.text == "Here is all of it."
     assert answer.calls == ()
     ((failure, attempt, tries, delay_s),) = room.heard.failures
-    assert (attempt, tries, delay_s) == (1, 5, 0.5)
+    assert (attempt, tries, delay_s) == (1, 0 if isinstance(failure, Unreachable) else 5, 0.5)
     assert failure.retryable
     assert [each for each in room.heard.log if each != "deltas"] == ["request", "failed", "request"]
     assert room.clock.slept == [0.5]
@@ -293,11 +296,16 @@ async def test_after_five_tries_the_error_comes_out(room: Room) -> None:
     assert len(room.heard.failures) == 4
 
 
-async def test_a_refused_connection_is_tried_five_times(room: Room) -> None:
+async def test_a_refused_connection_is_tried_until_the_total_time_is_over(open_room: Callable[..., Room]) -> None:
+    room = open_room()
     room.server.close()
     failure = await room.fails()
     assert "refused" in failure.message
-    assert room.clock.slept == [0.5, 1, 2, 4]
+    assert sum(room.clock.slept) == 600
+    assert room.clock.slept[:6] == [0.5, 1, 2, 4, 8, 16]
+    backed = open_room(has_fallback=True)
+    await backed.fails()
+    assert backed.clock.slept == [0.5, 1, 2, 4]
 
 
 async def test_settings_limit_tries_and_total(open_room: Callable[..., Room]) -> None:

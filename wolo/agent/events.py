@@ -106,6 +106,7 @@ class AttemptFailed(Event, frozen=True, kw_only=True, tag="attempt_failed"):
     error: ErrorInfo
     attempt: int
     tries: int
+    """0: as many as the time for retries allows."""
     delay_s: float
     """Seconds until the next attempt."""
 

@@ -148,6 +148,7 @@ def _reach(site: Site, secrets: Secrets) -> Reach:
         places=site.places,
         project=secrets.hide(site.cwd.name),
         secrets=secrets,
+        attended=site.opening.attended,
         wire_log=Path(wire_log) if wire_log else None,
         progress=site.opening.progress,
     )

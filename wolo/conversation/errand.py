@@ -95,7 +95,7 @@ class Errand:
             case CompactionStarted():
                 self._does("summing up its conversation")
             case AttemptFailed():
-                self._does(f"trying again in {event.delay_s:.0f} s: {clean_line(event.error.message)}")
+                self._does(f"retrying in {event.delay_s:.0f} s: {clean_line(event.error.message)}")
             case AnswerEnded():
                 self.usage = add(self.usage, event.message.usage or Usage())
             case CallStarted():

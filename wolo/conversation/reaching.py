@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.agent.hiding import HidingAsker
 from wolo.config.schema import Settings
@@ -25,6 +26,8 @@ class Reach(Struct, frozen=True, kw_only=True):
     project: str
     """The name of the directory worked in."""
     secrets: Secrets
+    attended: bool
+    """A person is there, who can stop an attempt to reach a model."""
     wire_log: Path | None = None
     progress: Callable[[int, int], None] | None = None
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
@@ -49,7 +52,7 @@ def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> 
 
 
 def _bare(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
-    first = _to(reach, choice)
+    first = _to(reach, choice, has_fallback=fallback is not None)
     if fallback is None:
         return first
     from wolo.models.fallback import Fallback
@@ -61,7 +64,7 @@ def _bare(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
     return Fallback(first, fallback, partial(_to, reach, fallback))
 
 
-def _to(reach: Reach, choice: Choice) -> Asker:
+def _to(reach: Reach, choice: Choice, *, has_fallback: bool = False) -> Asker:
     if choice.provider.name == "local":
         from wolo.models.embedded import EmbeddedModel
 
@@ -69,11 +72,14 @@ def _to(reach: Reach, choice: Choice) -> Asker:
         embedded.start()  # it loads while the project is read
         return embedded
     if choice.provider.name in reach.settings.providers:
-        return _over_network(reach, choice)  # what a person has described may hold mistakes, and they are told at once
-    return Later(choice, partial(_over_network, reach))
+        return _over_network(
+            reach, has_fallback, choice
+        )  # what a person has described may hold mistakes, and they are told at once
+    return Later(choice, partial(_over_network, reach, has_fallback))
 
 
-def _over_network(reach: Reach, choice: Choice) -> Asker:
+def _over_network(reach: Reach, has_fallback: bool, choice: Choice) -> Asker:
+    from wolo.models import retry
     from wolo.models.http import HttpTransport
     from wolo.models.stream import ModelStream, Surroundings
     from wolo.models.wire import format_of
@@ -81,7 +87,8 @@ def _over_network(reach: Reach, choice: Choice) -> Asker:
     settings = reach.settings
     around = Surroundings(
         headers=settings.headers,
-        retries=settings.retry,
+        retries=replace(settings.retry, total_s=retry.total_s(settings.retry, attended=reach.attended)),
+        has_fallback=has_fallback,
         project=reach.project,
         wire_log=reach.wire_log,
         secrets=lambda: reach.secrets.exact,

@@ -36,7 +36,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.meanwhile import Meanwhile
 from wolo.frontends.streams import as_json, for_stdout, say, write
-from wolo.frontends.words import compaction, hook_awaited, replacement, sentence, verified
+from wolo.frontends.words import compaction, hook_awaited, replacement, retrying, sentence, verified
 from wolo.messages.call_text import call_line
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
@@ -124,7 +124,7 @@ class Headless:
             self._stream(_tool_result(event.part))
         elif isinstance(event, AttemptFailed):
             self._system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": _error(event.error)})
-            self._say(f"{sentence(event.error.message)} Trying again in {event.delay_s:.1f} s ({event.attempt}/{event.tries}).")
+            self._say(f"{sentence(event.error.message)} {retrying(event)}")
         elif isinstance(event, ModelReplaced):
             self._system("fallback", {"model": event.model, "error": _error(event.error)})
             self._say(f"{sentence(event.error.message)} {replacement(event)}")

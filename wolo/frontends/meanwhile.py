@@ -10,7 +10,7 @@ import time
 import unicodedata
 from collections.abc import Iterator
 
-from wolo.agent.events import CallStarted, Event, RequestStarted
+from wolo.agent.events import AttemptFailed, CallStarted, Event, RequestStarted
 from wolo.messages.call_text import call_line
 from wolo.messages.terminal_text import spelled_line
 
@@ -41,6 +41,8 @@ class Meanwhile:
         match event:
             case RequestStarted():
                 self._begin(f"waiting for {event.model}")
+            case AttemptFailed():
+                self._begin(f"retrying in {event.delay_s:.0f} s: {event.error.message}")
             case CallStarted():
                 self._begin(call_line(event.part, most_chars=MOST_CHARS, most_of_change=0))
             case _:

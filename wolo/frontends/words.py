@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from wolo.agent.events import Compacted, CompactionStarted, HookAwaited, JobEnded, ModelReplaced, Verified
+from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, HookAwaited, JobEnded, ModelReplaced, Verified
 from wolo.tools.background import CROWDED
 
 
 def sentence(text: str) -> str:
     """What a server said, so that more can follow: few of them end their words with a full stop."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def retrying(event: AttemptFailed) -> str:
+    """`Retrying in 2.0 s (attempt 2 of 5).`"""
+    of = f" of {event.tries}" if event.tries else ""
+    until = "" if event.tries else ", until it answers"
+    return f"Retrying in {event.delay_s:.1f} s (attempt {event.attempt + 1}{of}){until}."
 
 
 def replacement(event: ModelReplaced) -> str:

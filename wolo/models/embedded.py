@@ -128,11 +128,13 @@ class EmbeddedModel:
     def _for_size(self, serving: Serving) -> Asker:
         if serving.n_params < SMALLEST_WITH_TOOLS:
             return SimpleMode(LocalChat(self._transport, serving.url, serving.key), self._choice, self._cwd)
-        from wolo.models.stream import ModelStream  # noqa: PLC0415  # only for large files of the user's own
+        from wolo.models import retry  # noqa: PLC0415
+        from wolo.models.stream import ModelStream, Surroundings  # noqa: PLC0415  # only for large files of the user's own
         from wolo.models.wire import format_of  # noqa: PLC0415
 
         choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
-        return ModelStream(choice, format_of(choice), self._transport)
+        around = Surroundings(retries=retry.Settings(tries=retry.BROKEN.tries))  # a process that has ended does not come back
+        return ModelStream(choice, format_of(choice), self._transport, around)
 
 
 class _Abandoned(Exception):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolo.errors import ConfigError, WoloError
 from wolo.formats.format import Framing
-from wolo.models.address import host_of, origin, proxy_for
+from wolo.models.address import host_of, proxy_for
 from wolo.models.certificates import trusting
 from wolo.models.http_body import read_batches
 from wolo.models.network_errors import explain
@@ -37,18 +37,15 @@ class HttpTransport:
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
         self._engines: dict[tuple[bool, str], httpx2.AsyncHTTPTransport] = {}
-        self._reached: set[tuple[str, str, int | None]] = set()
 
     async def send(self, call: Call) -> AsyncGenerator[Batch, None]:
         proxy = proxy_for(call.url, self._environ)
         engine = self._engine(call.url, proxy)
         limits = {"connect": CONNECT_S, "write": call.first_byte_s or None, "read": call.first_byte_s or None, "pool": None}
-        reached = origin(call.url) in self._reached
         try:
             response = await _open(engine, call, limits)
         except Exception as error:
-            raise explain(error, call, proxy=proxy, answering=False, reached=reached) from error
-        self._reached.add(origin(call.url))
+            raise explain(error, call, proxy=proxy, answering=False) from error
         limits["read"] = call.idle_s or None
         try:
             async for batch in await read_batches(response, call):
@@ -56,7 +53,7 @@ class HttpTransport:
         except (WoloError, Refused):
             raise
         except Exception as error:
-            raise explain(error, call, proxy=proxy, answering=True, reached=True) from error
+            raise explain(error, call, proxy=proxy, answering=True) from error
         finally:
             await response.stream.aclose()  # type: ignore[union-attr]  # an async response has an async stream
 

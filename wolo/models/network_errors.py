@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from wolo.errors import ProviderError, Unavailable
+from wolo.errors import ProviderError, Unavailable, Unreachable
 from wolo.models.address import host_of, shown
 from wolo.models.transport import Call
 
@@ -16,8 +16,8 @@ HANGING_UP = ("disconnected", "peer closed")
 TIMED_OUT = ("ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout")
 
 
-def explain(error: Exception, call: Call, *, proxy: str, answering: bool, reached: bool) -> ProviderError:
-    """`answering`: the answer had begun; `reached`: this host has answered before, so its name and address are right."""
+def explain(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
+    """`answering`: the answer had begun."""
     host = host_of(call.url)
     via = f" through the proxy {host_of(proxy)}" if proxy else ""
     if type(error).__name__ in TIMED_OUT:
@@ -25,7 +25,7 @@ def explain(error: Exception, call: Call, *, proxy: str, answering: bool, reache
     if type(error).__name__ == "ProxyError":
         return _permanent(f"The proxy {host_of(proxy)} refused to lead to {host}: {_said(error)}.", PROXY_HINT)
     for cause in _causes(error):
-        if found := _from_cause(cause, host, via, reached=reached):
+        if found := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
             return found
     if type(error).__name__ in ("LocalProtocolError", "UnsupportedProtocol", "InvalidURL"):
         # The text of these may hold a header's value, the key among them.
@@ -38,10 +38,10 @@ def explain(error: Exception, call: Call, *, proxy: str, answering: bool, reache
         )
     if answering:
         return Unavailable(f"The connection to {host}{via} broke off in the middle of the answer.", hint=_RETRY_HINT)
-    return Unavailable(f"{host}{via} closed the connection without an answer.", hint=_RETRY_HINT)
+    return Unreachable(f"{host}{via} closed the connection without an answer.", hint=_RETRY_HINT)
 
 
-_RETRY_HINT = "Try again in a moment; `wolo doctor` checks the connection."
+_RETRY_HINT = "Try again in a moment."
 PROXY_HINT = (
     "Check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY (with name and password where the proxy wants them), "
     "or list the host in NO_PROXY."
@@ -52,7 +52,8 @@ _CERTIFICATE_HINT = (
 )
 
 
-def _from_cause(cause: BaseException, host: str, via: str, *, reached: bool) -> ProviderError | None:
+def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailable]) -> ProviderError | None:
+    """`lost` is what a gap in the network is."""
     match cause:
         case ssl.SSLCertVerificationError():
             return _permanent(f"The certificate of {host}{via} is not trusted: {cause.verify_message}.", _CERTIFICATE_HINT)
@@ -63,28 +64,24 @@ def _from_cause(cause: BaseException, host: str, via: str, *, reached: bool) -> 
                 f"No secure connection to {host}{via}: {cause.reason or 'the handshake failed'}.", hint=_CERTIFICATE_HINT
             )
         case socket.gaierror():
-            return _unknown_name(cause, host, via, reached=reached)
+            return lost(
+                f"The name of {host}{via} cannot be found.",
+                hint="Check the spelling of the base URL, and the network connection.",
+            )
         case ConnectionRefusedError():
-            return Unavailable(
+            return lost(
                 f"Nothing listens at {host}{via}: the connection was refused.",
                 hint="Check the address, and that the server runs.",
             )
         case OSError() if cause.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN):
-            return Unavailable(f"There is no way to {host}{via}: {cause.strerror}.", hint="Check the network connection.")
+            return lost(f"There is no way to {host}{via}: {cause.strerror}.", hint="Check the network connection.")
         case _:
             return None
 
 
-def _unknown_name(cause: socket.gaierror, host: str, via: str, *, reached: bool) -> ProviderError:
-    message = f"The name of {host}{via} cannot be found."
-    if cause.errno == socket.EAI_NONAME and not reached:
-        return _permanent(message, "Check the spelling of the base URL, and the network connection.")
-    return Unavailable(message, hint="Check the network connection and the base URL.")
-
-
 def _timed_out(kind: str, call: Call, host: str, answering: bool) -> ProviderError:
     if kind == "ConnectTimeout":
-        return Unavailable(
+        return Unreachable(
             f"{host} did not take the connection in time.", hint="Check the network connection, the base URL and the proxy."
         )
     silence_s = call.idle_s if answering else call.first_byte_s

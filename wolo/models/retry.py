@@ -8,9 +8,13 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from wolo.errors import ProviderError, RateLimited
+from wolo.errors import ProviderError, RateLimited, Unreachable
 from wolo.formats.refusals.waits import LONGEST_WAIT_S
 
+ATTENDED_TOTAL_S = 600.0
+HEADLESS_TOTAL_S = 60.0
+LEAST_WAIT_S = 0.1
+"""Where less is left of the total time, it is over."""
 JITTER = 0.25
 """A wait is shortened by up to this share, so that many conversations do not come back at the same instant."""
 
@@ -20,8 +24,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     tries: Annotated[int, Meta(ge=1)] | None = None
     """At most this many attempts; none: the table's own number."""
-    total_s: Annotated[float, Meta(ge=0)] = 600.0
-    """Longest time from the first failure to the last attempt."""
+    total_s: Annotated[float, Meta(ge=0)] | None = None
+    """Longest time from the first failure to the last attempt; none: 600 at the keyboard, 60 headless."""
     idle_s: Annotated[float, Meta(ge=0)] | None = None
     """Longest silence within an answer, 0 for no limit; none: 300, or no limit for a model server on this machine."""
     first_byte_s: Annotated[float, Meta(ge=0)] = 120.0
@@ -30,10 +34,13 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Row(NamedTuple):
     tries: int
+    """0: until the total time is over."""
     waits_s: tuple[float, ...]
     """The wait after the first failure, the second, …; the last one repeats."""
 
 
+LOST = Row(0, (0.5, 1, 2, 4, 8, 16, 30))
+"""There is no connection, and nothing was answered: a laptop that was moved, a server that is started again."""
 BROKEN = Row(5, (0.5, 1, 2, 4, 8, 16, 30))
 """The connection broke or the server failed: mostly over in a moment."""
 CROWDED = Row(8, (2, 5, 15, 30, 60, 90, 120))
@@ -57,9 +64,19 @@ SPOILT_CODES = frozenset(
 """Why Gemini breaks an answer off."""
 
 
-def row_for(error: ProviderError) -> Row:
+def total_s(settings: Settings, *, attended: bool) -> float:
+    """Longest time from the first failure to the last attempt. `attended`: a person is there, who can stop it."""
+    if settings.total_s is not None:
+        return settings.total_s
+    return ATTENDED_TOTAL_S if attended else HEADLESS_TOTAL_S
+
+
+def row_for(error: ProviderError, *, has_fallback: bool = False) -> Row:
+    """`has_fallback`: another model answers as soon as this one is given up, so nobody waits for the network."""
     if not error.retryable or (error.delay_s or 0) > LONGEST_WAIT_S:
         return FINAL
+    if isinstance(error, Unreachable) and not has_fallback:
+        return LOST
     if isinstance(error, RateLimited) or error.code in CROWDED_CODES:
         return CROWDED
     if error.code in SPOILT_CODES:
@@ -67,8 +84,9 @@ def row_for(error: ProviderError) -> Row:
     return UNCLEAR if error.code in UNCLEAR_CODES else BROKEN
 
 
-def tries_for(error: ProviderError, settings: Settings) -> int:
-    tries = row_for(error).tries
+def tries_for(error: ProviderError, settings: Settings, *, has_fallback: bool = False) -> int:
+    """0: until the total time is over."""
+    tries = row_for(error, has_fallback=has_fallback).tries
     return tries if tries == FINAL.tries or settings.tries is None else settings.tries
 
 
@@ -78,14 +96,20 @@ def next_wait_s(
     spent_s: float,
     settings: Settings,
     random: Callable[[], float],
+    *,
+    has_fallback: bool = False,
 ) -> float | None:
     """How long to wait before attempt + 1; None: give up. `spent_s` counts from the first failure."""
-    if attempt >= tries_for(error, settings):
+    tries = tries_for(error, settings, has_fallback=has_fallback)
+    if tries and attempt >= tries:
         return None
     asked_s = error.delay_s or 0
-    waits_s = row_for(error).waits_s
+    waits_s = row_for(error, has_fallback=has_fallback).waits_s
     wait_s = asked_s if asked_s > 0 else waits_s[min(attempt, len(waits_s)) - 1] * (1 - JITTER * random())
-    return None if spent_s + wait_s > settings.total_s else wait_s
+    left_s = total_s(settings, attended=False) - spent_s
+    if not tries and left_s >= LEAST_WAIT_S:
+        return min(wait_s, left_s)
+    return None if wait_s > left_s else wait_s
 
 
 def system_random() -> float:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from wolo.errors import ProviderError, Unavailable
+from wolo.errors import ProviderError, Unavailable, Unreachable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Usage
@@ -47,6 +47,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     headers: HeaderSettings = HeaderSettings()
     retries: retry.Settings = retry.Settings()
+    has_fallback: bool = False
+    """Another model is asked when this one is given up."""
     project: str = ""
     """The name of the directory worked in."""
     wire_log: Path | None = None
@@ -94,12 +96,20 @@ class ModelStream:
                     continue
                 now = self._around.clock()
                 first_failure = now if first_failure is None else first_failure
-                wait_s = retry.next_wait_s(error, attempt, now - first_failure, self._around.retries, self._around.random)
+                wait_s = self._wait_s(error, attempt, now - first_failure)
                 if wait_s is None:
+                    _name_provider(error, self._choice)
                     raise
-                await listener.on_attempt_failed(error, attempt, retry.tries_for(error, self._around.retries), wait_s)
+                await listener.on_attempt_failed(error, attempt, self._tries(error), wait_s)
             await self._around.sleep(wait_s)
             attempt += 1
+
+    def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
+        around = self._around
+        return retry.next_wait_s(error, attempt, spent_s, around.retries, around.random, has_fallback=around.has_fallback)
+
+    def _tries(self, error: ProviderError) -> int:
+        return retry.tries_for(error, self._around.retries, has_fallback=self._around.has_fallback)
 
     async def _attempt(self, question: Question, listener: Listener, attempt: int) -> Message:
         """From the request to the whole message; whatever ends it early leaves nothing behind but the error."""
@@ -217,6 +227,17 @@ class ModelStream:
     def _may_cut(self) -> bool:
         """Hosted services refuse what is too long; servers that people run themselves cut it off without a word."""
         return self._choice.provider.loopback or self._choice.base_url != self._choice.provider.base_url
+
+
+def _name_provider(error: ProviderError, choice: Choice) -> None:
+    """Where nobody answers, the hint says who was asked, and where its address comes from."""
+    if isinstance(error, Unreachable):
+        provider = choice.provider
+        is_given = choice.base_url != provider.base_url or provider.name == "custom"
+        where = "--base-url or WOLO_BASE_URL" if is_given else f"providers.{provider.name}.base_url"
+        if provider.base_url_env and not is_given:
+            where = f"{provider.base_url_env} or {where}"
+        error.hint = f"{choice.label} was asked at {shown(choice.base_url)} ({where}). {error.hint}".rstrip()
 
 
 async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder) -> Batch | None:

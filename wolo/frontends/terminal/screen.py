@@ -49,7 +49,7 @@ from wolo.frontends.terminal.stdout import Stdout
 from wolo.frontends.terminal.theme import is_light, shaded
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.terminal.under_way import newest_lines
-from wolo.frontends.words import compaction, hook_awaited, job_ended, replacement, sentence, summarising, verified
+from wolo.frontends.words import compaction, hook_awaited, job_ended, replacement, retrying, sentence, summarising, verified
 from wolo.messages.call_text import call_line
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line, spelled_line
@@ -260,9 +260,10 @@ class Screen:
         return f"thinking · {max(self._chars // 4, 1):,} tokens · {''.join(newest_lines(self._tail, 1))}".rstrip(" ·")
 
     def _attempt_failed(self, event: AttemptFailed) -> None:
-        self._say_void(f"{sentence(event.error.message)} Trying again ({event.attempt + 1} of {event.tries}).")
+        if event.tries or event.attempt == 1:
+            self._say_void(f"{sentence(event.error.message)} {retrying(event)}")
         due, why = time.monotonic() + event.delay_s, clean_line(event.error.message).rstrip(".")
-        self.status.start(lambda: f"trying again in {max(due - time.monotonic(), 0):.0f} s · {why}")
+        self.status.start(lambda: f"retrying in {max(due - time.monotonic(), 0):.0f} s · {why}")
 
     def _say_void(self, words: str) -> None:
         """A notice that takes back what was shown of the answer under way."""

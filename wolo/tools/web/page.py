@@ -107,7 +107,7 @@ class Web:
         except ToolError:
             raise
         except Exception as error:
-            told = explain(error, Call(address.url, b""), proxy=proxy, answering=False, reached=False)
+            told = explain(error, Call(address.url, b""), proxy=proxy, answering=False)
             raise ToolError(told.message) from error
 
     async def _ask(self, address: WebAddress, url: str, proxy: str) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
@@ -183,7 +183,7 @@ async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, 
         raise
     except Exception as error:
         if not taken:
-            raise ToolError(explain(error, Call(address.url, b""), proxy="", answering=True, reached=True).message) from error
+            raise ToolError(explain(error, Call(address.url, b""), proxy="", answering=True).message) from error
         return bytes(taken), True
     return bytes(taken), False
 
