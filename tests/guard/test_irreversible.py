@@ -75,6 +75,12 @@ echo 'git reset --hard' | sh
 bash <<< 'git reset --hard'
 bash <<'EOF'⏎git reset --hard⏎EOF
 cat <<EOF | bash⏎git reset --hard⏎EOF
+pushd src; rm kept.py
+pushd src && rm kept.py
+pushd src; pushd ..; rm loose.txt
+popd; rm kept.py
+(cd src && rm kept.py)
+if cd src; then rm kept.py; fi
 f() { git reset --hard; }; f
 bash -c "rm 'a b.txt'"
 bash -c "sh -c \"rm 'a b.txt'\""

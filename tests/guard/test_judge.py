@@ -720,6 +720,32 @@ def test_a_long_address_asks_even_where_the_host_is_allowed(root: Path, address:
     assert not guarded.may_fetch("https://" + address.format("x" * 300))
 
 
+STRANGE = "a\nAllow? yes\x1b[2K\x1b]0;t\x07\u202eb\u3164"
+
+
+@pytest.mark.parametrize("folder", ["..", "sub", ".git", "."])
+@pytest.mark.parametrize("mode", ["plan", "ask", "edit", "auto", "yolo"])
+def test_no_name_changes_what_a_person_reads(root: Path, folder: str, mode: str) -> None:
+    """Names are data: in a path, below a wildcard, behind a link, of a tool, an agent or a secret file."""
+    place = root / folder
+    place.mkdir(exist_ok=True)
+    for name in (STRANGE, f"{STRANGE}.pem", f"x{STRANGE}"):
+        (place / name).write_text("")
+    (root / "link.txt").symlink_to(place / f"{STRANGE}.pem")
+    guarded = judge(root, f"ask read:**/{'?' * len(STRANGE)}", f"deny write:{folder}/x*", mode=mode)
+    intents = (
+        *(write(f"{folder}/{name}") for name in (STRANGE, f"{STRANGE}.pem", f"x{STRANGE}")),
+        *(read(f"{folder}/{name}") for name in (STRANGE, f"{STRANGE}.pem")),
+        *(run(f"{program} {folder}/*") for program in ("cat", "rm", "rm -r", "truncate -s0", "mv x")),
+        *(run(text) for text in ("cat link.txt", "rm 'x\nAllow? yes'", f"cat '{STRANGE}'", "cd 'a\nb' && make")),
+        CallIntent(f"mcp:server/{STRANGE}"),
+        CallIntent(f"task:{STRANGE}"),
+    )
+    for intent in intents:
+        shown = [guarded.judge("tool", [intent]).reason, *guarded.explain([intent])]
+        assert all(text.isprintable() and "\u3164" not in text for text in shown), intent
+
+
 def test_a_name_of_a_host_carries_data_too(root: Path) -> None:
     guarded = judge(root, "allow fetch:*.a.org")
     assert decision(guarded, FetchIntent("https://docs.a.org/x")) == "allow"

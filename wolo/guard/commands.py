@@ -227,6 +227,4 @@ def _listed(places: Iterable[Place]) -> str:
 
 
 def _shown(text: str) -> str:
-    """A line break in a word must not begin a line of its own."""
-    shown = text if text.isprintable() else text.encode("unicode_escape").decode()
-    return shown if len(shown) <= SHOWN_LENGTH else f"{shown[:SHOWN_LENGTH]}…"
+    return text if len(text) <= SHOWN_LENGTH else f"{text[:SHOWN_LENGTH]}…"

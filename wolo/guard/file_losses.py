@@ -176,9 +176,8 @@ def _last_part(path: str) -> str:
 
 
 def _listed(paths: Sequence[str]) -> str:
-    shown = [name if (name := _last_part(path)).isprintable() else name.encode("unicode_escape").decode() for path in paths[:3]]
     more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
-    return ", ".join(shown) + more
+    return ", ".join(map(_last_part, paths[:3])) + more
 
 
 CHECKS: Mapping[str, Check] = {

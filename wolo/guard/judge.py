@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from wolo.errors import ConfigError
 from wolo.guard import protected
 from wolo.guard.boundaries import Boundaries
@@ -23,6 +25,7 @@ from wolo.guard.patterns import Ground, read_host, whole_place
 from wolo.guard.rulebook import Paths, Rulebook, Target
 from wolo.guard.rules import Rule, Verdict, parse_rule, strictest
 from wolo.guard.safe import SafeList
+from wolo.guard.shell import printable
 from wolo.guard.suggest import is_too_wide, suggest
 from wolo.guard.weighing import Matter, Scales
 from wolo.places import find_home
@@ -163,7 +166,7 @@ class Judge:
                 lines.append(f"→ {verdict.decision}{', inside the sandbox' if verdict.confined else ''}: {verdict.reason}")
         finally:
             self._scales.trace = None
-        return lines
+        return list(map(printable, lines))
 
     def _would_allow(self, rule: str, intents: Sequence[Intent]) -> bool:
         book = Rulebook([parse_rule(rule, "allow")], self._ground)
@@ -193,6 +196,11 @@ class Judge:
 
     def _judge_one(self, intent: Intent, extra: Rulebook | None = None) -> Verdict:
         """`extra` holds allow rules to be tried out."""
+        verdict = self._verdict_on(intent, extra)
+        reason = printable(verdict.reason)
+        return verdict if reason == verdict.reason else replace(verdict, reason=reason)
+
+    def _verdict_on(self, intent: Intent, extra: Rulebook | None) -> Verdict:
         match intent:
             case ReadIntent():
                 return self._judge_read(intent, extra)
@@ -264,11 +272,9 @@ class Judge:
         return f"{doing} {self._shown(intent)}{where}"
 
     def _shown(self, intent: ReadIntent | WriteIntent) -> str:
-        """A name is data: a line break in it must not begin a line of its own."""
         path = str(intent.path)
         root = self._root + "/"
-        shown = path[len(root) :] if path.startswith(root) else path
-        return shown if shown.isprintable() else shown.encode("unicode_escape").decode()
+        return path[len(root) :] if path.startswith(root) else path
 
 
 def _about_replacing(intent: WriteIntent) -> str:

@@ -22,6 +22,7 @@ from wolo.errors import WoloError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.rules import Verdict
 from wolo.guard.secret_files import SecretFiles
+from wolo.guard.shell import printable
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.secret_values import PLACEHOLDER, SHORTEST, ExactValues, Known, Piecewise, forms
@@ -223,7 +224,8 @@ def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *
     """
     if not restored.names:
         return verdict
-    what = f"the secret {restored.names[0]}" if len(restored.names) == 1 else f"the secrets {', '.join(restored.names)}"
+    names = printable(", ".join(restored.names))
+    what = f"the secret {names}" if len(restored.names) == 1 else f"the secrets {names}"
     leaves = any(map(_leaves, intents))
     runs = any(isinstance(intent, RunIntent) for intent in intents)
     if verdict.decision == "allow" and (leaves or (runs and not verdict.confined and not asks_nobody)) and not _is_exact(verdict):

@@ -71,6 +71,19 @@ def unquoted(text: str) -> str:
     return re.sub(r"\\\n|[\\'\"]", "", text)
 
 
+def printable(text: str) -> str:
+    """Names are data: a line break or a control character in one must not change what a person reads."""
+    if text.isprintable() and not _BLANK_LOOKING.search(text):
+        return text
+    return "".join(map(_printable, text))
+
+
+def _printable(letter: str) -> str:
+    if letter.isprintable() and not _BLANK_LOOKING.match(letter):
+        return letter
+    return letter.encode("unicode_escape").decode()
+
+
 def has_fair_characters(text: str) -> bool:
     """False: so long, or with such characters, that not even a person could judge it."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES or "\\\n" in text:
