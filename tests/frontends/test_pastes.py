@@ -35,6 +35,23 @@ def test_a_private_character_of_the_text_itself_is_kept() -> None:
     assert other.unfold(other.fold(own)) == own
 
 
+def test_a_paste_stands_for_no_character_of_its_own_text() -> None:
+    pastes = Pastes()
+    whole = "".join(map(chr, range(0xF0000, 0xF0020))) * 100
+    folded = pastes.fold(whole)
+    assert folded not in whole
+    assert pastes.unfold(pastes.unfold(folded)) == whole
+
+
+def test_a_private_character_in_an_edited_text_is_no_paste() -> None:
+    pastes = Pastes()
+    character = pastes.fold(LONG)
+    edited = f"typed {character} in an editor"
+    assert pastes.unfold(pastes.fold_again(edited)) == edited
+    again = pastes.fold_again(f"{LONG} and {character}")
+    assert pastes.unfold(again) == f"{LONG} and {character}"
+
+
 def test_an_edited_text_keeps_its_pastes_folded() -> None:
     pastes = Pastes()
     folded = pastes.fold(LONG)

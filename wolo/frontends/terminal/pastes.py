@@ -56,7 +56,12 @@ class Pastes:
         return _PRIVATE.sub(lambda found: " " if found[0] in self._whole else found[0], text)
 
     def fold_again(self, text: str) -> str:
-        """A whole text that comes back, from an editor: known pastes are folded, and so is the rest if it is long."""
+        """A whole text that comes back, from an editor: known pastes are folded, and so is the rest if it is long.
+
+        Private characters in it stand for themselves.
+        """
+        if _PRIVATE.search(text):
+            return self._character(text)
         for character, whole in self._whole.items():
             text = text.replace(whole, character, 1)
         return text if _PRIVATE.search(text) and len(text) <= MOST_CHARS else self.fold(self.unfold(text))
