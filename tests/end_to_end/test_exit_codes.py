@@ -14,6 +14,7 @@ from tests.end_to_end.waiting import wait_for
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, text
+from wolo.places import find_places
 
 QUICK = ("--set", "retry.tries=1")
 
@@ -187,6 +188,18 @@ def test_what_was_told_to_survive_a_hang_up_does(provider: ProviderServer) -> No
         hold.release()
         stdout, stderr = process.communicate(timeout=10)
     assert (process.returncode, stdout) == (0, b"still here\n"), stderr
+
+
+def test_a_second_signal_during_the_cleaning_up_ends_it_at_once(provider: ProviderServer) -> None:
+    """The hook that runs while the session is closed presses Ctrl-C as long as anybody is there."""
+    config = find_places().config
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("[[hooks.SessionEnd]]\ncommand = 'while kill -INT $PPID; do sleep 0.1; done'\n")
+    provider.script(text("Done."))
+    with start_wolo("--json", *provider.flags, "go") as process:
+        stdout, stderr = process.communicate(timeout=30)
+    assert json.loads(stdout)["result"] == "Done."
+    assert process.returncode == 130, stderr
 
 
 def catches(pid: int, number: signal.Signals) -> bool:

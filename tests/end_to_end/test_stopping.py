@@ -161,6 +161,18 @@ def test_a_second_ctrl_c_does_not_wait_for_the_cleaning_up(provider: ProviderSer
     wait_for(lambda: not is_alive(int(Path("child").read_text())))
 
 
+def test_a_second_ctrl_c_while_a_command_tidies_up_ends_wolo_there_and_then(provider: ProviderServer) -> None:
+    """What the first one ends answers with the second one, so that it comes in the midst of it."""
+    command = "trap 'kill -INT $PPID' TERM; echo $$ > child; echo waiting; while :; do sleep 0.01; done"
+    provider.script(call("shell", {"command": command}))
+    with pty_wolo(*provider.flags, "--yolo", "go on") as terminal:
+        terminal.wait_for("waiting ·")
+        terminal.press("ctrl-c")
+        assert terminal.wait_for_exit() == 130
+    assert not terminal.shows("interrupted")
+    wait_for(lambda: not is_alive(int(Path("child").read_text())))
+
+
 def test_what_is_stopped_can_be_gone_on_with(provider: ProviderServer) -> None:
     provider.script(call("shell", {"command": "sleep 300"}), text("Back again."))
     with pty_wolo(*provider.flags, "--yolo", "go on") as terminal:

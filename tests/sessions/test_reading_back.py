@@ -94,3 +94,18 @@ def test_what_stands_for_the_unread_says_so() -> None:
     assert isinstance(entry.summary, Message)
     assert "12,345" in entry.summary.text
     assert isinstance(entry.summary.parts[0], TextPart)
+
+
+def test_reading_on_gives_so_much_at_a_time_and_misses_nothing(store: Store) -> None:
+    session = long_session(store, 10)
+    pages: list[list[int]] = []
+    after = 0
+    while True:
+        placed, mark = store.read_on(session, after, 5_000)
+        if mark is None:
+            break
+        pages.append([seq for seq, _, _ in placed])
+        after = mark.seq
+    assert [seq for page in pages for seq in page] == list(range(1, 31))
+    assert 5 <= len(pages) <= 15
+    assert [len(store.read_on(session, 0, most_bytes)[0]) for most_bytes in (1, 1_000_000)] == [1, 30]

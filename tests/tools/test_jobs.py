@@ -215,6 +215,11 @@ async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(d
     await until(lambda: _forgets(desk))
 
 
+async def test_a_killed_job_has_the_exit_code_of_a_shell(desk: Desk) -> None:
+    result = await desk.call("shell", command="kill -9 $$", background=True)
+    assert "exit 137 after" in result.text
+
+
 def _forgets(desk: Desk) -> bool:
     """The note that it is detached goes once it has ended."""
     processes = Processes(desk.folder / "commands")

@@ -66,6 +66,22 @@ async def test_a_failure_is_an_error_and_tells_its_code(desk: Desk, command: str
     assert (result.text, result.is_error) == (text, True)
 
 
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("kill -9 $$", 137, "[exit 137: ended by SIGKILL]"),
+        ("kill -TERM $$", 143, "[exit 143: ended by SIGTERM]"),
+        ("bash -c 'kill -9 $$'", 137, "[exit 137"),
+        ("true; bash -c 'kill -9 $$'; exit $?", 137, "[exit 137]"),
+    ],
+)
+async def test_a_killed_command_has_the_exit_code_of_a_shell(desk: Desk, command: str, code: int, said: str) -> None:
+    result = await desk.call("shell", command=command)
+    assert isinstance(result.view, Output)
+    assert (result.view.exit_code, result.is_error) == (code, True)
+    assert said in result.text
+
+
 async def test_a_command_of_many_lines_with_quotes_and_a_heredoc_is_run_as_it_is(desk: Desk) -> None:
     result = await desk.call("shell", command="cat <<'X'\n$HOME \"two\" 'one' `no` \\\nX\nfor i in 1 2\ndo echo $i\ndone\n# end")
     assert result.text == "$HOME \"two\" 'one' `no` \\\n1\n2\n[exit 0]\n"
