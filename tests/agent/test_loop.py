@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -277,6 +278,36 @@ async def test_tokens_are_limited_over_all_turns(stage: Stage) -> None:
     turn = await stage.turn("again")
     assert (turn.ended.cause, turn.ended.exit_code) == ("max_tokens", 5)
     assert turn.ended.usage.context_tokens == 130
+
+
+def endless_words() -> list[dict[str, Any]]:
+    return [delta("".join(f"word{number} " for number in range(at, at + 10))) for at in range(0, 1_000, 10)]
+
+
+async def test_tokens_are_limited_also_within_an_answer(stage: Stage) -> None:
+    stage.limits = Limits(max_tokens=400)
+    stage.provider.script(text("one", usage=usage(100, 100)), sse(delta("So far. "), *endless_words(), Hold()))
+    await stage.turn()
+    turn = await stage.turn("again")
+    assert (turn.ended.cause, turn.ended.exit_code) == ("max_tokens", 5)
+    assert "--max-tokens" in (turn.ended.error.message if turn.ended.error else "")
+    assert turn.ended.answer.startswith("So far. ")
+    assert turn.ended.usage.estimated
+    assert 200 <= turn.ended.usage.output_tokens < 300
+    assert stage.agent.account.used.context_tokens >= 400
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content", "arguments"])
+async def test_an_answer_without_end_is_stopped(stage: Stage, field: str) -> None:
+    def piece(words: str) -> dict[str, Any]:
+        if field != "arguments":
+            return delta(**{field: words})
+        return delta(tool_calls=[{"index": 0, "id": "c1", "function": {"name": "say", "arguments": words}}])
+
+    stage.provider.script(sse(*[piece("and on and on " * 50) for _ in range(60)], Hold()))
+    turn = await stage.turn()
+    assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
+    assert "over and over" in (turn.ended.error.message if turn.ended.error else "")
 
 
 async def test_time_is_limited_also_within_an_answer_and_within_a_call(stage: Stage) -> None:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wolo.agent.repetition import TELL_AT, Circles, StreamWatch
+from wolo.agent.repetition import SHORT_CHARS, TELL_AT, Circles, StreamWatch
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 
@@ -95,9 +95,28 @@ def test_a_stream_that_repeats_a_long_block_is_stuck_however_it_is_cut(size: int
         "| --- | --- |\n" * 500,
         "I will not talk in class.\n" * 100,
         f"{PARAGRAPH}\n\n" * 3,
-        " ".join(str(random.Random(1).random()) for _ in range(2000)),
+        " ".join(str(each) for each in random.Random(1).choices(range(10), k=40_000)),
     ],
     ids=["zeros", "table", "lines", "three times", "numbers"],
 )
 def test_tables_lines_and_ordinary_prose_are_left_alone(harmless: str) -> None:
     assert not feed(harmless, 50)
+
+
+@pytest.mark.parametrize("size", [1, 13, 5_000])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "and on ",
+        "\n",
+        " ",
+        "字",
+        "-",
+        "A sentence of fewer than forty words comes again.\n",
+        f"{' '.join(map(str, range(39)))}\n",
+    ],
+)
+def test_a_shorter_loop_is_stuck_once_it_is_long(loop: str, size: int) -> None:
+    introduction = "It was a dark night, and the rain fell in torrents. "
+    assert feed(introduction + loop * (2 * SHORT_CHARS // len(loop)), size)
+    assert not feed(introduction + loop * (SHORT_CHARS // 2 // len(loop)), size)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from wolo.messages.message import Usage, UsageCost
 
@@ -22,6 +22,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Prompt and completion, over all turns of a run."""
     max_seconds: float | None = None
     """Wall time of one turn."""
+    max_answer_bytes: Annotated[int, Meta(gt=0)] = 4_000_000
+    """Text, reasoning and arguments of one answer; a longer one is stopped."""
 
 
 def add(one: Usage, other: Usage) -> Usage:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from msgspec.structs import replace
+
 from wolo.agent.events import (
     AttemptFailed,
     CallStreamed,
@@ -15,18 +17,23 @@ from wolo.agent.events import (
     TextStreamed,
     ThinkingStreamed,
 )
-from wolo.agent.repetition import StreamWatch
+from wolo.agent.repetition import ARGUMENTS_CHARS, StreamWatch
 from wolo.errors import BadAnswer, ProviderError
-from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta
+from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
+from wolo.messages.message import Usage, UsageCost
 from wolo.models.ask import Asker, NoticeLevel
+from wolo.models.price import cost_of
+from wolo.models.tokens import BYTES_PER_TOKEN
 
 
 class Relay:
     """The Listener of one question."""
 
-    def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: Asker) -> None:
+    def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: Asker, on_growth: Callable[[Usage], None]) -> None:
+        """`on_growth` is told what the attempt has streamed, by estimate; without a known price it costs nothing."""
         self._emit = emit
         self._asker = asker
+        self._on_growth = on_growth
         self._begin()
 
     @property
@@ -34,12 +41,23 @@ class Relay:
         """What the attempt under way has said so far."""
         return "".join(self._text)
 
+    @property
+    def usage(self) -> Usage:
+        """What the attempt has used so far, by estimate."""
+        return self._estimate(self._context_tokens)
+
+    def _estimate(self, input_tokens: int) -> Usage:
+        usage = Usage(input_tokens=input_tokens, output_tokens=self._size_bytes // BYTES_PER_TOKEN, estimated=True)
+        return replace(usage, cost=cost_of(usage, self._asker.choice.model.price))
+
     async def on_request(self, attempt: int, context_tokens: int) -> None:
         self._begin()
+        self._context_tokens = context_tokens
         await self._emit(RequestStarted(model=self._asker.choice.label, attempt=attempt, context_tokens=context_tokens))
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
         """One event for each run of equal deltas. Raises BadAnswer when the model has lost itself in repetition."""
+        self._size_bytes += size_of(deltas)
         at = 0
         while at < len(deltas):
             first = deltas[at]
@@ -57,6 +75,8 @@ class Relay:
                 await self._tell_text(kind, "".join(pieces))
             else:
                 at += 1
+        streamed = self._estimate(input_tokens=0)
+        self._on_growth(streamed if streamed.cost else replace(streamed, cost=UsageCost()))
 
     async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
         self._begin()
@@ -73,7 +93,9 @@ class Relay:
         self._text: list[str] = []
         self._tools: dict[int, str] = {}
         self._sizes: dict[int, int] = {}
+        self._size_bytes = self._context_tokens = 0
         self._watches = {TextDelta: StreamWatch(), ThinkingDelta: StreamWatch()}
+        self._arguments = StreamWatch(short_chars=ARGUMENTS_CHARS, paragraph_words=None)
 
     async def _tell_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
         if not text:
@@ -84,13 +106,19 @@ class Relay:
         else:
             await self._emit(ThinkingStreamed(text=text))
         if self._watches[kind].is_stuck(text):
-            raise BadAnswer(
-                "The model repeats the same passage over and over; the answer was stopped.",
-                hint="Rephrase the task, or try another model with --model.",
-            )
+            raise _stuck()
 
     async def _tell_call(self, delta: CallDelta) -> None:
         slot = delta.slot
         tool = self._tools[slot] = delta.tool or self._tools.get(slot, "")
         size = self._sizes[slot] = self._sizes.get(slot, 0) + len(delta.arguments.encode("utf-8", "surrogatepass"))
         await self._emit(CallStreamed(slot=slot, tool=tool, fragment=delta.arguments, size_bytes=size))
+        if self._arguments.is_stuck(delta.arguments):
+            raise _stuck()
+
+
+def _stuck() -> BadAnswer:
+    return BadAnswer(
+        "The model repeats the same passage over and over; the answer was stopped.",
+        hint="Rephrase the task, or try another model with --model.",
+    )

@@ -17,7 +17,11 @@ STOP_AT = 5
 LONGEST_CYCLE = 3
 """A-B-C-A-B-C is the longest round that is recognised."""
 PARAGRAPH_WORDS = 40
-"""Shorter texts may repeat as they like."""
+"""Shorter texts may repeat for longer."""
+SHORT_CHARS = 16_000
+"""A stream that ends in so many characters of a shorter text is stuck: longer than any table or list that is meant."""
+ARGUMENTS_CHARS = 30_000
+"""Arguments may hold whole files, which repeat themselves for good reason: in them only this much counts."""
 
 POLLS = frozenset({"jobs"})
 """Tools that are asked again and again for good reason: they tell what others are doing."""
@@ -54,13 +58,16 @@ class Circles:
 class StreamWatch:
     """Looks at a text while it streams."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, short_chars: int = SHORT_CHARS, paragraph_words: int | None = PARAGRAPH_WORDS) -> None:
+        """Five times the same text are too many if it has so many words (None: never), or fills so many characters."""
+        self._short_chars = short_chars
+        self._paragraph_words = paragraph_words
         self._text = ""
         self._fresh: list[str] = []
         self._fresh_chars = 0
 
     def is_stuck(self, piece: str) -> bool:
-        """Takes the next piece; true once the text ends in the same long passage five times over."""
+        """Takes the next piece; true once the text ends in the same passage over and over."""
         self._fresh.append(piece)
         self._fresh_chars += len(piece)
         if self._fresh_chars < _LOOK_EVERY_CHARS:
@@ -68,7 +75,19 @@ class StreamWatch:
         self._text = (self._text + "".join(self._fresh))[-_WINDOW_CHARS:]
         self._fresh.clear()
         self._fresh_chars = 0
-        return _ends_in_repeats(self._text)
+        return self._ends_in_repeats(self._text)
+
+    def _ends_in_repeats(self, text: str) -> bool:
+        at = text.rfind(text[-_PROBE_CHARS:], 0, len(text) - 1)
+        if at < 0:
+            return False
+        period = len(text) - _PROBE_CHARS - at
+        least_chars = period * STOP_AT
+        words = len((text[-period:] * 2).split()) // 2  # one may be cut in two
+        if self._paragraph_words is None or words < self._paragraph_words:
+            least_chars = max(least_chars, self._short_chars)
+        repeated = text[-least_chars:]
+        return len(repeated) == least_chars and repeated[period:] == repeated[:-period]
 
 
 def _times_in_cycle(history: Sequence[bytes], length: int) -> int:
@@ -77,16 +96,3 @@ def _times_in_cycle(history: Sequence[bytes], length: int) -> int:
     while run < len(history) and history[-1 - run] == history[-1 - run + length]:
         run += 1
     return 1 + (run - 1) // length
-
-
-def _ends_in_repeats(text: str) -> bool:
-    at = text.rfind(text[-_PROBE_CHARS:], 0, len(text) - 1)
-    if at < 0:
-        return False
-    period = len(text) - _PROBE_CHARS - at
-    repeated = text[-period * STOP_AT :]
-    return (
-        len(repeated) == period * STOP_AT
-        and repeated[period:] == repeated[:-period]
-        and len(repeated[:period].split()) >= PARAGRAPH_WORDS
-    )

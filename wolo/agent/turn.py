@@ -84,6 +84,8 @@ class Play:
         self._verifier = Verifier(agent.verify, agent.emit, brake)
         self._relay: Relay | None = None
         self._answer = ""
+        self._reached: Stop | None = None
+        """The limit that the answer reached while it streamed."""
         self._before_pause = ""
         """What the answer said so far that the provider paused."""
         self._finish_reason = ""
@@ -202,7 +204,7 @@ class Play:
 
     async def _put(self, messages: tuple[Message, ...]) -> Message:
         agent = self._agent
-        self._relay = Relay(self._emit, agent.asker)
+        self._relay = Relay(self._emit, agent.asker, self._stop_at_limit)
         question = Question(
             messages=messages,
             system=agent.system,
@@ -217,6 +219,15 @@ class Play:
             self._provider_s += agent.clock() - asked
         self._relay = None
         return answer
+
+    def _stop_at_limit(self, streamed: Usage) -> None:
+        """An answer that streams on may use up what is left."""
+        agent = self._agent
+        for limits, used in ((agent.account.limits, agent.account.used), (agent.limits, self._used)):
+            if reached := spent(limits, add(used, streamed), 0):
+                self._reached = _limit_reached(limits, reached)
+                self._brake.pull(reached)
+                return
 
     def _count(self, answer: Message) -> None:
         usage = answer.usage or Usage()
@@ -306,7 +317,8 @@ class Play:
         text = self._relay.text if self._relay else ""
         if text.strip():
             self._answer, self._finish_reason = text, "interrupted"
-            partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted")
+            usage = self._relay.usage if self._relay and self._reached else None
+            partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted", usage=usage)
             self._messages.append(partial)
             await self._emit(AnswerEnded(message=partial))
         if self._brake.cause == "blocked":
@@ -315,11 +327,15 @@ class Play:
             return Stop(cause="blocked", error=error, exit_code=1)
         if self._brake.cause == "max_seconds":
             return _limit_reached(self._agent.limits, "max_seconds")
+        if self._reached is not None and self._relay is not None:
+            self._used = add(self._used, self._relay.usage)
+            self._agent.account.use(self._relay.usage)
+            return self._reached
         return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
 
     def _usage(self) -> Usage:
         """Without any answer there is no cost, unless the price is known: then it is nothing."""
-        priced = self._num_answers or self._agent.asker.choice.model.price is not None
+        priced = self._num_answers or self._reached or self._agent.asker.choice.model.price is not None
         used = self._used if self._agent.does_a_task else add(self._used, self._agent.account.lent)
         return used if priced else Usage()
 

@@ -24,6 +24,7 @@ STRICTER: Mapping[Key, Callable[[Any, Any], Any]] = {
     ("limits", "max_cost"): _lower,
     ("limits", "max_tokens"): _lower,
     ("limits", "max_seconds"): _lower,
+    ("limits", "max_answer_bytes"): _lower,
     ("tasks", "timeout_s"): _lower,
     ("tasks", "max_turns"): _lower,
 }

@@ -90,6 +90,7 @@ def _over_network(reach: Reach, has_fallback: bool, choice: Choice) -> Asker:
         retries=replace(settings.retry, total_s=retry.total_s(settings.retry, attended=reach.attended)),
         has_fallback=has_fallback,
         project=reach.project,
+        max_answer_bytes=settings.limits.max_answer_bytes,
         wire_log=reach.wire_log,
         secrets=lambda: reach.secrets.exact,
     )

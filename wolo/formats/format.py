@@ -71,6 +71,11 @@ class Decoder(Protocol):
         """The provider has said how the answer ended, and nothing in it is unfinished; its usage may still follow."""
         ...
 
+    @property
+    def held_chars(self) -> int:
+        """How much text was read and is not given yet: it may become a call."""
+        ...
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """One `data:` payload (SSE) or one line (NDJSON). Raises a ProviderError when the payload is an error object."""
         ...

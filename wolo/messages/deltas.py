@@ -77,6 +77,31 @@ class FinishDelta(Struct, frozen=True):
 
 Delta = TextDelta | TextMark | ThinkingDelta | BreakDelta | CallDelta | UsageDelta | FinishDelta
 
+
+def size_of(deltas: Iterable[Delta]) -> int:
+    """How many bytes of text, reasoning and calls they carry."""
+    return sum(map(_size_of, deltas))
+
+
+def _size_of(delta: Delta) -> int:
+    match delta:
+        case TextDelta(text):
+            return _bytes(text)
+        case ThinkingDelta(text, blobs=blobs):
+            return _bytes(text) + sum(len(blob.data) for blob in blobs)
+        case CallDelta():
+            written = (delta.call_id, delta.tool, delta.arguments)
+            return sum(map(_bytes, written)) + sum(len(blob.data) for blob in delta.blobs)
+        case TextMark(blobs=blobs):
+            return sum(len(blob.data) for blob in blobs)
+        case _:
+            return 0
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 NEVER_STARTED = "The answer ended before this call was complete. It was never started and had no effects."
 REFUSED = "The provider's content filter stopped the answer. This call was never started and had no effects."
 

@@ -147,8 +147,9 @@ async def _payloads(head: bytes, body: _Body, call: Call, splitter: SseSplitter 
         piece = head
         while piece:
             if payloads := splitter.feed(piece):
-                yield Batch(tuple(payloads))
-                if payloads[-1].startswith(DONE):
+                end = next((at for at, payload in enumerate(payloads, 1) if payload.startswith(DONE)), None)
+                yield Batch(tuple(payloads[:end]))
+                if end is not None:
                     await reader.skip_rest()
                     return
                 last_event = monotonic()

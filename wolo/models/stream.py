@@ -26,6 +26,7 @@ from wolo.models.headers import introduce
 from wolo.models.prefix import PrefixWatch
 from wolo.models.price import cost_of
 from wolo.models.provider import MEDIA, Choice
+from wolo.models.stream_limits import MOST_BYTES, StreamLimits
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
 from wolo.models.transport import Batch, Call, Refused, Transport
 from wolo.models.wire import format_of, key_of, redact, request_headers
@@ -51,6 +52,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Another model is asked when this one is given up."""
     project: str = ""
     """The name of the directory worked in."""
+    max_answer_bytes: int = MOST_BYTES
     wire_log: Path | None = None
     secrets: Callable[[], ExactValues] | None = None
     """What stays out of the log; None: the key."""
@@ -136,14 +138,16 @@ class ModelStream:
     async def _receive(self, request: Request, call: Call, listener: Listener) -> Assembler:
         assembler = Assembler()
         decoder = self._format.decoder(request)
+        limits = StreamLimits(self._around.max_answer_bytes, call.idle_s, self._around.clock)
         whole = False
         async with contextlib.aclosing(self._transport.send(call)) as batches:
-            while batch := await _next_batch(batches, decoder):
+            while batch := await _next_batch(batches, decoder, limits):
                 if batch.whole is not None:
                     whole = True
                     deltas: list[Delta] = list(self._format.read_whole(batch.whole))
                 else:
                     deltas = _decode(decoder, batch.payloads)
+                limits.take(batch.payloads, deltas, decoder.held_chars)
                 if deltas:
                     assembler.add(deltas)
                     await listener.on_deltas(deltas)
@@ -240,12 +244,12 @@ def _name_provider(error: ProviderError, choice: Choice) -> None:
         error.hint = f"{choice.label} was asked at {shown(choice.base_url)} ({where}). {error.hint}".rstrip()
 
 
-async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder) -> Batch | None:
+async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, limits: StreamLimits) -> Batch | None:
     """None at the end. An answer that is complete needs no proper end: some servers hang up behind it, or never do."""
     if not decoder.is_complete:
         return await anext(batches, None)
     try:
-        async with asyncio.timeout(LAST_WORDS_S):
+        async with asyncio.timeout(LAST_WORDS_S - limits.since_end_s()):
             return await anext(batches, None)
     except (TimeoutError, Unavailable):
         return None

@@ -58,6 +58,10 @@ class AnthropicDecoder:
     def is_complete(self) -> bool:
         return self._ended
 
+    @property
+    def held_chars(self) -> int:
+        return 0
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """Raises a ProviderError for an error event, and where two answers got mixed. What is no JSON is skipped."""
         event = self._read(payload)

@@ -68,6 +68,10 @@ class GeminiDecoder:
     def is_complete(self) -> bool:
         return bool(self._finish or self._blocked) and not self._calls.is_open
 
+    @property
+    def held_chars(self) -> int:
+        return 0
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
         if payload[:1] == b"[" and (items := split_list(payload)) is not None:

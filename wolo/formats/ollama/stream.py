@@ -77,6 +77,10 @@ class OllamaDecoder:
     def is_complete(self) -> bool:
         return self._ended
 
+    @property
+    def held_chars(self) -> int:
+        return self._text.held_chars
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """Raises a ProviderError when the line is an error object. What is no JSON is skipped."""
         try:

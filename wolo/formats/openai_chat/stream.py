@@ -48,8 +48,14 @@ class ChatDecoder:
     def is_complete(self) -> bool:
         return bool(self._finish) and self._calls.are_whole()
 
+    @property
+    def held_chars(self) -> int:
+        return self._text.held_chars
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
+        if self._done:
+            return ()
         plain = self._read_plain(payload)
         if plain is None:
             return self._feed_other(payload)

@@ -83,6 +83,10 @@ class ResponsesDecoder:
     def is_complete(self) -> bool:
         return self._end is not None
 
+    @property
+    def held_chars(self) -> int:
+        return 0
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         """Raises a ProviderError when the payload says that the answer failed. What is unknown or no JSON is skipped."""
         event = self._read_event(payload)

@@ -17,7 +17,7 @@ from wolo.formats.xml_tools.dialect import XmlDialect
 from wolo.formats.xml_tools.messages import PlainHistory, keep_raw
 from wolo.formats.xml_tools.parse import ToolBlocks
 from wolo.formats.xml_tools.prompt import describe_tools
-from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta
+from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, size_of
 
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS)}]").search
 
@@ -86,14 +86,23 @@ class XmlDecoder:
     def __init__(self, carrier: Decoder, reading: _Reading) -> None:
         self._carrier = carrier
         self._reading = reading
+        self._held_chars = 0
 
     @property
     def is_complete(self) -> bool:
         return self._carrier.is_complete
 
+    @property
+    def held_chars(self) -> int:
+        return self._carrier.held_chars + max(self._held_chars, 0)
+
     def feed(self, payload: bytes) -> Sequence[Delta]:
         deltas = self._carrier.feed(payload)
-        return deltas if self._reading.lets_through(deltas) else self._reading.take(deltas)
+        if self._reading.lets_through(deltas):
+            return deltas
+        taken = self._reading.take(deltas)
+        self._held_chars += size_of(deltas) - size_of(taken)
+        return taken
 
     def close(self) -> Sequence[Delta]:
         return self._reading.take(self._carrier.close())
