@@ -299,9 +299,14 @@ def test_other_instructions_are_told_by_strict_alone(reading: ProviderServer) ->
     assert (found["step"], found["kind"], found["where"]) == (1, "preamble", "system")
 
 
-def test_other_tools_are_told_by_strict(provider: ProviderServer) -> None:
+def test_other_tools_are_told_by_strict(provider: ProviderServer, isolated: Path) -> None:
     provider.script(text("Hi."))
-    run(provider, "--tools", "read")
+    run(provider, "--disallow-tools", "fetch")
+    assert replay("--strict").exit_code == 0
+    config = isolated / "wolo" / "config" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    config.write_text('[tools]\noffer = ["read"]\n')
+    config.chmod(0o600)
     assert divergence("--strict")["where"] == "tools"
 
 

@@ -23,9 +23,10 @@ from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import KeptInStore
 from wolo.conversation.library import Library, own_folders
-from wolo.conversation.preamble import Preamble, prepare, read_again
+from wolo.conversation.preamble import Preamble, prepare, prompts_of, read_again
 from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
+from wolo.conversation.run_options import options_of
 from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.servers import Found, find_servers
 from wolo.conversation.settling import Opening, Site, settle
@@ -81,8 +82,9 @@ def _tie(site: Site, found: Found) -> Conversation:
     confines = Confines(config, judge, context, places, shown)
     context.skill = library.offered
     watch_over(context, places, kept)
+    prompts = prompts_of(site.given)  # read once: a file that is named may be a pipe
     preamble = prepare(
-        *(config, places, workspace.root, cwd, site.given),
+        *(config, places, workspace.root, cwd, prompts),
         calls_in_text=site.choice.format == "xml",
         edit_tool=site.choice.edit_tool,
         attended=site.opening.attended,
@@ -135,6 +137,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         site.kept.history,
         attended=site.opening.attended,
         reopen=ending.reopen,
+        options=options_of(config, workspace, prompts, secrets.hide),
         summed_up=site.kept.summed_up,
     )
     conversation.asked_aside = site.kept.asked_aside

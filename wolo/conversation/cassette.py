@@ -91,6 +91,8 @@ def split(path: Path, session: Path) -> Cassette | None:
 
 def _files(tape: Tape, stage: Stage, redactor: Redactor) -> Iterator[File]:
     for path in dict.fromkeys((*_small_workspace(stage.root), *sorted(files_used(tape, stage)))):
+        if not path.is_relative_to(stage.root):
+            continue  # of a directory that was added to the workspace
         if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_FILE_BYTES or protected.is_secret(str(path)):
             continue
         data = redactor.data(path.read_bytes())

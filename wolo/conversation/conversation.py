@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import Unread
 from wolo.conversation.library import Library
 from wolo.conversation.recorder import Recorder
+from wolo.conversation.run_options import OPTIONS
 from wolo.conversation.subagents import Subagents
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel, ToolSpec
@@ -54,9 +55,11 @@ class Conversation:
         *,
         attended: bool,
         reopen: Callable[[Conversation, Change], Awaitable[Conversation]],
+        options: Mapping[str, Any],
         summed_up: tuple[Usage, ...] = (),
     ) -> None:
-        """`attended`: a person can be asked. `reopen` closes this one and opens what follows it."""
+        """`attended`: a person can be asked. `reopen` closes this one and opens what follows it. `options` are those of the
+        run, kept with its first prompt."""
         self.facts = facts
         self.history = history
         self.summed_up = summed_up
@@ -65,7 +68,12 @@ class Conversation:
         """The same of questions aside."""
         self._joints = joints
         self._reopen = reopen
-        self._opened: dict[str, Any] = {"mode": facts.mode, "cwd": str(facts.cwd), "attended": attended}
+        self._opened: dict[str, Any] = {
+            "mode": facts.mode,
+            "cwd": str(facts.cwd),
+            "attended": attended,
+            OPTIONS: dict(options),
+        }
         """Kept with the first prompt, for whoever wants to see the same happen again."""
         self._approvals = OpenApprovals(self.emit, joints.decided, joints.complaint)
         self._questions = OpenQuestions(self.emit, joints.secrets.hide_fields)

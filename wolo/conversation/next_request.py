@@ -18,7 +18,7 @@ from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.choosing import follow_card
 from wolo.conversation.library import Library
-from wolo.conversation.preamble import prepare
+from wolo.conversation.preamble import Prompts, prepare
 from wolo.conversation.secrecy import make_secrets
 from wolo.errors import ConfigError, UsageError
 from wolo.formats.format import Request, ThinkingLevel
@@ -78,7 +78,7 @@ class Outlook:
         self._is_named = bool(model)
         root = find_root(cwd)
         self._library = Library(self._config, places, root, cwd)
-        self._prepare = partial(prepare, self._config, places, root, cwd, {})
+        self._prepare = partial(prepare, self._config, places, root, cwd, Prompts())
 
     @property
     def formats(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -26,6 +27,20 @@ from wolo.tools.tool import ForeignTool
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 
 
+class Prompts(NamedTuple):
+    """The options that change the system prompt."""
+
+    name: str = ""
+    """The display name; empty: wolo's own."""
+    replacement: str = ""
+    appendix: str = ""
+
+
+def prompts_of(given: Given) -> Prompts:
+    """Reads the files that are named. Raises UsageError."""
+    return Prompts(text(given, "name"), text_or_file(given, "system_prompt"), text_or_file(given, "append_system_prompt"))
+
+
 class Preamble(Struct, frozen=True):
     system: str
     without_skills: str
@@ -40,7 +55,7 @@ def prepare(
     places: Places,
     root: Path,
     cwd: Path,
-    given: Given,
+    prompts: Prompts,
     *,
     calls_in_text: bool = False,
     edit_tool: EditTool = "edit",
@@ -52,7 +67,7 @@ def prepare(
     """`root` is the workspace's, `edit_tool` what the model was trained on; `attended`: a person is there. `more_tools`
     stand behind ours.
 
-    Raises UsageError for a tool that is not there, or a prompt file that cannot be read.
+    Raises UsageError for a tool that is not there.
     """
     more = dict.fromkeys(TO_DELEGATE, described(agents.offers))
     toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool, more=more)
@@ -60,7 +75,7 @@ def prepare(
     hide = (name for is_there, names in needs if not is_there for name in names)
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
     offered.add(more_tools)
-    compose, notices = _composer(places, root, cwd, given)
+    compose, notices = _composer(places, root, cwd, prompts)
     bare = compose()
     system = compose(skills=listed(skills)) if WITH_SKILLS & {*offered.names} else bare
     return Preamble(system, bare, offered, (*notices, *skills.notices, *agents.notices))
@@ -70,20 +85,20 @@ def read_again(before: Preamble, places: Places, root: Path, cwd: Path, given: G
     """The system prompt as the files on disk make it now; the one `before` where they cannot be read any more."""
     skills = library.skills() if WITH_SKILLS & {*before.toolbox.names} else NO_SKILLS
     try:
-        return _composer(places, root, cwd, given)[0](skills=listed(skills))
+        return _composer(places, root, cwd, prompts_of(given))[0](skills=listed(skills))
     except UsageError:
         return before.system
 
 
-def _composer(places: Places, root: Path, cwd: Path, given: Given) -> tuple[Callable[..., str], tuple[str, ...]]:
-    """Makes the system prompt, with `skills` or without, of files that are read once: one that is given may be a pipe."""
+def _composer(places: Places, root: Path, cwd: Path, prompts: Prompts) -> tuple[Callable[..., str], tuple[str, ...]]:
+    """Makes the system prompt, with `skills` or without."""
     instructions = read_instructions(root, Path(os.path.realpath(cwd)), places.config)
     compose = partial(
         build_system_prompt,
         cwd,
         instructions=instructions.text,
-        display_name=text(given, "name") or NAME,
-        replacement=text_or_file(given, "system_prompt") or None,
-        appendix=text_or_file(given, "append_system_prompt"),
+        display_name=prompts.name or NAME,
+        replacement=prompts.replacement or None,
+        appendix=prompts.appendix,
     )
     return compose, instructions.notices

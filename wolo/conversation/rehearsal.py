@@ -11,6 +11,7 @@ from msgspec import Struct
 from wolo.conversation import cassette
 from wolo.conversation.cassette import Cassette
 from wolo.conversation.rewinding import rewind
+from wolo.conversation.run_options import kept_options
 from wolo.conversation.stage import Stage
 from wolo.conversation.tape import Tape, record_of
 from wolo.errors import SessionError
@@ -89,9 +90,14 @@ def set_stage(recording: Recording, folder: Path, at: Path | None) -> Stage:
             f"The directory of this session is gone: {cwd}.", hint="Name another one to start from, such as a checkout: --at DIR."
         )
     settings_from = at or (folder if recording.is_foreign else cwd)
-    stage = Stage(folder, recording.root, cwd, settings_from=settings_from, blobs_dir=recording.store.blobs_dir)
+    add_dirs = _added(recording.tape, recording.root)
+    stage = Stage(
+        folder, recording.root, cwd, settings_from=settings_from, blobs_dir=recording.store.blobs_dir, add_dirs=add_dirs
+    )
     stage.temporary.mkdir(mode=0o700, parents=True)
     stage.notices += recording.notices
+    for original, copy in stage.added.items():
+        stage.notices += _add(original, copy, is_foreign=recording.is_foreign)
     if at is None and recording.is_foreign:
         _unpack(recording, stage)
         return stage
@@ -100,6 +106,24 @@ def set_stage(recording: Recording, folder: Path, at: Path | None) -> Stage:
     if at is None:
         stage.notices += rewind(recording.tape, stage)
     return stage
+
+
+def _added(tape: Tape, root: Path) -> list[Path]:
+    """The directories that were added to the workspace, and lie neither in it nor in one another."""
+    named = {Path(each) for turn in tape.turns if (options := kept_options(turn.opened)) for each in options.add_dirs}
+    found: list[Path] = []
+    for path in sorted(each for each in named if each.is_absolute() and each.name):
+        if not any(path.is_relative_to(other) or other.is_relative_to(path) for other in (root, *found)):
+            found.append(path)
+    return found
+
+
+def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
+    """A recording that came from a file gets none of this machine's directories."""
+    if original.is_dir() and not is_foreign:
+        return copy_tree(Path(os.path.realpath(original)), copy).notices
+    copy.mkdir(parents=True)
+    return (f"The directory {original}, which was added to the workspace, is not there; it is empty in the copy.",)
 
 
 def _unpack(recording: Recording, stage: Stage) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -20,8 +21,9 @@ from wolo.config.given import Given
 from wolo.config.schema import Config
 from wolo.conversation.hands import jobs_folder, new_shell
 from wolo.conversation.library import Library, own_folders
-from wolo.conversation.preamble import prepare
+from wolo.conversation.preamble import Prompts, prepare
 from wolo.conversation.recorded_hooks import recorded_hooks
+from wolo.conversation.run_options import kept_options
 from wolo.conversation.secrecy import make_secrets
 from wolo.conversation.stage import Stage
 from wolo.conversation.tape import BY_PERSON, RecordedTurn, Tape, renamed, stopped
@@ -140,29 +142,33 @@ class _Replay:
     def _open(self, turn: RecordedTurn) -> _Rooms:
         """What files were seen, and where commands run, begins anew."""
         stage = self._stage
-        workspace = Workspace(stage.root, (), stage.cwd_of(turn.opened))
+        options = kept_options(turn.opened)
+        config = self._config if options is None else options.applied_to(self._config)
+        extra = tuple(stage.added[Path(each)] for each in options.add_dirs if Path(each) in stage.added) if options else ()
+        workspace = Workspace(stage.root, extra, stage.cwd_of(turn.opened))
         then = "" if "mode" in self._rerun.given else str(turn.opened.get("mode") or self._rerun.mode)
         # All of a replay is held to its copy, commands included, where the kernel can do that.
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
         places = self._places
-        library = Library(self._config, places, stage.root, workspace.start)
+        library = Library(config, places, stage.root, workspace.start)
         skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
             mode,
-            rules_of(self._tape, self._config.rules, stage.here),
+            rules_of(self._tape, config.rules, options, stage.here),
             stage.root,
+            extra_roots=workspace.extra,
             cwd=workspace.start,
             own_places=places.own,
             free_reads=(*stage.outputs, jobs_folder(stage.scratch), *own_folders(skills.found)),
         )
-        secrets = make_secrets(places, self._config.settings, (stage.root,))
+        secrets = make_secrets(places, config.settings, (stage.root, *workspace.extra))
         context = ToolContext(
             workspace=workspace,
             ledger=FileLedger(stage.scratch / "file-locks"),
             keep=lambda name, data: stage.keep(name, secrets.hide_data(data)),
             shell=new_shell(workspace.start, stage.scratch, secrets),
             secrets=secrets,
-            shell_timeout_s=self._config.settings.shell.timeout_s,
+            shell_timeout_s=config.settings.shell.timeout_s,
             readable=judge.readable,
             recorded=self._recorded,
             skill=library.offered,
@@ -170,7 +176,7 @@ class _Replay:
         )
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         preamble = prepare(
-            *(self._config, places, stage.root, workspace.start, {}),
+            *(config, places, stage.root, workspace.start, options.prompts if options else Prompts()),
             calls_in_text=in_text,
             edit_tool=edit_tool,
             attended=turn.is_attended,
@@ -262,7 +268,8 @@ class _Replay:
         assert self._rooms is not None  # a call runs
         tool, args = self._rooms.toolbox.decode(part.tool, part.input)
         written = [intent.path for intent in tool.intents(args, self._rooms.context) if isinstance(intent, WriteIntent)]
-        return next((str(path) for path in written if not path.is_relative_to(self._stage.root)), "")
+        roots = self._stage.roots
+        return next((str(path) for path in written if not any(map(path.is_relative_to, roots))), "")
 
     def _ended(self, part: ToolPart) -> None:
         recorded, of = self._calls[part.id], self._stage.steady

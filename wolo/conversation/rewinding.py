@@ -55,9 +55,9 @@ def rewind(tape: Tape, stage: Stage) -> tuple[str, ...]:
     for path in dict.fromkeys(call.path for call in calls if not isinstance(call.args, ReadArgs)):
         before = _before([call for call in calls if call.path == path], _content(path))
         if before == "unknown":
-            unknown.append(os.path.relpath(path, stage.root))
+            unknown.append(_shown(path, stage))
         else:
-            _restore(path, before, stage.root)
+            _restore(path, before, stage.roots)
     if not unknown:
         return ()
     named = ", ".join(unknown[:_MAX_NAMED])
@@ -130,7 +130,11 @@ def _place(named: Path, stage: Stage) -> Path | None:
         path = Path(os.path.realpath(named))
     except (OSError, ValueError):
         return None
-    return path if path.is_relative_to(stage.root) and path != stage.root else None
+    return path if any(path.is_relative_to(root) for root in stage.roots) and path not in stage.roots else None
+
+
+def _shown(path: Path, stage: Stage) -> str:
+    return os.path.relpath(path, stage.root) if path.is_relative_to(stage.root) else stage.there(str(path))
 
 
 def _before(calls: Sequence[_Call], now: Content) -> Content:
@@ -255,13 +259,13 @@ def _content(path: Path) -> Content:
         return "unknown"
 
 
-def _restore(path: Path, content: bytes | None, root: Path) -> None:
+def _restore(path: Path, content: bytes | None, roots: Sequence[Path]) -> None:
     if content is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         return
     path.unlink(missing_ok=True)
     for folder in path.parents:
-        if folder == root or not folder.is_dir() or any(folder.iterdir()):
+        if folder in roots or not folder.is_dir() or any(folder.iterdir()):
             break
         folder.rmdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,22 @@ _RECORDED_OUTPUTS = re.compile(r"[^\s\"'`]*/blobs(?=/[0-9a-f]{32})")
 class Stage:
     """Everything a replay writes lies in `folder`, which whoever made it takes away."""
 
-    def __init__(self, folder: Path, original: Path, original_cwd: Path, *, settings_from: Path, blobs_dir: Path) -> None:
-        """`original` is the root of the workspace that is copied; `settings_from` the directory whose settings hold."""
+    def __init__(
+        self,
+        folder: Path,
+        original: Path,
+        original_cwd: Path,
+        *,
+        settings_from: Path,
+        blobs_dir: Path,
+        add_dirs: Sequence[Path] = (),
+    ) -> None:
+        """`original` is the root of the workspace that is copied, `add_dirs` are further directories of it; `settings_from` is
+        the directory whose settings hold."""
         self.folder = Path(os.path.realpath(folder))
         self.root = self.folder / "workspace" / (original.name or "root")
+        self.added = {path: self.folder / f"added-{number}" / path.name for number, path in enumerate(add_dirs, 1)}
+        """The copies of further directories, by their originals."""
         self.scratch = self.folder / "scratch"
         self.outputs = (self.scratch / "outputs", blobs_dir)
         """Where large outputs lie, of this replay and of the session."""
@@ -31,20 +43,28 @@ class Stage:
         self._blobs_dir = blobs_dir
         self.temporary = self.scratch / "tmp"
         """What commands use for temporary files."""
-        self._there = _path(str(self.root))
+        places = ((original, self.root), *self.added.items())
+        self._there = [(_path(str(copy)), str(path)) for path, copy in places]
         self._temporary_then = os.environ.get("TMPDIR", "/tmp")
-        self._here = tuple(map(_path, _spellings(original)))
+        self._here = [(_path(spelling), str(copy)) for path, copy in places for spelling in _spellings(path)]
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """All directories that are copies."""
+        return (self.root, *self.added.values())
 
     def here(self, text: str) -> str:
         """With the copy's paths in place of the original's."""
-        for spelling in self._here:
-            text = spelling.sub(lambda found: str(self.root), text)
+        for spelling, copy in self._here:
+            text = spelling.sub(copy.replace("\\", r"\\"), text)
         return _RECORDED_OUTPUTS.sub(lambda found: str(self._blobs_dir), text)
 
     def there(self, text: str) -> str:
         """With the original's paths in place of the copy's."""
         text = text.replace(str(self.temporary), self._temporary_then)
-        return self._there.sub(lambda found: str(self.original), text)
+        for copy, path in self._there:
+            text = copy.sub(path.replace("\\", r"\\"), text)
+        return text
 
     def steady(self, text: str) -> str:
         """As texts are compared."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from wolo.config import keys
 from wolo.config.schema import Config
 from wolo.conversation.next_request import readable
+from wolo.conversation.run_options import COMMAND_LINE, RunOptions
 from wolo.conversation.tape import Tape
 from wolo.errors import WoloError
 from wolo.formats.format import Format
@@ -23,7 +24,6 @@ from wolo.models.recorded import Check, Diverged, Divergence, Recorded
 from wolo.models.wire import format_of
 from wolo.places import find_places
 
-COMMAND_LINE = {"--allow": "allow", "--deny": "deny"}
 PREAMBLE = ("system", "tools")
 """Labels of the blocks that requests begin with."""
 
@@ -40,9 +40,13 @@ def model_of(tape: Tape, label: str, config: Config) -> Choice:
         return Choice(Provider(name=provider, label=provider, base_url="", format=format), Model(id=model), "")
 
 
-def rules_of(tape: Tape, rules: Iterable[Rule], here: Callable[[str], str]) -> tuple[Rule, ...]:
-    """Those of today, and those of its command line that decided anything in the session; they are about the copy."""
-    given = [rule for call in tape.calls.values() if (rule := _given_then(call.metadata.get("verdict")))]
+def rules_of(tape: Tape, rules: Iterable[Rule], options: RunOptions | None, here: Callable[[str], str]) -> tuple[Rule, ...]:
+    """Those of today, and those of the run's command line; they are about the copy.
+
+    Of a session that does not tell its options, those that decided anything are known.
+    """
+    decided = (_given_then(call.metadata.get("verdict")) for call in tape.calls.values())
+    given = options.parsed_rules() if options is not None else filter(None, decided)
     every = dict.fromkeys((*rules, *given))
     return tuple(replace(rule, pattern=here(rule.pattern)) for rule in every)
 
@@ -52,7 +56,7 @@ def _given_then(verdict: object) -> Rule | None:
         return None
     source = str(verdict["source"])
     try:
-        return parse_rule(str(verdict["rule"]), "allow" if source == "--allow" else "deny", source)
+        return parse_rule(str(verdict["rule"]), COMMAND_LINE[source], source)
     except WoloError:
         return None
 
