@@ -111,7 +111,8 @@ def handle(asked: dict[str, Any], mode: str) -> None:
         capabilities = {} if mode == "no-tools" else {"tools": {"listChanged": True}}
         version = asked["params"]["protocolVersion"]
         info = {"name": mode, "version": "1"}
-        answer(asked, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info})
+        said = {"instructions": "Say it softly."} if mode == "wise" else {}
+        answer(asked, {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info, **said})
     elif method == "tools/list":
         tools = NASTY if mode == "nasty" else PLAIN
         if mode == "pages":

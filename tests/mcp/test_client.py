@@ -20,7 +20,7 @@ from tests.fakes.mcp_server import PIXEL
 from wolo.errors import ToolError
 from wolo.mcp.cached_tools import CachedTools
 from wolo.mcp.remote_tool import RemoteTool
-from wolo.mcp.server import Server, Wanted
+from wolo.mcp.server import Server, Wanted, fingerprint
 from wolo.mcp.servers import Servers
 from wolo.mcp.surroundings import Surroundings
 from wolo.tools.tool import Interrupted, Result, ShellState, ToolContext
@@ -396,3 +396,45 @@ async def test_an_address_that_is_no_server_says_why(status: int, kind: str, sai
             await settled(servers)
             (standing,) = servers.standings()
             assert (standing.state, standing.why) == ("failed", said)
+
+
+async def test_variables_stand_in_addresses_headers_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", "canary-1")
+    monkeypatch.setenv("ODD", "$WORD")
+    env = {"BARE": "x $WORD-y", "LATER": "${ODD}", "PASSWORD_OF_IT": "a$bc$1$$"}
+    async with serving(good=with_sdk(env=env)) as servers:
+        seen = (await call(await settled(servers), "mcp__good__environment")).text
+    for line in ("BARE=x canary-1-y", "LATER=$WORD", "PASSWORD_OF_IT=a$bc$1$$"):
+        assert line in seen
+    heard: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(f"{self.path} {self.headers['Authorization']}")
+            self.send_error(403)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        monkeypatch.setenv("BASE", f"http://127.0.0.1:{http.server_port}")
+        web = Server(url="${BASE}/${WORD}", headers={"Authorization": "Bearer $WORD"})
+        bad = Server(url="${WORD}/mcp")
+        unset = Server(url="${BASE}/mcp", headers={"Authorization": "Bearer $NOT_THERE"})
+        async with serving(web=web, bad=bad, unset=unset) as servers:
+            why = {each.name: each.why for each in (await settled(servers)).standings()}
+        http.shutdown()
+    assert set(heard) == {"/canary-1 Bearer canary-1"}
+    assert why["web"] == "it refuses what the headers say (403)"
+    assert "does not begin with http:// or https://" in why["bad"]
+    assert why["unset"] == "headers.Authorization is to come from $NOT_THERE, which is not set"
+
+
+async def test_one_that_is_still_starting_has_not_failed() -> None:
+    cached = CachedTools(Path.cwd().parent / "cache")
+    server = plain("silent")
+    async with serving(True, silent=server) as servers:
+        await servers.settle()
+        assert (servers.standings()[0].state, servers.news()) == ("starting", "")
+    assert cached.read(fingerprint(Wanted(name="silent", server=server, source="the test"))) is None

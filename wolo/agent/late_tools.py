@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
 from wolo.tools.tool import ForeignTool
 
 _PLACE = re.compile(r"function_?declarations\W{1,2}(\d+)|\btools\W{1,2}(\d+)(?!\W{1,2}function_?declarations)", re.IGNORECASE)
@@ -21,9 +22,24 @@ class LateTools(Protocol):
         """All that are there; who comes later stands behind."""
         ...
 
+    @property
+    def instructions(self) -> Mapping[str, str]:
+        """What servers say of the use of their tools, by server."""
+        ...
+
     def news(self) -> str:
         """What a person should know, once; empty: nothing."""
         ...
+
+
+_INSTRUCTIONS = '<mcp_instructions server="{server}">\n{text}\n</mcp_instructions>'
+
+
+def unsaid(instructions: Mapping[str, str], sent: Sequence[Message]) -> str:
+    """Those that none of the messages tells that are sent; empty: none."""
+    blocks = (_INSTRUCTIONS.format(server=server, text=text) for server, text in instructions.items())
+    told = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
+    return "\n".join(block for block in blocks if not any(block in each for each in told))
 
 
 def blamed(message: str, foreign: Mapping[int, str]) -> str:

@@ -14,7 +14,7 @@ from wolo.agent.compaction import Compactor
 from wolo.agent.filling import Filling, Preview, filling, preview
 from wolo.agent.hooking import Hooks, RunHook
 from wolo.agent.inbox import Inbox
-from wolo.agent.late_tools import LateTools, blamed
+from wolo.agent.late_tools import LateTools, blamed, unsaid
 from wolo.agent.making_room import MakingRoom, can_sum_up
 from wolo.agent.turn import Play, Turn
 from wolo.agent.verification import Verify
@@ -95,6 +95,13 @@ class Agent:
         await self._late.settle()
         self._toolbox.add(self._late.tools)
         return self._hide(self._late.news())
+
+    def unsaid_instructions(self, messages: Sequence[Message]) -> str:
+        """What servers say of their tools and the model does not know yet; empty: nothing."""
+        if self._late is None or not (instructions := self._late.instructions):
+            return ""
+        hidden = {server: self._hide(text) for server, text in instructions.items()}
+        return unsaid(hidden, self.compactor.shown(messages))
 
     def drop_blamed(self, refusal: str) -> str:
         """The tool from elsewhere that a provider's refusal is about is offered no more; empty: it is about none."""

@@ -31,7 +31,7 @@ from wolo.agent.round import Round
 from wolo.agent.verification import Verifier, Verify
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
-from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, Message, Usage, nudge
+from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.ask import Question
 
@@ -64,6 +64,8 @@ class Needs(making_room.Needs, Protocol):
     def tools(self) -> tuple[ToolSpec, ...]: ...
 
     async def settle_tools(self) -> str: ...
+
+    def unsaid_instructions(self, messages: Sequence[Message]) -> str: ...
 
     def drop_blamed(self, refusal: str) -> str: ...
 
@@ -152,6 +154,8 @@ class Play:
                 raise Stopped
             await self._hear()
             await self._notice(await self._brake.step(self._agent.settle_tools()))
+            if said := self._agent.unsaid_instructions(self._messages):
+                await self._tell(nudge(said, MCP_INSTRUCTIONS))
             if limit := self._agent.account.spent():
                 return _limit_reached(self._agent.account.limits, limit)
             if limit := spent(self._agent.limits, self._used, self._num_answers):

@@ -39,6 +39,8 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     for row in rows:
         tools = "" if row["tools"] is None else f"{_counted(len(row['tools']))}, "
         tell(f"{row['name']:<{width}}  {row['state']:<16}  {tools}{row['reached']}  ({row['source']})")
+        if row["error"]:
+            tell(f"{'':<{width}}  {row['error']}")
 
 
 @app.command("add")
@@ -183,6 +185,7 @@ def _row(wanted: Wanted) -> dict[str, Any]:
         "env": sorted(server.env),
         "headers": sorted(server.headers),
         "tools": None if known.tools is None else list(known.tools),
+        "error": spelled_line(known.why) or None,
     }
 
 

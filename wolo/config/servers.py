@@ -5,6 +5,7 @@ A consent holds for exactly what the person saw, in one folder: whatever changes
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
-from wolo.mcp.server import Wanted, check, fingerprint
+from wolo.mcp.server import Server, Wanted, check, fingerprint
 from wolo.mcp.shared_form import read_servers
 from wolo.places import Places
 
@@ -32,7 +33,8 @@ def wanted_servers(config: Config, places: Places, root: Path, cwd: Path, notice
         check(name, server, source)
         if name in found:
             notices.append(f"{found[name].source}: its MCP server {name} is not used: your settings have one of that name.")
-        found[name] = Wanted(name=name, server=server, source=source)
+        named_in = places.config if _runs_relative_program(server, cwd, places.config) else None
+        found[name] = Wanted(name=name, server=server, source=source, named_in=named_in)
     return tuple(found.values())
 
 
@@ -82,6 +84,15 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> It
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
                 notices.append(error.message)
+
+
+def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:
+    """Its name is one beside the file that names it, never one of the checkout."""
+    if not server.command:
+        return False
+    from wolo.extensions.named_files import runs_relative_program  # noqa: PLC0415  # most starts have no server
+
+    return runs_relative_program(shlex.join((server.command, *server.args)), cwd, named_in)
 
 
 def _is_about(key: str, name: str) -> bool:

@@ -92,7 +92,8 @@ def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
     problems += [notice for notice in notices if notice not in problems]
     rows = [(each, last_known(each)) for each in found]
     problems += [
-        f"The MCP server {each.name} could not be used last time: `wolo mcp test {each.name}` says why."
+        f"The MCP server {each.name} could not be used last time: {clean_line(known.why) or 'it is not known why'}."
+        f" `wolo mcp test {each.name}` tries again."
         for each, known in rows
         if known.state == "failed last time"
     ]

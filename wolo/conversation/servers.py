@@ -64,7 +64,7 @@ def _programs(wanted: Sequence[Wanted], workspace: Workspace, cwd: Path) -> tupl
     roots = (workspace.root, *workspace.extra)
     found: dict[Path, None] = {}
     for each in run:
-        folder = Path((each.folder or cwd), os.path.expanduser(each.server.cwd))  # noqa: PTH111  # Path's own may raise
+        folder = Path((each.folder or each.named_in or cwd), os.path.expanduser(each.server.cwd))  # noqa: PTH111  # Path's own may raise
         found |= dict.fromkeys(programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
     return tuple(found)
 
@@ -107,6 +107,8 @@ class LastKnown(NamedTuple):
     state: Literal["off", "needs consent", "not tried yet", "failed last time", "ready"]
     tools: tuple[str, ...] | None
     """By the server's own names; None: it never listed any."""
+    why: str = ""
+    """Of one that failed."""
 
 
 def last_known(wanted: Wanted) -> LastKnown:
@@ -120,7 +122,7 @@ def last_known(wanted: Wanted) -> LastKnown:
         return LastKnown("needs consent", tools)
     if remembered is None:
         return LastKnown("not tried yet", tools)
-    return LastKnown("failed last time" if remembered.failed else "ready", tools)
+    return LastKnown("failed last time" if remembered.failed else "ready", tools, remembered.why)
 
 
 async def try_out(wanted: Wanted) -> Standing:

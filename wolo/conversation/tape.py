@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from wolo.agent.course import EMPTY_CUT_OFF
 from wolo.agent.cut import Cut, cut_of
 from wolo.agent.refusals import SET_ASIDE
-from wolo.messages.message import EMPTY_ANSWER, NUDGE, OPENED, STEERED, Message
+from wolo.messages.message import EMPTY_ANSWER, MCP_INSTRUCTIONS, NUDGE, OPENED, STEERED, Message
 from wolo.messages.parts import ToolPart
 from wolo.models.recorded import Recorded, Script, as_it_came
 from wolo.sessions import tree
@@ -143,7 +143,7 @@ def _said(messages: Sequence[Message], begin: int, end: int) -> Said:
         message = messages[at]
         if _is_answer(messages, at):
             place, last = place + 1, message
-        elif message.metadata[NUDGE] != STEERED:
+        elif message.metadata[NUDGE] not in (STEERED, MCP_INSTRUCTIONS):  # the servers are not there to say it again
             continue
         elif place < 0:
             first = (*first, message)

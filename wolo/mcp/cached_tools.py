@@ -21,6 +21,10 @@ class Remembered(Struct, frozen=True):
     tools: tuple[Listed, ...] = ()
     failed: bool = False
     """It could not be reached: the first turn does not wait for it again."""
+    why: str = ""
+    """Of one that failed, for people."""
+    instructions: str = ""
+    """What it says of the use of its tools."""
 
 
 class CachedTools:

@@ -16,7 +16,7 @@ from wolo.mcp.answer import Answer
 from wolo.mcp.child import Said, start_child
 from wolo.mcp.link import Link, Lost, Refused
 from wolo.mcp.listed import Listed
-from wolo.mcp.server import Server
+from wolo.mcp.server import Server, is_address
 from wolo.mcp.surroundings import Surroundings
 from wolo.messages.terminal_text import clean
 from wolo.workspace.environment import command_environment
@@ -26,14 +26,18 @@ State = Literal["idle", "starting", "ready", "failed"]
 _BETWEEN_LISTS_S = 1.0
 _MOST_REFUSAL_CHARS = 4000
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
+_EITHER = re.compile(r"(\$\{[A-Za-z_]\w*(?::-[^}]*)?\})|\$([A-Z_][A-Z0-9_]*)\b")
+"""A bare one in capitals, as variables are; any other `$` is a letter, of a password for one."""
 _STATUS = {401: "it wants a login (401)", 403: "it refuses what the headers say (403)", 404: "there is nothing (404)"}
 
 
 class Client:
     """May be called from any task of one event loop. `tools` are the server's own, as they were listed last."""
 
-    def __init__(self, name: str, server: Server, around: Surroundings, listed: Callable[[tuple[Listed, ...]], None]) -> None:
-        """`listed` hears of the tools each time that they are asked for."""
+    def __init__(
+        self, name: str, server: Server, around: Surroundings, listed: Callable[[tuple[Listed, ...], str], None]
+    ) -> None:
+        """`listed` hears of the tools each time that they are asked for, with what the server says of their use."""
         self.name = name
         self.server = server
         self.state: State = "idle"
@@ -104,7 +108,7 @@ class Client:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.startup_timeout_s):
                     link = await stack.enter_async_context(self._connected())
-                    self._listed(await link.tools())
+                    self._listed(await link.tools(), link.instructions)
                 self._link, self.state = link, "ready"
                 self._settled.set()
                 await self._stay(link)
@@ -135,7 +139,7 @@ class Client:
                     each.cancel()
             if link.changed.is_set() and not link.ended.is_set():
                 link.changed.clear()
-                self._listed(await link.tools())
+                self._listed(await link.tools(), link.instructions)
                 with suppress(TimeoutError):  # one that says so all the time is asked now and then
                     async with asyncio.timeout(_BETWEEN_LISTS_S):
                         await link.ended.wait()
@@ -153,9 +157,12 @@ class Client:
         self._loaded.set()
         server, environ = self.server, self._around.environ
         if server.url:
+            url = _filled_in(server.url, environ, "url")
+            if not is_address(url):
+                raise ConfigError("its url, with the variables in it, does not begin with http:// or https://.")
             connecting = sdk.connect_http(
-                _filled_in(server.url, environ, "url"),
-                {name: _filled_in(value, environ, f"headers.{name}") for name, value in server.headers.items()},
+                url,
+                {name: _with_bare(value, environ, f"headers.{name}") for name, value in server.headers.items()},
                 old=server.transport == "sse",
                 environ=environ,
                 hear_status=self._hear_status,
@@ -189,7 +196,7 @@ class Client:
         return Path(self._around.cwd, os.path.expanduser(named))  # noqa: PTH111  # Path's own raises for a user who is not there
 
     def _environment(self) -> dict[str, str]:
-        own = {name: _filled_in(value, self._around.environ, f"env.{name}") for name, value in self.server.env.items()}
+        own = {name: _with_bare(value, self._around.environ, f"env.{name}") for name, value in self.server.env.items()}
         return {**command_environment(self._around.environ), **own}
 
 
@@ -217,3 +224,12 @@ def _filled_in(text: str, environ: Mapping[str, str], called: str, *, may_lack: 
         return found[0] if otherwise is None else otherwise
 
     return _VARIABLE.sub(value, text)
+
+
+def _with_bare(text: str, environ: Mapping[str, str], called: str) -> str:
+    """`$NAME` as well. What a variable holds is not looked through again. Raises ConfigError."""
+    pieces, at = [], 0
+    for found in _EITHER.finditer(text):
+        pieces += [text[at : found.start()], _filled_in(found[1] or f"${{{found[2]}}}", environ, called)]
+        at = found.end()
+    return "".join([*pieces, text[at:]])

@@ -28,6 +28,11 @@ class Link(Protocol):
     changed: asyncio.Event
     """The server said that its tools are others now."""
 
+    @property
+    def instructions(self) -> str:
+        """What the server says of the use of its tools; empty: nothing."""
+        ...
+
     async def tools(self) -> tuple[Listed, ...]:
         """Raises Lost and Refused."""
         ...

@@ -159,6 +159,10 @@ class _Link:
         )
         self._client = await stack.enter_async_context(client)
 
+    @property
+    def instructions(self) -> str:
+        return self._connected.instructions or ""
+
     async def tools(self) -> tuple[Listed, ...]:
         self._entries.clear()
         if self._connected.server_capabilities.tools is None:

@@ -28,13 +28,13 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The program to start, looked for on the PATH."""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables it sees besides the few that every command sees; `${NAME}` in a value is a variable of your environment."""
+    """Variables it sees besides the few that every command sees; `${NAME}` and `$NAME` are variables of your environment."""
     cwd: str = ""
     """Where it is started; empty: in the directory worked in."""
     url: str = ""
-    """The address, where it is no program."""
+    """The address, where it is no program; `${NAME}` in it is a variable of your environment."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request; `${NAME}` in a value is a variable of your environment."""
+    """Sent with every request; `${NAME}` and `$NAME` in a value are variables of your environment."""
     transport: Transport = ""
     """Empty: as `command` or `url` says. `sse` is what old servers speak."""
     startup_timeout_s: Seconds = 30.0
@@ -62,6 +62,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Where it stands, for people."""
     folder: Path | None = None
     """Of the project that brings it: there it is started. None: it is the person's own, and starts in the directory worked in."""
+    named_in: Path | None = None
+    """Of one of the user's own whose program has a relative name: the folder of the file that names it. There it is started."""
     is_allowed: bool = True
     """False: a project brings it, and the person has not said yes to exactly this."""
 
@@ -84,11 +86,16 @@ def _complaint(name: str, server: Server) -> str:
         return f"a program speaks stdio, not {server.transport}"
     if server.url and server.transport == "stdio":
         return "an address does not speak stdio"
-    if server.url and not re.match(r"https?://[^/\s]", server.url.strip()):
-        return "its url must begin with http:// or https://"
+    if server.url and not (is_address(server.url) or server.url.strip().startswith("${")):
+        return "its url must begin with http:// or https://, or with a variable ${NAME} that does"
     if any("\0" in text for text in (server.command, *server.args, server.cwd, *server.env, *server.env.values())):
         return "there is a NUL character in it"
     return ""
+
+
+def is_address(url: str) -> bool:
+    """Whether it can be connected to, as far as its beginning says."""
+    return re.match(r"https?://[^/\s]", url.strip()) is not None
 
 
 def fingerprint(wanted: Wanted) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +15,7 @@ from wolo.mcp.cached_tools import CachedTools, Remembered
 from wolo.mcp.listed import MOST_TOOLS, Listed
 from wolo.mcp.server import Wanted, fingerprint
 from wolo.mcp.surroundings import Surroundings
+from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
     from wolo.mcp.client import Client
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 ATTENDED_WAIT_S = 1.0
 """A person waits so long for servers that were never seen before; their tools come later then."""
-UNATTENDED_WAIT_S = 5.0
-"""A script has one turn, and wants the tools in it."""
 _LOADING_S = 5.0
 """Loading the protocol is no server's fault, and takes this long on a very busy machine only."""
 _AFTER_THE_PROMPT_S = 0.4
@@ -32,8 +31,9 @@ _AFTER_THE_PROMPT_S = 0.4
 State = Literal["ready", "known", "starting", "failed", "needs consent", "off"]
 """`known`: its tools are, from last time; it starts when one of them is called."""
 
-_NOT_READY = "it is not ready yet, and not waited for any longer"
-_NOT_WAITED = "it could not be used last time; it is tried again, and not waited for"
+_FAILED_BEFORE = "it could not be used last time, so it is not waited for"
+_MOST_INSTRUCTIONS = 4000
+"""Characters of what a server says of its tools; models read it with every request."""
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -63,6 +63,9 @@ class Servers:
         """Those that no request has offered yet; they go behind the others with the next one."""
         self._told: set[str] = set()
         """Of whom a failure was told."""
+        self._told_starting: set[str] = set()
+        """Of whom it was told that they are still starting."""
+        self._instructions: dict[str, str] = {}
         self._failed_before: set[str] = set()
         """Nobody waits for them; a script may end before it is known how it went this time."""
         self._due: list[Client] = []
@@ -80,29 +83,40 @@ class Servers:
         """In the order of server and name; who comes later stands behind, and nobody ever changes places."""
         return tuple(self._tools)
 
+    @property
+    def instructions(self) -> Mapping[str, str]:
+        """What servers say of the use of their tools, by server; of those only that offer some."""
+        offering = {tool.server for tool in self._tools}
+        return {name: said for name, said in sorted(self._instructions.items()) if name in offering}
+
     async def settle(self) -> None:
-        """Before a request. Waits once, for a while, for servers that were never seen before."""
+        """Before a request. Waits once for servers that were never seen before: at the keyboard for a moment, else as long
+        as each may take to start."""
         if self._has_asked and self._attended:
             self._due += [client for client in self._clients.values() if client.state == "idle"]
         self._has_asked = True
         self._begin_due()
         awaited, self._awaited = self._awaited, []
         await _for_a_while((client.loaded() for client in awaited), _LOADING_S)
-        await _for_a_while((client.settled() for client in awaited), ATTENDED_WAIT_S if self._attended else UNATTENDED_WAIT_S)
+        longest = max((client.server.startup_timeout_s for client in awaited), default=0.0)
+        await _for_a_while((client.settled() for client in awaited), ATTENDED_WAIT_S if self._attended else longest + 1)
         self._line_up()
 
     def news(self) -> str:
         """What a person should know of those that failed, once; empty: nothing."""
         failed = {each.name: each.why for each in self._clients.values() if each.state == "failed"}
-        if not self._attended:
-            slow = [each.name for each in self._clients.values() if each.state == "starting"]
-            failed |= {name: _NOT_WAITED if name in self._failed_before else _NOT_READY for name in slow}
         lines = [f"  {name}: {why}" for name, why in failed.items() if name not in self._told]
-        if not lines:
-            return ""
         self._told |= failed.keys()
         begin = "An MCP server cannot be used" if len(lines) == 1 else f"{len(lines)} MCP servers cannot be used"
-        return "\n".join([f"{begin} (`wolo mcp list` shows them all):", *lines])
+        said = [f"{begin} (`wolo mcp list` shows them all):", *lines] if lines else []
+        starting = [] if self._attended else [each.name for each in self._clients.values() if each.state == "starting"]
+        said += [
+            f"The MCP server {name} is still starting{f': {_FAILED_BEFORE}' if name in self._failed_before else ''}."
+            for name in starting
+            if name not in self._told_starting
+        ]
+        self._told_starting |= {*starting}
+        return "\n".join(said)
 
     def standings(self) -> tuple[Standing, ...]:
         return tuple(map(self._standing, self._wanted.values()))
@@ -147,8 +161,8 @@ class Servers:
         """Ends them all. May be called again."""
         self._timer.cancel()
         for name, client in self._clients.items():
-            if client.state == "failed" or (client.state == "starting" and self._has_asked):
-                self._remember(self._wanted[name], (), failed=True)
+            if client.state == "failed":
+                self._remember(self._wanted[name], Remembered(failed=True, why=client.why))
         await asyncio.gather(*(client.close() for client in self._clients.values()))
         self.kill()
 
@@ -163,13 +177,13 @@ class Servers:
             return
         from wolo.mcp.client import Client  # noqa: PLC0415  # most starts have no server
 
-        around = replace(self._around, cwd=wanted.folder or self._around.cwd)
+        around = replace(self._around, cwd=wanted.folder or wanted.named_in or self._around.cwd)
         client = self._clients[wanted.name] = Client(wanted.name, wanted.server, around, partial(self._hear, wanted))
         remembered = self._cached.read(fingerprint(wanted))
         if remembered is None:
             self._awaited.append(client)
         else:
-            self._take(client, remembered.tools)
+            self._take(client, remembered.tools, remembered.instructions)
         if remembered is None or remembered.failed:
             self._due.append(client)
         if remembered is not None and remembered.failed:
@@ -180,13 +194,16 @@ class Servers:
         for client in due:
             client.begin()
 
-    def _hear(self, wanted: Wanted, listed: tuple[Listed, ...]) -> None:
-        self._remember(wanted, listed, failed=False)
-        self._take(self._clients[wanted.name], listed)
+    def _hear(self, wanted: Wanted, listed: tuple[Listed, ...], instructions: str) -> None:
+        self._remember(wanted, Remembered(listed, instructions=instructions[:_MOST_INSTRUCTIONS]))
+        self._take(self._clients[wanted.name], listed, instructions)
 
-    def _take(self, client: Client, listed: Iterable[Listed]) -> None:
+    def _take(self, client: Client, listed: Iterable[Listed], instructions: str) -> None:
         """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
         from wolo.mcp.remote_tool import RemoteTool  # noqa: PLC0415  # the same
+
+        if said := clean(instructions[:_MOST_INSTRUCTIONS]).strip():
+            self._instructions.setdefault(client.name, said)
 
         known = {tool.name: tool.server for tool in (*self._tools, *self._arrived)}
         for each in listed:
@@ -200,10 +217,11 @@ class Servers:
         self._tools += sorted(self._arrived, key=lambda tool: (tool.server, tool.name))
         self._arrived.clear()
 
-    def _remember(self, wanted: Wanted, listed: tuple[Listed, ...], *, failed: bool) -> None:
+    def _remember(self, wanted: Wanted, seen: Remembered) -> None:
+        """What was listed before a failure stays known."""
         mark = fingerprint(wanted)
-        before = self._cached.read(mark) if failed else None
-        self._cached.keep(mark, Remembered(before.tools if before else listed, failed))
+        before = self._cached.read(mark) if seen.failed else None
+        self._cached.keep(mark, replace(seen, tools=before.tools, instructions=before.instructions) if before else seen)
 
     def _find(self, name: str) -> Wanted:
         if name not in self._wanted:
