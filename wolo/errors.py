@@ -10,6 +10,7 @@ WoloError
 │   ├── ContextOverflow    the conversation no longer fits the model's window
 │   ├── ContentRefused     the provider's content policy refused
 │   ├── BadRequest         the provider rejected the request itself
+│   │   └── Unexplained    it gave no reason
 │   ├── BadAnswer          what came back is not a usable answer (HTML page, empty, cut at the limit)
 │   └── Unavailable        connection, server error, stream that ended early or stalled
 │       └── Unreachable    no connection, or it broke before any byte of an answer
@@ -117,6 +118,10 @@ class ContentRefused(ProviderError):
 
 class BadRequest(ProviderError):
     kind = "bad_request"
+
+
+class Unexplained(BadRequest):
+    """Some servers answer so when a request is longer than the window."""
 
 
 class BadAnswer(ProviderError):

@@ -421,3 +421,36 @@ def test_an_answer_may_come_as_one_document() -> None:
 def test_what_is_no_answer_says_what_it_is(body: Any, error: type[ProviderError]) -> None:
     with pytest.raises(error):
         whole(body)
+
+
+def start_with(*blocks: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
+    event = start("msg_whole")
+    return {**event, "message": {**event["message"], "content": list(blocks), "stop_reason": reason}}
+
+
+SAID = {"type": "text", "text": "Hi"}
+CALLED = {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}}
+CALL = ("read", "c1", {"path": "a"}, "pending")
+CALL_ITSELF = call_block(1, "read", {"path": "a"}, "c1")
+ARGUMENTS = grow(1, "input_json_delta", partial_json='{"path": "a"}')
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([start_with(SAID, CALLED, reason="tool_use"), LAST], ["Hi", CALL]),
+        ([start_with(SAID, CALLED), end("tool_use"), LAST], ["Hi", CALL]),
+        ([start_with(SAID, CALLED), *text_block(0, "Hi"), *CALL_ITSELF, end("tool_use"), LAST], ["Hi", CALL]),
+        ([start_with(SAID), *CALL_ITSELF, end("tool_use"), LAST], ["Hi", CALL]),
+        ([start_with(SAID), grow(0, "text_delta", text=" there"), stop(0), end(), LAST], ["Hi there"]),
+        ([start_with({"type": "text", "text": ""}), grow(0, "text_delta", text="Hi"), stop(0), end(), LAST], ["Hi"]),
+        ([start_with(SAID, {**CALLED, "input": {}}), ARGUMENTS, end("tool_use"), LAST], ["Hi", CALL]),
+    ],
+)
+def test_a_first_event_that_carries_content_is_read(events: list[Any], expected: list[Any]) -> None:
+    assert shape(heard(*events)) == shape(heard(events[0], PING, *events[1:])) == expected
+
+
+def test_a_whole_answer_in_the_first_event_says_how_it_ended() -> None:
+    message = heard(start_with(SAID, reason="max_tokens"), LAST)
+    assert (message.finish_reason, shape(message)) == ("length", ["Hi"])

@@ -641,3 +641,30 @@ def test_a_call_at_the_end_of_the_reasoning_counts_where_the_answer_says_nothing
     assert not decode(*thought, said(reasoning_content="Or not."), ends("stop"), dialect=dialect).calls
     native = calls(part("read", '{"path": "b"}', index=0, id="call_1"))
     assert called(decode(*thought, native, ends("stop"), dialect=dialect)) == [("read", {"path": "b"})]
+
+
+@pytest.mark.parametrize(
+    "fragments",
+    [
+        [part(None, '{"path": "a"}', index=0, id="c1"), part("read", None, index=0)],
+        [part(None, '{"path": "a"}', index=0, id="c1"), part("read", "", index=0, id="c1")],
+        [part(None, '{"path": "a"}', index=0, id="c1"), part("read", None, index=0, id="another")],
+        [part(None, None, index=0, id="c1"), part("read", '{"path": "a"}', index=0)],
+        [part(None, '{"path"', index=0, id="c1"), part("read", ': "a"}', index=0)],
+        [part(None, '{"path"', index=0, id="c1"), part(None, ': "a"}', index=0), part("read", None, index=0)],
+        [part(None, '{"path": "a"}', id="c1"), part("read", None, id="c1")],
+        [part(None, '{"path": "a"}'), part("read", None)],
+    ],
+)
+def test_a_name_that_comes_late_belongs_to_the_call(fragments: list[Any]) -> None:
+    message = decode(*[calls(each) for each in fragments], ends("tool_calls"))
+    assert called(message) == [("read", {"path": "a"})]
+
+
+def test_a_second_call_under_the_number_of_one_without_a_name_is_another() -> None:
+    message = decode(
+        calls(part(None, '{"path": "a"}', index=0, id="c1")),
+        calls(part("read", '{"path": "b"}', index=0, id="c2")),
+        ends("tool_calls"),
+    )
+    assert [part.input for part in message.calls] == [{"path": "a"}, {"path": "b"}]

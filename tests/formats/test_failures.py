@@ -184,8 +184,8 @@ def test_a_full_window_is_recognised_by_its_wording(wording: str, status: int) -
 @pytest.mark.parametrize(
     ("status", "body"),
     [
-        (400, b""),
         (413, b""),
+        (413, {}),
         (400, {"error": {"code": "context_length_exceeded", "message": "no"}}),
         (500, {"error": {"code": 1261}}),
     ],

@@ -668,3 +668,24 @@ async def test_prices_of_the_provider_itself_win(open_room: Callable[..., Room],
     assert answer.usage is not None
     assert answer.usage.cost is not None
     assert answer.usage.cost.total == pytest.approx(2.0)
+
+
+# A refusal without a word
+
+
+@pytest.mark.parametrize(
+    ("window", "prompt", "kind"),
+    [(4_000, "word " * 3_200, ContextOverflow), (4_000, "Hello", BadRequest), (None, "word " * 3_200, BadRequest)],
+)
+@pytest.mark.parametrize("body", ["", "{}", {"error": {}}])
+async def test_an_empty_400_is_a_full_window_only_near_it(
+    open_room: Callable[..., Room], window: int | None, prompt: str, kind: type[ProviderError], body: Any
+) -> None:
+    room = open_room()
+    room.choice = replace(room.choice, model=replace(room.choice.model, context=window))
+    room.model = room.new_model()
+    room.server.script(error(400, body))
+    with pytest.raises(ProviderError) as failed:
+        await room.ask(replace(QUESTION, messages=(user(prompt),)))
+    assert (failed.value.kind, failed.value.status) == (kind.kind, 400)
+    assert len(room.server.requests) == 1

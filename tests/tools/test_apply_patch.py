@@ -185,6 +185,36 @@ async def test_what_stands_around_a_patch_does_not_matter(desk: Desk, wrapping: 
     assert file.read_bytes() == b"b\n"
 
 
+@pytest.mark.parametrize(
+    "padded",
+    [
+        "*** Begin Patch\n  *** Update File: f\n@@\n-a\n+b\n *** End Patch",
+        " *** Begin Patch\n *** Update File: f\n-a\n+b\n\t*** End Patch\n```",
+        "*** Begin Patch\n*** Add File: g\n+1\n  *** Update File: f\n@@\n-a\n+b\n*** End Patch",
+        "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n   *** Add File: g\n+1\n  *** End Patch",
+        "*** Begin Patch\n  *** Update File: f\n  *** Move to: f2\n@@\n-a\n+b\n  *** End of File\n *** End Patch",
+        "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n *** Delete File: gone\n *** Delete File: gone2\n *** End Patch",
+    ],
+)
+async def test_blanks_before_a_marker_are_forgiven(desk: Desk, padded: str) -> None:
+    desk.put("f", "a\n")
+    desk.put("gone", "x\n")
+    desk.put("gone2", "x\n")
+    await desk.call("read", path="gone")
+    await desk.call("read", path="gone2")
+    await desk.call("apply_patch", patch=padded)
+    after = tree(desk)
+    assert after.get("f", after.get("f2")) == b"b\n"
+    assert ("gone" in after) is ("Delete" not in padded)
+    assert ("g" in after) is ("Add" in padded)
+
+
+async def test_markers_that_are_lines_of_the_file_stay_lines(desk: Desk) -> None:
+    desk.put("f", "*** Update File: x\n*** End Patch\na\n*** End Patch\n")
+    await patch(desk, "*** Update File: f", "@@", " *** Update File: x", " *** End Patch", "-a", "+b", " *** End Patch")
+    assert tree(desk) == {"f": b"*** Update File: x\n*** End Patch\nb\n*** End Patch\n"}
+
+
 async def test_several_patches_in_one_are_one(desk: Desk) -> None:
     await desk.call(
         "apply_patch",

@@ -33,7 +33,7 @@ class Dialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tool_result_name: bool = True
     """Tool messages carry the name of the tool."""
     id_policy: IdPolicy = "opaque"
-    """What a call id may look like: anything printable, 40 or 64 safe characters, or exactly 9 letters and digits."""
+    """What a call id may look like: up to 40 printable or safe characters, 64 safe ones, or exactly 9 letters and digits."""
     cache_marks: bool = False
     """Say with `cache_control` what is to be kept in the cache (models of Anthropic behind OpenRouter)."""
     reserved_tool_names: tuple[str, ...] = ()

@@ -8,10 +8,10 @@ from collections.abc import Collection
 from typing import Literal
 
 IdPolicy = Literal["opaque", "openai", "responses", "anthropic", "mistral"]
-"""What a call id may look like: anything printable, 40 or 64 safe characters, or exactly 9 letters and digits."""
+"""What a call id may look like: up to 40 printable or safe characters, 64 safe ones, or exactly 9 letters and digits."""
 
 LEGAL: dict[IdPolicy, re.Pattern[str]] = {
-    "opaque": re.compile(r"[!-~]{1,256}"),
+    "opaque": re.compile(r"[!-~]{1,40}"),
     "openai": re.compile(r"[A-Za-z0-9_-]{1,40}"),
     "responses": re.compile(r"[A-Za-z0-9_-]{0,63}[A-Za-z0-9-]"),
     "anthropic": re.compile(r"[A-Za-z0-9_-]{1,64}"),

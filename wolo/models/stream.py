@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from wolo.errors import ProviderError, Unavailable, Unreachable
+from wolo.errors import ContextOverflow, ProviderError, Unavailable, Unexplained, Unreachable
 from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
 from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Usage
@@ -41,6 +41,10 @@ CUT_OFF_SHARE = 0.5
 """A server that counted less than this share of the tokens we sent has not read them all."""
 CUT_OFF_TOKENS = 3_000
 """Estimates of smaller prompts are too coarse to say so."""
+
+
+NEAR_SHARE = 0.7
+"""Of the window: an estimate that is so large may be a request that was too long."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -124,7 +128,7 @@ class ModelStream:
         try:
             assembler = await self._receive(request, self._call(question, body, exchange), listener)
         except Refused as refused:
-            raise self._meaning_of(refused) from None
+            raise self._meaning_of(refused, prompt_tokens) from None
         finally:
             if exchange:
                 exchange.close()
@@ -178,8 +182,11 @@ class ModelStream:
             tap=exchange,
         )
 
-    def _meaning_of(self, refused: Refused) -> ProviderError:
+    def _meaning_of(self, refused: Refused, prompt_tokens: int) -> ProviderError:
         error = self._format.read_error(refused.status, refused.headers, refused.body)
+        window = self._choice.model.context
+        if isinstance(error, Unexplained) and window and prompt_tokens >= window * NEAR_SHARE:
+            error = ContextOverflow(error.message, hint=error.hint, status=error.status)
         if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
             error.message = f"{shown(refused.url)}: {error.message}"
         return error

@@ -75,7 +75,41 @@ def read_patch(patch: str) -> list[Section]:
     lines = patch.split("\n")
     if all(line.endswith("\r") for line in lines[:-1]):
         lines = [line.removesuffix("\r") for line in lines]
-    return _Reader(lines).read()
+    return _Reader(_without_padding(lines)).read()
+
+
+def _without_padding(lines: list[str]) -> list[str]:
+    """Markers with blanks before them become markers, where they cannot be lines of a file."""
+    padded = [at for at, line in enumerate(lines) if line[:1] in " \t" and line.lstrip().startswith("*** ")]
+    if not padded:
+        return lines
+    mended = list(lines)
+    for at in reversed(padded):  # what follows a marker tells
+        if _is_padded_marker(mended, at):
+            mended[at] = lines[at].strip()
+    for at in padded:
+        if at and _MOVE.fullmatch(lines[at].strip()) and _SECTION.fullmatch(mended[at - 1]):
+            mended[at] = lines[at].strip()
+    return mended
+
+
+def _is_padded_marker(lines: list[str], at: int) -> bool:
+    """By the lines around it: within a change it might be a line of the file that stays."""
+    said = lines[at].strip()
+    before = next((line.strip() for line in reversed(lines[:at]) if line.strip()), "")
+    after = next((line for line in lines[at + 1 :] if line.strip()), "")
+    if said == END:
+        return all(_WRAPPING.fullmatch(line) for line in lines[at + 1 :])
+    if said == _END_OF_FILE:
+        return after == END or _SECTION.fullmatch(after) is not None
+    section = _SECTION.fullmatch(said)
+    if section is None:
+        return False
+    if not before or before == BEGIN or before.startswith("*** Delete File:") or _WRAPPING.fullmatch(before):
+        return True
+    if section[1] == "Delete":
+        return after == END or _SECTION.fullmatch(after) is not None
+    return after.startswith("+") if section[1] == "Add" else after.startswith("@@") or _MOVE.fullmatch(after.strip()) is not None
 
 
 class _Reader:

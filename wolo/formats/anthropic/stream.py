@@ -46,6 +46,8 @@ class AnthropicDecoder:
         self._own_names = from_wire(tools)
         self.stamp = (Blob(PREFIX, prefix),) if prefix else ()
         self._open: dict[int, _Open] = {}
+        self._brought: dict[int, Mapping[str, Any]] = {}
+        """Blocks that the first event carried, until their own events come or the answer ends."""
         self._counts = Counts()
         self._id = ""
         self._num_blocks = 0
@@ -67,6 +69,11 @@ class AnthropicDecoder:
         event = self._read(payload)
         if event is None or (self._ended and event.type != "message_start"):
             return ()  # behind its end nothing belongs to the answer, be it a call or an error
+        if self._brought:
+            return [*self._begin_brought(event), *self._take_event(event, payload)]
+        return self._take_event(event, payload)
+
+    def _take_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
         piece = event.delta
         if event.type != "content_block_delta" or piece is None:
             return self._take(event, payload)
@@ -89,13 +96,11 @@ class AnthropicDecoder:
             raise no_document(body)
         if is_error(document):
             raise classify(200, {}, body)
-        content = document.get("content")
-        if isinstance(content, str):
-            content = [{"type": "text", "text": content}]
-        if not isinstance(content, list):
+        blocks = _blocks(document.get("content"))
+        if blocks is None:
             raise no_message()
         deltas: list[Delta] = []
-        for index, block in enumerate(each for each in content if isinstance(each, dict)):
+        for index, block in enumerate(blocks):
             deltas += [*self._begin(index, block), *self._complete(index)]
         self._note_end(document.get("stop_reason"), document.get("stop_details"))
         self._ended = True
@@ -134,7 +139,24 @@ class AnthropicDecoder:
         if told and self._id and told != self._id:
             raise Unavailable("The provider mixed two answers in one stream.", status=200)
         self._id = self._id or told
+        self._brought = dict(enumerate(_blocks(message.get("content")) or ()))
+        self._note_end(message.get("stop_reason"), message.get("stop_details"))
         return self._count(message.get("usage"))
+
+    def _begin_brought(self, event: Event) -> list[Delta]:
+        """Those that stand before the one that the event is about; all of them at the end of the answer."""
+        is_end = event.type in ("message_delta", "message_stop", events.DONE)
+        if not is_end and not (event.type or "").startswith("content_block"):
+            return []
+        about = self._index(event)
+        deltas: list[Delta] = []
+        for index in [each for each in self._brought if is_end or each <= about]:
+            block, is_before = self._brought.pop(index), is_end or index < about
+            if is_before or event.type != "content_block_start":  # that brings the block itself
+                deltas += self._begin(index, block)
+            if is_before:
+                deltas += self._complete(index)
+        return deltas
 
     def _count(self, usage: object) -> Sequence[Delta]:
         if not usage:
@@ -218,3 +240,10 @@ def _text(block: Mapping[str, Any], field: str) -> str:
 
 def _object(raw: Raw) -> dict[str, Any]:
     return (read_object(bytes(raw)) or {}) if raw else {}
+
+
+def _blocks(content: object) -> list[Mapping[str, Any]] | None:
+    """None when it is no content at all."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else None

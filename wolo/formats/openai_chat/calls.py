@@ -103,6 +103,8 @@ class OpenCalls:
             return self._calls[-1] if self._calls and not wire_id and not name else self._begin()
         if not name or (wire_id and wire_id == known.id):
             return known
+        if not known.name and not (known.is_whole() and arguments.lstrip().startswith("{")):
+            return known  # its name came late
         if wire_id and known.id:
             return known if known.is_torn() and name == known.name and not arguments.lstrip().startswith("{") else self._begin()
         another = known.is_whole() and (
@@ -115,7 +117,8 @@ class OpenCalls:
         if wire_id:
             known = self._with_id(wire_id)
             if known is not None:
-                return self._begin() if name and name != known.name and known.is_whole() else known
+                is_another = name and known.name and name != known.name and known.is_whole()
+                return self._begin() if is_another else known
             return last if last is not None and not name and last.is_torn() else self._begin()
         before = self._by_place.get(place) if place is not None else last
         if before is None:

@@ -16,6 +16,7 @@ from wolo.errors import (
     QuotaExhausted,
     RateLimited,
     Unavailable,
+    Unexplained,
 )
 from wolo.formats.refusals import wordings
 from wolo.formats.refusals.glm_codes import GLM_CODES, GLM_FINAL, TEMPORARY_QUOTAS
@@ -106,8 +107,8 @@ def _by_words(refusal: Refusal) -> Kind | None:
     may_overflow = status in (0, 200, 400, 413, 422, 500)
     if may_overflow and not refusal.is_page and says(wordings.OVERFLOW, words):
         return ContextOverflow
-    if status in (400, 413) and not words.strip():
-        return ContextOverflow
+    if status == 400 and not words.strip():
+        return Unexplained
     if status in (400, 422, 500) and says(wordings.BAD_KEY, words):
         return AuthError
     if status in (0, 200, 500) and says(wordings.NO_MEMORY, words):
