@@ -47,12 +47,16 @@ def test_a_session_with_a_refused_image_goes_on(provider: ProviderServer, format
     provider.otherwise = blind(format)
     provider.linted = False  # the prefix changes, as it must
     base = provider.base_url if format in ("openai-chat", "xml", "openai-responses") else provider.origin
-    flags = ("-p", "--api", format, "--base-url", base, "--api-key", KEY, "-m", "custom/m", "-s", "mine")
-    first = run_wolo(*flags, "-f", "dot.png", "look")
+    flags = ("-p", "--api", format, "--base-url", base, "--api-key", KEY, "-m", "custom/m")
+    refused = run_wolo(*flags, "--no-session", "-f", "dot.png", "look")
+    assert (refused.stdout, refused.exit_code) == ("", 1)
+    assert "--ignore-unsupported" in refused.stderr
+    flags += ("-s", "mine")
+    first = run_wolo(*flags, "--ignore-unsupported", "-f", "dot.png", "look")
     assert (first.stdout, first.exit_code) == ("fine\n", 0), first.stderr
     assert "refuses images" in first.stderr
     assert run_wolo(*flags, "and now?").stdout == "fine\n"
-    assert [SENT in asked.body for asked in provider.requests] == [True, False, True, False]
+    assert [SENT in asked.body for asked in provider.requests] == [True, True, False, True, False]
     assert b"image, not sent" in provider.requests[-1].body
 
 
@@ -73,7 +77,7 @@ def test_a_server_that_keeps_refusing_is_believed(provider: ProviderServer) -> N
     Path("dot.png").write_bytes(PNG)
     provider.linted = False
     provider.otherwise = error(400, REFUSALS["openai-chat"])
-    failed = run_wolo("-p", *provider.flags, "-f", "dot.png", "look")
+    failed = run_wolo("-p", *provider.flags, "--ignore-unsupported", "-f", "dot.png", "look")
     assert failed.exit_code == 1
     assert len(provider.requests) == 2
 

@@ -180,6 +180,18 @@ class Compactor:
         if usage is not None and not usage.estimated:
             self.window.counted(shown, fixed, usage)
 
+    def check(self, messages: Sequence[Message], fixed: Fixed) -> None:
+        """Raises ContextOverflow for what is larger than the window where nothing may be left out: it would not be answered."""
+        window = self.window.whole(fixed)
+        if self.settings.auto or window is None:
+            return
+        if (size := self.window.size(self.shown(messages), fixed)) > window:
+            raise ContextOverflow(
+                f"The conversation (about {size:,.0f} tokens) is larger than the model's window of {window:,.0f} tokens, and "
+                "compaction.auto is off: nothing was sent.",
+                hint=self.hint(),
+            )
+
     def hint(self) -> str:
         """What a person can do when it is the end."""
         if not self.settings.auto:

@@ -180,6 +180,7 @@ class Play:
         if await self._is_made(self._room.before_request(self._messages)):
             return None
         fixed, shown = agent.fixed(), agent.compactor.shown(self._messages)
+        agent.compactor.check(self._messages, fixed)
         try:
             answer = await self._put(shown)
         except ContextOverflow as error:

@@ -67,6 +67,10 @@ class Window:
         known = None if window is None else window - min(self._reserve(window), window // 2)
         return min(filter(None, (known, self._learned)), default=None)
 
+    def whole(self, fixed: Fixed) -> float | None:
+        """The window, with the room for the answer; None: nobody knows."""
+        return min(filter(None, (self._context.window_of(fixed.window), self._learned)), default=None)
+
     def size(self, shown: Sequence[Message], fixed: Fixed) -> float:
         return self._estimate.request(shown, system=fixed.system, tools=fixed.tools) * self.scale
 

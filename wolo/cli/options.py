@@ -76,6 +76,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("append_system_prompt", ("--append-system-prompt",), "value", "Extend the system prompt.", "TEXT|@FILE"),
     Option("name", ("--name",), "value", 'The display name instead of "Wolo".', "NAME"),
     Option("file", ("-f", "--file"), "many", "Attach a text, image or audio file.", "PATH"),
+    Option(
+        "ignore_unsupported", ("--ignore-unsupported",), "flag", "Send the prompt without attachments the model does not take."
+    ),
     Option("tools", ("--tools",), "value", "Offer only these tools.", "LIST", also=("--allowed-tools",)),
     Option("disallow_tools", ("--disallow-tools",), "value", "Do not offer these tools.", "LIST", also=("--disallowed-tools",)),
     Option("set", ("--set",), "many", "Override one setting.", "KEY=VALUE"),

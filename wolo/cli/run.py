@@ -94,7 +94,7 @@ class _Errand(NamedTuple):
 
 async def _headless(opening: Opening, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
     """`came` are the signals until the turn can be stopped."""
-    from wolo.conversation.attachments import compose
+    from wolo.conversation.attachments import compose, must_be_sent
     from wolo.conversation.build import open_conversation
 
     conversation = await open_conversation(opening)
@@ -103,6 +103,8 @@ async def _headless(opening: Opening, format: OutputFormat, errand: _Errand, cam
             errand.prompt, piped=errand.piped, files=errand.files, cwd=conversation.cwd, attaching=conversation.attaching
         )
         given = opening.given
+        if errand.files and "ignore_unsupported" not in given:
+            message = must_be_sent(conversation.choice, message)
         front = Headless(conversation, format=format, partial="partial" in given, verbose="verbose" in given)
         _stop_on_signals(conversation, front)
         leave_if(came)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
@@ -21,11 +23,19 @@ async def run(desk: Desk, rest: str) -> Outcome:
     if level is None:
         raise UsageError(f"There is no thinking level {rest}.", hint=f"Levels are {NAMES}.")
     used = conversation.think(level)
-    return Shown(f"Thinking is {used} from the next request on{_instead(conversation, level)}.")
+    return Shown(
+        _no_effect(conversation, level) or f"Thinking is {used} from the next request on{_instead(conversation, level)}."
+    )
 
 
 def _instead(conversation: Conversation, level: ThinkingLevel) -> str:
     return "" if conversation.thinking_used == level else f"; {conversation.model} does not know {level}"
+
+
+def _no_effect(conversation: Conversation, level: ThinkingLevel) -> str:
+    from wolo.models.capabilities import no_effect_notice  # noqa: PLC0415  # only once a level is asked for
+
+    return no_effect_notice(replace(conversation.choice, thinking=level))
 
 
 def arguments(desk: Desk) -> list[tuple[str, str]]:

@@ -12,6 +12,8 @@ from wolo.errors import UsageError
 from wolo.messages.media_types import audio_type, image_type
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
+from wolo.models.ask import has_media
+from wolo.models.provider import Choice
 from wolo.places import find_home
 
 MAX_TEXT_BYTES = 256 * 1024
@@ -59,6 +61,15 @@ def compose(
         parts.append(_attach(path, lines))
     parts += (TextPart(text=f"\n\n<ran>\n{each.rstrip(chr(10))}\n</ran>") for each in ran)
     return Message(role="user", parts=parts, finished=True)
+
+
+def must_be_sent(choice: Choice, prompt: Message) -> Message:
+    """The prompt, which is not sent without its attachments. Raises UsageError for those that the model does not take."""
+    if not has_media(prompt):
+        return prompt
+    from wolo.models.capabilities import required  # noqa: PLC0415  # few prompts carry any
+
+    return required(choice, prompt)
 
 
 def without_files(text: str, may_attach: Callable[[Path], bool], cwd: Path) -> tuple[str, list[Path]]:

@@ -33,6 +33,7 @@ from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
 from wolo.messages.message import OPENED, Message, Usage, custom
 from wolo.messages.parts import AnyPart
+from wolo.models.provider import Choice
 from wolo.models.thinking_level import level_used
 from wolo.sessions.entries import MessageEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
@@ -132,6 +133,11 @@ class Conversation:
         """From the next request on. Returns the level that counts: the nearest one that the model knows."""
         self._agent.asker.think(level)
         return level_used(self._agent.asker.choice, level)
+
+    @property
+    def choice(self) -> Choice:
+        """The model that answers now, and how it is reached."""
+        return self._agent.asker.choice
 
     def set_mode(self, name: str) -> str:
         """From the next call on, also within a turn; walls follow. Returns a notice where it is not that mode which holds now.

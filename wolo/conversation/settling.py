@@ -145,7 +145,14 @@ def settle(opening: Opening) -> Site:
         notices=(
             *grounds.notices,
             *said_once(places, enclosure.notice),
-            *filter(None, [always_on_notice(choice), "" if named or not session else gone_notice(config, choice, session.model)]),
+            *filter(
+                None,
+                [
+                    always_on_notice(choice),
+                    _no_effect_notice(choice),
+                    "" if named or not session else gone_notice(config, choice, session.model),
+                ],
+            ),
             *kept.notices,
             *moved(session, cwd),
         ),
@@ -176,6 +183,14 @@ def _choose_models(opening: Opening, grounds: Grounds, session: SessionInfo | No
     fallback = choose_fallback(config, environ, choice)
     check_prices(config, choice, fallback)
     return Models(config, choice, fallback)
+
+
+def _no_effect_notice(choice: Choice) -> str:
+    if choice.thinking is None:
+        return ""
+    from wolo.models.capabilities import no_effect_notice  # noqa: PLC0415  # loads the wire format
+
+    return no_effect_notice(choice)
 
 
 def _new_name(opening: Opening) -> str | None:

@@ -11,6 +11,8 @@ from wolo.messages.parts import AudioPart, ImagePart, MediaPart
 SHOWN_CHARACTERS = 200
 MEDIA_FOLLOW = "Attached by the tool results above:"
 """What the user says in front of what results cannot hold."""
+NOT_TAKEN = "not sent: this model does not take"
+"""Said of an attachment in its place; what was left out can be told by these words."""
 NOTHING_SAID = "(an attachment of the assistant, not sent)"
 """What the assistant said that wrote neither text nor calls."""
 
@@ -45,8 +47,8 @@ def not_sent(part: MediaPart) -> str:
     """Told to the model in the part's place."""
     match part:
         case ImagePart():
-            return "[image, not sent: this model does not take images]"
+            return f"[image, {NOT_TAKEN} images]"
         case AudioPart():
-            return "[audio, not sent: this model does not take it]"
+            return f"[audio, {NOT_TAKEN} it]"
         case _:
-            return f"[{clean(part.name) or 'file'}, not sent: this model does not take files]"
+            return f"[{clean(part.name) or 'file'}, {NOT_TAKEN} files]"

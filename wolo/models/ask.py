@@ -11,10 +11,19 @@ from wolo.errors import ProviderError
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, Producer
+from wolo.messages.parts import MediaPart
 from wolo.models.provider import Choice
 
 NoticeLevel = Literal["info", "warning"]
 """`info` is shown to those who asked for more (`-v`)."""
+
+
+MUST_BE_SENT = "must_be_sent"
+"""Under this name the metadata of a prompt say that it is not sent without its attachments."""
+
+
+def has_media(message: Message) -> bool:
+    return any(isinstance(part, MediaPart) for part in message.parts)
 
 
 class Question(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from wolo.errors import ConfigError, ProviderError, Unavailable, WoloError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
 from wolo.models.ask import Asker, Listener, Question
+from wolo.models.capabilities import Untold
 from wolo.models.embedded_process import EmbeddedProcess, Serving
 from wolo.models.http import HttpTransport
 from wolo.models.local_chat import LocalChat
@@ -68,6 +69,7 @@ class EmbeddedModel:
         self._transport = HttpTransport({})
         self._process: EmbeddedProcess | None = None
         self._asker: Asker | None = None
+        self._untold = Untold()
 
     @property
     def choice(self) -> Choice:
@@ -88,6 +90,8 @@ class EmbeddedModel:
             self._asker = None
 
     async def ask(self, question: Question, listener: Listener) -> Message:
+        if notice := self._untold.notice(self._choice, question.messages):
+            await listener.on_notice(notice)
         if self._weights is None:
             self._weights = await self._prepare(listener)
         self.start()

@@ -28,8 +28,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Longest time from the first failure to the last attempt; none: 600 at the keyboard, 60 headless."""
     idle_s: Annotated[float, Meta(ge=0)] | None = None
     """Longest silence within an answer, 0 for no limit; none: 300, or no limit for a model server on this machine."""
-    first_byte_s: Annotated[float, Meta(ge=0)] = 120.0
-    """Longest silence before an answer begins; `idle_s` limits it too."""
+    first_byte_s: Annotated[float, Meta(ge=0)] | None = None
+    """Longest silence before an answer begins, 0 for no limit; none: 120, no longer than `idle_s`; on this machine `idle_s`."""
 
 
 class Row(NamedTuple):

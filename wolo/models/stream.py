@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from wolo.messages.message import Message, Usage
 from wolo.messages.secret_values import ExactValues
 from wolo.models import retry
 from wolo.models.address import shown, under
-from wolo.models.ask import Listener, Question, producer_of, request_for
+from wolo.models.ask import MUST_BE_SENT, Listener, Question, has_media, producer_of, request_for
 from wolo.models.cache_misses import find_miss
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.headers import introduce
@@ -32,7 +33,11 @@ from wolo.models.transport import Batch, Call, Refused, Transport
 from wolo.models.wire import format_of, key_of, redact, request_headers
 from wolo.models.wire_log import Exchange, WireLog
 
+if TYPE_CHECKING:
+    from wolo.models.capabilities import Untold
+
 IDLE_S = 300.0
+FIRST_BYTE_S = 120.0
 LAST_WORDS_S = 5.0
 """How long a complete answer is listened to further: the count of its tokens may still come."""
 WRONG_PLACE = frozenset({404, 405})
@@ -80,6 +85,7 @@ class ModelStream:
         self._prefixes = PrefixWatch()
         self._dropped: frozenset[str] = frozenset()
         self._told_of_cut = False
+        self._untold: Untold | None = None
 
     @property
     def choice(self) -> Choice:
@@ -93,6 +99,7 @@ class ModelStream:
 
     async def ask(self, question: Question, listener: Listener) -> Message:
         attempt, first_failure = 1, None
+        await self._tell_of_media(question, listener)
         while True:
             try:
                 return await self._attempt(question, listener, attempt)
@@ -109,6 +116,14 @@ class ModelStream:
                 await listener.on_attempt_failed(error, attempt, self._tries(error), wait_s)
             await self._around.sleep(wait_s)
             attempt += 1
+
+    async def _tell_of_media(self, question: Question, listener: Listener) -> None:
+        if any(map(has_media, question.messages)):
+            from wolo.models.capabilities import Untold  # noqa: PLC0415  # few prompts carry any
+
+            self._untold = self._untold or Untold()
+            if notice := self._untold.notice(self._choice, question.messages):
+                await listener.on_notice(notice)
 
     def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
         around = self._around
@@ -172,12 +187,15 @@ class ModelStream:
             prompt_id=question.prompt_id,
         )
         idle_s = settings.idle_s if settings.idle_s is not None else 0.0 if choice.provider.loopback else IDLE_S
+        first_byte_s = settings.first_byte_s
+        if first_byte_s is None:
+            first_byte_s = min(FIRST_BYTE_S, idle_s) if idle_s and not choice.provider.loopback else idle_s
         return Call(
             url=under(choice.base_url, self._format.path(choice.model.id), choice.provider.query),
             body=body,
             framing=self._format.framing,
             headers={**request_headers(choice), **own},
-            first_byte_s=min(settings.first_byte_s, idle_s),
+            first_byte_s=first_byte_s,
             idle_s=idle_s,
             tap=exchange,
         )
@@ -194,6 +212,11 @@ class ModelStream:
     async def _drop_field(self, error: ProviderError, question: Question, listener: Listener) -> bool:
         """What the server does not take, be it a field or images, is left out from now on, if it was in the request at all."""
         if not error.field or error.field in self._dropped:
+            return False
+        if error.field in MEDIA and any(
+            each.id == question.prompt_id and MUST_BE_SENT in each.metadata for each in question.messages
+        ):
+            error.hint = f"{error.hint} --ignore-unsupported sends the prompt without what the model does not take.".strip()
             return False
         sent, before = self._format.encode(self._request(question)), (self._dropped, self._choice, self._format)
         self._leave_out(error.field)

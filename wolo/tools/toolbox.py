@@ -150,7 +150,8 @@ class Toolbox:
         """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
         tool = self._find(name)
         if tool is None:
-            raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(self.names) or 'none'}.")
+            offered = [each for each in self.names if each not in ONCE_COMPACTED or True in self._specs]
+            raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(offered) or 'none'}.")
         if isinstance(tool, ForeignTool):
             return tool, dict(arguments)
         return tool, _convert(tool, _rename(arguments, tool))

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.conversation.attachments import compose
+from wolo.conversation.attachments import compose, must_be_sent
 from wolo.conversation.build import open_conversation
 from wolo.conversation.choosing import NO_MODEL
 from wolo.conversation.conversation import Conversation
@@ -70,6 +70,8 @@ async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
             message = compose(
                 task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd, attaching=conversation.attaching
             )
+            if task.files and "ignore_unsupported" not in opening.given:
+                message = must_be_sent(conversation.choice, message)
             ended = await run_turn(conversation, message, terminal)
             exit_code = ended.exit_code
             _save(task.last_message_file, ended.answer, terminal)

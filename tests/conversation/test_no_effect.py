@@ -1,0 +1,244 @@
+"""Nothing is accepted that has no effect: thinking levels, attachments, limits of silence and of the window."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.fakes import replies_anthropic, replies_gemini, replies_ollama, replies_responses
+from tests.fakes.provider_server import KEY, ProviderServer
+from tests.fakes.replies import Reply, call, error, text
+from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded
+from wolo.config import layers
+from wolo.conversation.attachments import compose, must_be_sent
+from wolo.conversation.build import open_conversation
+from wolo.conversation.choosing import find
+from wolo.conversation.settling import Opening
+from wolo.errors import BadRequest, ProviderError, UsageError
+from wolo.formats.levels import LEVELS
+from wolo.messages.deltas import Delta
+from wolo.messages.message import Message, user
+from wolo.models import catalog
+from wolo.models.ask import NoticeLevel, Question
+from wolo.models.capabilities import media_not_taken, no_effect_notice
+from wolo.models.provider_files import PROVIDERS, load
+from wolo.models.stream import ModelStream, Surroundings
+from wolo.models.transport import Batch, Call
+from wolo.models.wire import FORMATS, format_of
+from wolo.places import find_places
+
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==")
+SENT = base64.b64encode(PNG)[:40]
+ANSWERS: dict[str, Reply] = {
+    "openai-chat": text("fine"),
+    "xml": text("fine"),
+    "openai-responses": replies_responses.answer(replies_responses.message("fine")),
+    "ollama": replies_ollama.text("fine"),
+    "anthropic": replies_anthropic.text("fine"),
+    "gemini": replies_gemini.text("fine"),
+}
+
+
+def flags(provider: ProviderServer, format: str = "openai-chat") -> dict[str, Any]:
+    base = provider.base_url if format in ("openai-chat", "xml", "openai-responses") else provider.origin
+    return {"base_url": base, "api_key": KEY, "model": "custom/m", "api": format}
+
+
+async def events_of(prompt: Message | str, **given: Any) -> list[Event]:
+    conversation = await open_conversation(Opening(given=given, attended=False))
+    try:
+        message = user(prompt) if isinstance(prompt, str) else prompt
+        return [event async for event in conversation.prompt(message)]
+    finally:
+        await conversation.close()
+
+
+def said(events: list[Event]) -> str:
+    ended = events[-1]
+    assert isinstance(ended, TurnEnded)
+    failure = f"{ended.error.message} {ended.error.hint}" if ended.error else ""
+    return "\n".join([*(event.text for event in events if isinstance(event, Noticed)), failure])
+
+
+# Thinking
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_level_reaches_a_server_that_nothing_is_known_of(provider: ProviderServer, format: str) -> None:
+    provider.linted = False
+    bodies = {}
+    for level in (None, "low", "high"):
+        provider.script(ANSWERS[format])
+        given = {**flags(provider, format), **({"thinking": level} if level else {})}
+        assert "has no effect" not in said(await events_of("go", no_session=True, **given))
+        bodies[level] = provider.requests[-1].body
+    assert bodies[None] != bodies["high"]
+
+
+async def test_a_level_that_a_server_refuses_is_left_out_once_and_said(provider: ProviderServer) -> None:
+    provider.linted = False
+    refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: reasoning_effort"}})
+    provider.script(refusal, text("One."), text("Two."))
+    conversation = await open_conversation(Opening(given={**flags(provider), "thinking": "high"}, attended=False))
+    events = [event async for event in conversation.prompt(user("one"))]
+    events += [event async for event in conversation.prompt(user("two"))]
+    await conversation.close()
+    assert said(events).count("refuses the field `reasoning_effort`") == 1
+    assert [b"reasoning_effort" in asked.body for asked in provider.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("name", [name for name in PROVIDERS if load(name, environ={}).models])
+def test_a_level_that_changes_nothing_is_said_of_every_model(name: str) -> None:
+    """Where the requests of all levels are the same, and only there."""
+    environ = dict.fromkeys(load(name, environ=os.environ).key_env, "k-0123456789abcdef")
+    for model in load(name, environ={}).models:
+        try:
+            choice = catalog.find(f"{name}/{model.id}", environ=environ)
+        except Exception:  # it needs an address of its own
+            continue
+        notices = {level: no_effect_notice(replace(choice, thinking=level)) for level in LEVELS}
+        assert len({bool(notice) for notice in notices.values()}) == 1, (choice.label, notices)
+        assert not no_effect_notice(choice)
+
+
+# Attachments
+
+
+def picture() -> Path:
+    Path("dot.png").write_bytes(PNG)
+    return Path("dot.png")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("kind", ["image", "audio", "pdf"])
+async def test_an_attachment_is_sent_or_it_is_said_and_refused_where_it_must_be_sent(
+    provider: ProviderServer, format: str, kind: str
+) -> None:
+    data = {"image": PNG, "audio": b"RIFF\x24\x08\x00\x00WAVEfmt " + b"\0" * 32, "pdf": b"%PDF-1.4\n" + b"x" * 60}[kind]
+    Path("attached").write_bytes(data)
+    provider.linted = False
+    provider.script(ANSWERS[format], ANSWERS[format])
+    prompt = compose("look", files=(Path("attached"),), cwd=Path.cwd())
+    given = flags(provider, format)
+    events = await events_of(prompt, no_session=True, **given)
+    is_sent = base64.b64encode(data)[:24] in provider.requests[-1].body.replace(b"\\/", b"/")
+    assert ("not sent" in said(events)) != is_sent
+    conversation = await open_conversation(Opening(given={**given, "no_session": True}, attended=False))
+    choice = conversation.choice
+    await conversation.close()
+    assert bool(media_not_taken(choice, prompt)) != is_sent
+    if is_sent:
+        must_be_sent(choice, prompt)
+    else:
+        with pytest.raises(UsageError) as refused:
+            must_be_sent(choice, prompt)
+        assert "--ignore-unsupported" in refused.value.hint
+
+
+async def test_an_attachment_is_told_of_once(provider: ProviderServer) -> None:
+    provider.script(text("One."), text("Two."))
+    options = {**flags(provider), "set": ['providers.custom.models=[{id = "m", dialect = {images = false}}]']}
+    conversation = await open_conversation(Opening(given=options, attended=False))
+    first = [event async for event in conversation.prompt(compose("look", files=(picture(),), cwd=Path.cwd()))]
+    second = [event async for event in conversation.prompt(user("and now?"))]
+    await conversation.close()
+    assert said(first).count("custom/m does not take images: 1 image is not sent.") == 1
+    assert "not sent" not in said(second)
+
+
+async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: ProviderServer) -> None:
+    refusal = error(400, {"error": {"message": "Invalid content type. image_url is only supported by certain models."}})
+    provider.script(refusal)
+    prompt = compose("look", files=(picture(),), cwd=Path.cwd())
+    conversation = await open_conversation(Opening(given=flags(provider), attended=False))
+    events = [event async for event in conversation.prompt(must_be_sent(conversation.choice, prompt))]
+    assert "--ignore-unsupported" in said(events)
+    ended = events[-1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.exit_code == 1
+    provider.linted = False
+    provider.script(refusal, text("Without it."))
+    later = [event async for event in conversation.prompt(user("then without it"))]
+    await conversation.close()
+    assert "refuses images" in said(later)
+    assert SENT not in provider.requests[-1].body
+
+
+# Silence, the window, tools
+
+
+@pytest.mark.parametrize(
+    ("settings", "first_byte_s"),
+    [
+        ([], 120),
+        (["retry.idle_s=0"], 0),
+        (["retry.idle_s=0", "retry.first_byte_s=7"], 7),
+        (["retry.first_byte_s=7"], 7),
+        (["retry.first_byte_s=0"], 0),
+        (["retry.idle_s=5"], 5),
+        (["retry.idle_s=5", "retry.first_byte_s=7"], 7),
+    ],
+)
+async def test_the_limit_of_the_silence_before_an_answer_holds_with_every_other(settings: list[str], first_byte_s: float) -> None:
+    config = layers.load(find_places(), {}, {"base_url": "http://192.0.2.1/v1", "model": "m"}, settings)
+    choice, transport = find(config, {}, "m"), Noting()
+    stream = ModelStream(choice, format_of(choice), transport, Surroundings(retries=config.settings.retry))
+    with pytest.raises(BadRequest):
+        await stream.ask(Question(messages=(user("go"),)), Silent())
+    assert [call.first_byte_s for call in transport.calls] == [first_byte_s]
+
+
+class Noting:
+    """A transport that reaches nobody and notes what it was to send."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+
+    async def send(self, call: Call) -> AsyncGenerator[Batch, None]:
+        self.calls.append(call)
+        raise BadRequest("noted")
+        yield  # makes it a generator
+
+    async def close(self) -> None: ...
+
+
+class Silent:
+    """A listener."""
+
+    async def on_request(self, attempt: int, context_tokens: int) -> None: ...
+
+    async def on_deltas(self, deltas: Sequence[Delta]) -> None: ...
+
+    async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None: ...
+
+    async def on_replaced(self, error: ProviderError, model: str) -> None: ...
+
+    async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None: ...
+
+
+async def test_without_compaction_nothing_beyond_the_window_is_sent(provider: ProviderServer) -> None:
+    options = {**flags(provider), "set": ["compaction.auto=false", "context.window=4000"]}
+    events = await events_of("word " * 6000, no_session=True, **options)
+    ended = events[-1]
+    assert isinstance(ended, TurnEnded)
+    assert "compaction.auto is off: nothing was sent" in said(events)
+    assert ended.exit_code == 1
+    assert not provider.requests
+    provider.script(text("fine"))
+    assert "nothing was sent" not in said(await events_of("a few words", no_session=True, tools="read", **options))
+
+
+async def test_a_tool_that_is_not_offered_is_not_named_in_errors(provider: ProviderServer) -> None:
+    provider.script(call("nonsense", {}), text("fine"))
+    events = await events_of("go", tools="read", **flags(provider))
+    (told,) = [event.part.output for event in events if isinstance(event, CallEnded)]
+    assert "The tools are: read." in told
+    offered = [tool["function"]["name"] for tool in json.loads(provider.requests[-1].body)["tools"]]
+    assert offered == ["read"]

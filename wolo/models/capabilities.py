@@ -1,0 +1,96 @@
+"""Tells what of a request has no effect on a model: a thinking level, and attachments that are not sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from wolo.errors import UsageError
+from wolo.formats.format import Request, ThinkingLevel
+from wolo.formats.levels import LEVELS
+from wolo.formats.media import NOT_TAKEN
+from wolo.messages.message import Message, user
+from wolo.messages.parts import AudioPart, ImagePart, MediaPart
+from wolo.models.ask import MUST_BE_SENT, Question, has_media, producer_of, request_for
+from wolo.models.provider import MEDIA, Ability, Choice
+from wolo.models.wire import format_of
+
+LOCAL = "local"
+"""The provider whose models run in a process of wolo: they read text, and do not think."""
+WITHOUT_ATTACHMENTS = "Choose a model that takes it (`wolo models list`), or send the prompt without it: --ignore-unsupported."
+_SINGULAR = {"images": "image", "audio": "audio file", "files": "document"}
+
+
+def no_effect_notice(choice: Choice) -> str:
+    """For the user, when the thinking level of this choice changes nothing; empty: it has an effect."""
+    level = choice.thinking
+    if level is None or _thinking_counts(choice, level):
+        return ""
+    return f"Thinking level {level} has no effect: wolo knows no way to tell {choice.label} how much to think."
+
+
+def media_not_taken(choice: Choice, message: Message) -> dict[Ability, int]:
+    """The attachments of a prompt that this model does not take, by kind."""
+    media = [part for part in message.parts if isinstance(part, MediaPart)]
+    found = Counter(_kind(part) for part in media if not _is_sent(choice, part))
+    return {kind: found[kind] for kind in MEDIA if kind in found}
+
+
+def described(not_taken: Mapping[Ability, int], label: str) -> str:
+    """`custom/x does not take images: 1 image is not sent.`"""
+    counted = [f"{count} {_SINGULAR[kind]}{'' if count == 1 else 's'}" for kind, count in not_taken.items()]
+    is_or_are = "is" if sum(not_taken.values()) == 1 else "are"
+    return f"{label} does not take {' or '.join(not_taken)}: {' and '.join(counted)} {is_or_are} not sent."
+
+
+def required(choice: Choice, prompt: Message) -> Message:
+    """The prompt, whose attachments must reach the model. Raises UsageError for those that the model does not take."""
+    if not_taken := media_not_taken(choice, prompt):
+        raise UsageError(described(not_taken, choice.label), hint=WITHOUT_ATTACHMENTS)
+    return replace(prompt, metadata={**prompt.metadata, MUST_BE_SENT: True})
+
+
+class Untold:
+    """Tells the user once of each attachment that does not reach the model."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def notice(self, choice: Choice, messages: Sequence[Message]) -> str:
+        """About the messages it was not asked about before; empty: all of their attachments are sent."""
+        found: Counter[Ability] = Counter()
+        for message in messages:
+            if message.role == "user" and message.id not in self._known and has_media(message):
+                self._known.add(message.id)
+                found.update(media_not_taken(choice, message))
+        return described({kind: found[kind] for kind in MEDIA if kind in found}, choice.label) if found else ""
+
+
+def _thinking_counts(choice: Choice, level: ThinkingLevel) -> bool:
+    if choice.provider.name == LOCAL:
+        return False
+    sent = _encoded(choice, level)
+    return sent != _encoded(choice, None) or any(sent != _encoded(choice, other) for other in LEVELS if other != level)
+
+
+def _encoded(choice: Choice, level: ThinkingLevel | None) -> bytes:
+    return format_of(choice).encode(_request(choice, user("hello"), level))
+
+
+def _is_sent(choice: Choice, part: MediaPart) -> bool:
+    if choice.provider.name == LOCAL:
+        return False
+    small = replace(part, data=part.data[:1]) if part.data else part
+    body = format_of(choice).encode(_request(choice, user("hello", small), None))
+    return NOT_TAKEN.encode() not in body
+
+
+def _request(choice: Choice, message: Message, level: ThinkingLevel | None) -> Request:
+    question = Question(messages=(message,))
+    return request_for(replace(choice, thinking=level), producer_of(choice, choice.format), question)
+
+
+def _kind(part: MediaPart) -> Ability:
+    return "images" if isinstance(part, ImagePart) else "audio" if isinstance(part, AudioPart) else "files"
