@@ -214,6 +214,7 @@ def test_a_tool_that_the_provider_will_not_take_is_left_out_and_the_rest_goes_on
     set_up(good=plain("good"), other=plain("good"))
     refusal = {"error": {"message": f"Invalid schema for function '{SAY}': bad", "type": "invalid_request_error"}}
     provider.script(error(400, refusal), text("Done."))
+    provider.expect_problem("tools differs")
     provider.expect_problem("tools")
     done = run_wolo("-p", *provider.flags, "go", timeout=120)
     assert [remote(asked) for asked in provider.requests] == [[SAY, "mcp__other__say"], ["mcp__other__say"]]
@@ -572,7 +573,39 @@ def test_what_a_server_says_of_its_tools_reaches_the_model_once(provider: Provid
         assert run_wolo("-p", *provider.flags, *words, timeout=120).exit_code == 0
     said = [str(message["content"]) for message in provider.requests[1].json["messages"] if message["role"] == "user"]
     assert sum("Say it softly." in each for each in said) == 1
+    again = run_wolo("replay", run_wolo("sessions", "list", "--json").json[0]["id"], timeout=120)
+    assert again.exit_code == 0, again.stdout
     assert "good" not in "".join(said)
+
+
+def test_more_tools_than_the_provider_takes_are_looked_for(provider: ProviderServer) -> None:
+    set_up(one=plain("many"), two=plain("many"))
+    say = "mcp__two__say"
+    provider.script(call("find_tools", {"query": "two say"}), call(say, {"text": "hi"}), text("Done."))
+    flags = (*provider.flags, "-m", "deepseek/deepseek-v4-pro", "--yolo", "--json")
+    done = run_wolo(*flags, "go", timeout=120)
+    assert done.exit_code == 0, done.stderr
+    first, second = offered(provider.requests[0]), offered(provider.requests[1])
+    assert [name for name in first if name.startswith("mcp__") or name == "find_tools"] == ["find_tools"]
+    assert second[: len(first)] == first
+    assert say in second[len(first) :]
+    assert len(second) <= 128
+    assert provider.requests[2].results[-1] == 'say: {"text": "hi"}'
+    again = run_wolo("replay", done.json["session_id"], timeout=120)
+    assert again.exit_code == 0, again.stdout
+
+
+def test_a_provider_that_refuses_so_many_tools_ends_no_turn(provider: ProviderServer) -> None:
+    set_up(one=plain("many"), two=plain("many"))
+    refusal = "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 212."
+    provider.script(error(400, refusal), text("Done."))
+    provider.expect_problem("tools differs")
+    done = run_wolo("-p", *provider.flags, "go", timeout=120)
+    assert (done.exit_code, done.stdout) == (0, "Done.\n")
+    assert len(remote(provider.requests[0])) == 200
+    assert remote(provider.requests[1]) == []
+    assert offered(provider.requests[1])[-1] == "find_tools"
+    assert "The provider takes 128 tools; the model looks for those of MCP servers with find_tools from now on." in done.stderr
 
 
 def test_an_address_is_not_said_to_run_here(provider: ProviderServer, trusted: Path) -> None:

@@ -14,7 +14,7 @@ from wolo.agent.compaction import Compactor
 from wolo.agent.filling import Filling, Preview, filling, preview
 from wolo.agent.hooking import Hooks, RunHook
 from wolo.agent.inbox import Inbox
-from wolo.agent.late_tools import LateTools, blamed, unsaid
+from wolo.agent.late_tools import LateTools, blamed, most_taken, unsaid
 from wolo.agent.making_room import MakingRoom, can_sum_up
 from wolo.agent.turn import Play, Turn
 from wolo.agent.verification import Verify
@@ -102,6 +102,14 @@ class Agent:
             return ""
         hidden = {server: self._hide(text) for server, text in instructions.items()}
         return unsaid(hidden, self.compactor.shown(messages))
+
+    def heed_limit(self, refusal: str) -> str:
+        """Offers no more tools than a provider takes that refuses them for their number. What a person should know of it;
+        empty: that is not what the refusal is about."""
+        most = most_taken(refusal)
+        if most is None or not self._toolbox.limit(most):
+            return ""
+        return f"The provider takes {most} tools; the model looks for those of MCP servers with find_tools from now on."
 
     def drop_blamed(self, refusal: str) -> str:
         """The tool from elsewhere that a provider's refusal is about is offered no more; empty: it is about none."""

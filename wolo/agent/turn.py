@@ -67,6 +67,8 @@ class Needs(making_room.Needs, Protocol):
 
     def unsaid_instructions(self, messages: Sequence[Message]) -> str: ...
 
+    def heed_limit(self, refusal: str) -> str: ...
+
     def drop_blamed(self, refusal: str) -> str: ...
 
 
@@ -189,8 +191,8 @@ class Play:
             error.hint = agent.compactor.hint()
             raise
         except BadRequest as error:
-            if name := agent.drop_blamed(error.message):
-                await self._notice(f"{name} is not offered any more, the provider does not take it: {error.message}")
+            if notice := agent.heed_limit(error.message) or _dropped(agent.drop_blamed(error.message), error.message):
+                await self._notice(notice)
                 return None
             raise
         if answer.finish_reason != "overflow":
@@ -343,6 +345,10 @@ class Play:
         priced = self._num_answers or self._reached or self._agent.asker.choice.model.price is not None
         used = self._used if self._agent.does_a_task else add(self._used, self._agent.account.lent)
         return used if priced else Usage()
+
+
+def _dropped(name: str, why: str) -> str:
+    return f"{name} is not offered any more, the provider does not take it: {why}" if name else ""
 
 
 def _limit_reached(limits: Limits, limit: Spent) -> Stop:

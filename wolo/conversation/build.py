@@ -87,6 +87,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         *(config, places, workspace.root, cwd, prompts),
         calls_in_text=site.choice.format == "xml",
         edit_tool=site.choice.edit_tool,
+        most_tools=site.choice.most_tools,
         attended=site.opening.attended,
         skills=skills,
         agents=agents,

@@ -59,18 +59,19 @@ def prepare(
     *,
     calls_in_text: bool = False,
     edit_tool: EditTool = "edit",
+    most_tools: int | None = None,
     attended: bool = False,
     skills: Skills = NO_SKILLS,
     agents: Agents = NO_AGENTS,
     more_tools: Iterable[ForeignTool] = (),
 ) -> Preamble:
-    """`root` is the workspace's, `edit_tool` what the model was trained on; `attended`: a person is there. `more_tools`
-    stand behind ours.
+    """`root` is the workspace's, `edit_tool` what the model was trained on, `most_tools` what its provider takes; `attended`: a
+    person is there. `more_tools` stand behind ours.
 
     Raises UsageError for a tool that is not there.
     """
     more = dict.fromkeys(TO_DELEGATE, described(agents.offers))
-    toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool, more=more)
+    toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool, more=more, most=most_tools)
     needs = ((attended, WITH_A_PERSON), (skills.for_model, WITH_SKILLS), (agents.offers, TO_DELEGATE))
     hide = (name for is_there, names in needs if not is_there for name in names)
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))

@@ -220,7 +220,7 @@ class Subagents:
         named = () if profile.tools is None else (*profile.tools, TaskCompletion.name)
         only = [name for name in named if name in there or name.startswith(OF_SERVERS)]
         hide = {name for name in hide if name in there or name.startswith(OF_SERVERS)}
-        return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool)
+        return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool, most=choice.most_tools)
 
     def _prompt(self, profile: Profile, prompt: str, call: ToolContext) -> Message:
         parent = self._parent

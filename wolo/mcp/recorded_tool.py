@@ -9,7 +9,7 @@ from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import CallIntent, Intent
 from wolo.mcp.names import BEGINNING
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import FIND_TOOLS, Result, ToolContext
 
 
 class RecordedTool:
@@ -21,6 +21,8 @@ class RecordedTool:
 
     def intents(self, args: Mapping[str, Any], context: ToolContext) -> Sequence[Intent]:
         """As far as its name tells them."""
+        if self.name == FIND_TOOLS:
+            return ()
         server, _, tool = self.name.removeprefix(BEGINNING).partition("__")
         return (CallIntent(f"mcp:{server}/{tool}"),)
 
@@ -32,5 +34,5 @@ class RecordedTool:
 
 
 def recorded_tools(called: Sequence[str]) -> list[RecordedTool]:
-    """For all that were called by names of servers' tools."""
-    return [RecordedTool(name) for name in dict.fromkeys(called) if name.startswith(BEGINNING)]
+    """For all that were called by names of servers' tools, and for what found them."""
+    return [RecordedTool(name) for name in dict.fromkeys(called) if name.startswith(BEGINNING) or name == FIND_TOOLS]

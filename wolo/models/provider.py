@@ -88,6 +88,8 @@ class Provider(Struct, frozen=True, forbid_unknown_fields=True):
     also: Mapping[str, OtherApi] = field(default_factory=dict)
     """Other formats, by name."""
     edit_tool: EditTool = "edit"
+    most_tools: Annotated[int, Meta(gt=1)] | None = None
+    """How many tools a request may offer; None: no limit is known."""
     """What its models are offered to change files with."""
     models: tuple[Model, ...] = ()
     default_model: str = ""
@@ -165,6 +167,11 @@ class Choice(Struct, frozen=True):
     @property
     def edit_tool(self) -> EditTool:
         return self.model.edit_tool or self.provider.edit_tool
+
+    @property
+    def most_tools(self) -> int | None:
+        """Of a request. In the text protocol tools are text."""
+        return None if self.format == "xml" else self.provider.most_tools
 
     @property
     def label(self) -> str:

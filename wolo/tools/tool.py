@@ -27,6 +27,9 @@ from wolo.workspace.processes import Processes
 from wolo.workspace.root import Resolved, Workspace
 from wolo.workspace.saving import FileChange
 
+FIND_TOOLS = "find_tools"
+"""The name of the tool that finds those which are not offered."""
+
 
 class Diff(Struct, frozen=True, tag="diff"):
     """A changed file, as a unified diff without the two header lines."""

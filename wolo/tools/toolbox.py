@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,7 +27,7 @@ from wolo.tools.skill import Skill
 from wolo.tools.task import Task
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.todo import Todo
-from wolo.tools.tool import ForeignTool, OwnTool, Tool
+from wolo.tools.tool import FIND_TOOLS, ForeignTool, OwnTool, Tool
 from wolo.tools.write import Write
 
 BUILTIN: tuple[OwnTool, ...] = (
@@ -67,15 +67,22 @@ class Toolbox:
         *,
         edit_tool: EditTool = "edit",
         more: Mapping[str, str] | None = None,
+        most: int | None = None,
     ) -> None:
         """`edit_tool`: the form of editing that is offered; the other one is understood all the same.
 
         `more`: what else the model is told about a tool, by its name, because it is different from place to place.
+        `most`: how many a request may offer. Tools from elsewhere that are more than that wait until they are looked for.
         """
         self._tools = {tool.name: tool for tool in tools}
         self._edit_tool: EditTool = edit_tool
         self._more = more or {}
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
+        self._most = most
+        self._deferred: dict[str, ForeignTool] = {}
+        """Not offered, and understood all the same."""
+        self._found: list[str] = []
+        """Those of them that were looked for and are offered, in that order."""
         self._only: Collection[str] | None = None
         self._hide: Collection[str] = ()
 
@@ -96,7 +103,12 @@ class Toolbox:
         return self._specs[compacted]
 
     def offer(
-        self, only: Collection[str] | None = None, hide: Collection[str] = (), *, edit_tool: EditTool | None = None
+        self,
+        only: Collection[str] | None = None,
+        hide: Collection[str] = (),
+        *,
+        edit_tool: EditTool | None = None,
+        most: int | None = None,
     ) -> Toolbox:
         """A toolbox with `only` these tools (None: all) and without those to `hide`. Raises UsageError for unknown names.
 
@@ -104,23 +116,65 @@ class Toolbox:
         Both forms of editing stand and fall together; `edit_tool` is the one for another model.
         """
         for name in (*(only or ()), *hide):
-            if name not in self._tools and not name.startswith(OF_SERVERS):
+            if name not in self._tools and name != FIND_TOOLS and not name.startswith(OF_SERVERS):
                 raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
         wanted = None if only is None else _with_both_forms(only) | (ONCE_COMPACTED if only else frozenset())
         unwanted = _with_both_forms(hide)
-        offered = Toolbox((), edit_tool=edit_tool or self._edit_tool, more=self._more)
+        offered = Toolbox((), edit_tool=edit_tool or self._edit_tool, more=self._more, most=most or self._most)
         offered._only, offered._hide = wanted, unwanted
-        offered.add(self._tools.values())
+        offered.add((*self._tools.values(), *self._deferred.values()))
         return offered
 
     def add(self, tools: Iterable[OwnTool | ForeignTool]) -> None:
-        """Behind all others, from the next request on; what is known or was not to be offered is passed over."""
-        before = len(self._tools)
-        for tool in tools:
-            if (self._only is None or _is_among(tool.name, self._only)) and not _is_among(tool.name, self._hide):
-                self._tools.setdefault(tool.name, tool)
-        if len(self._tools) > before:
+        """Behind all others, from the next request on; what is known or was not to be offered is passed over.
+
+        Where tools from elsewhere would be too many, these wait, and there is a tool that finds them.
+        """
+        new = {tool.name: tool for tool in tools if self._is_wanted(tool)}
+        foreign = {name: tool for name, tool in new.items() if isinstance(tool, ForeignTool)}
+        own = {name: tool for name, tool in new.items() if name not in foreign}
+        self._tools |= own
+        if self._most is not None and len(self.names) + len(foreign) > self._most - 1:
+            self._defer(foreign)
+        else:
+            self._tools |= foreign
+        if new:
             self._specs.clear()
+
+    def _is_wanted(self, tool: OwnTool | ForeignTool) -> bool:
+        if tool.name in self._tools or tool.name in self._deferred or getattr(tool, "finds_in_another_toolbox", False):
+            return False
+        return (self._only is None or _is_among(tool.name, self._only)) and not _is_among(tool.name, self._hide)
+
+    def _defer(self, foreign: Mapping[str, ForeignTool]) -> None:
+        self._deferred |= foreign
+        if self._deferred and FIND_TOOLS not in self._tools and FIND_TOOLS not in self._hide:
+            from wolo.tools.find_tools import FindTools  # noqa: PLC0415  # few conversations have so many tools
+
+            self._tools[FIND_TOOLS] = FindTools(self._deferred, self._offer_found)
+
+    def _offer_found(self, names: Sequence[str]) -> None:
+        """Behind all others. Where there is no room, those that were found first wait again."""
+        for name in names:
+            self._tools[name] = self._deferred.pop(name)
+            self._found.append(name)
+        while self._most is not None and len(self.names) > self._most and len(self._found) > len(names):
+            oldest = self._found.pop(0)
+            self._deferred[oldest] = self._tools.pop(oldest)  # type: ignore[assignment]  # it was one of these
+        if names:
+            self._specs.clear()
+
+    def limit(self, most: int) -> bool:
+        """No more than this may be offered: tools from elsewhere wait until they are looked for. False: that changes nothing."""
+        foreign = {name: tool for name, tool in self._tools.items() if isinstance(tool, ForeignTool) and name != FIND_TOOLS}
+        if len(self.names) <= most or not foreign:
+            return False
+        self._most = most
+        self._tools = {name: tool for name, tool in self._tools.items() if name not in foreign}
+        self._found.clear()
+        self._defer(foreign)
+        self._specs.clear()
+        return True
 
     def drop(self, name: str) -> None:
         """It is not offered any more, whoever brings it, and not understood."""
@@ -157,7 +211,7 @@ class Toolbox:
         return tool, _convert(tool, _rename(arguments, tool))
 
     def _find(self, name: str) -> OwnTool | ForeignTool | None:
-        return self._tools.get(name) or self._tools.get(name.strip().lower())
+        return self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
 
 
 def _is_among(name: str, names: Collection[str]) -> bool:
