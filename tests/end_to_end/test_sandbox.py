@@ -181,6 +181,41 @@ def test_without_namespaces_landlock_holds(provider: ProviderServer, ground: Gro
     assert ((ground.work / "made").exists(), outside.exists()) == (True, False)
 
 
+PLANTING = "python3 -c \"open('.g' + 'it/config', 'a').write('[alias]'); open('.mcp' + '.json', 'w').write('{}')\""
+
+
+def test_with_landlock_protected_files_are_restored_and_the_model_hears_it(
+    provider: ProviderServer, ground: Ground, isolated: Path
+) -> None:
+    need("landlock")
+    before = (ground.work / ".git/config").read_text()
+    provider.script(call("shell", {"command": f"{PLANTING}; touch made"}), text("ok"))
+    without(isolated, UNSHARE, "-p", *provider.flags, "go")
+    (result,) = provider.requests[1].results
+    assert "sandbox denied: inside the sandbox it changed protected files" in result
+    assert ".mcp.json" in result
+    assert ".git/config" in result
+    assert (ground.work / ".git/config").read_text() == before
+    assert ((ground.work / ".mcp.json").exists(), (ground.work / "made").exists()) == (False, True)
+
+
+@pytest.mark.parametrize(("answer", "is_kept"), [("y", True), ("", False)])
+def test_a_new_nested_repository_is_put_aside_until_the_user_wants_it(
+    provider: ProviderServer, ground: Ground, answer: str, is_kept: bool
+) -> None:
+    making = "python3 -c \"import os; os.makedirs('new/.g' + 'it'); open('new/.g' + 'it/config', 'w').write('[core]')\""
+    provider.script(call("shell", {"command": making}), text("Well."))
+    with pty_wolo(*provider.flags, "go on", rows=40, columns=150) as terminal:
+        terminal.wait_for("Keep its version of them?")
+        terminal.wait_for(ASKED)
+        assert not (ground.work / "new/.git").exists()
+        terminal.enter(answer)
+        assert terminal.wait_for_exit() == 0
+    assert (ground.work / "new/.git/config").exists() is is_kept
+    (result,) = provider.requests[1].results
+    assert ("the user kept what it changed" in result) is is_kept
+
+
 def test_a_bwrap_that_holds_nothing_is_found_out(provider: ProviderServer, ground: Ground, isolated: Path) -> None:
     folder = isolated / "fake"
     folder.mkdir()
@@ -188,7 +223,7 @@ def test_a_bwrap_that_holds_nothing_is_found_out(provider: ProviderServer, groun
     (folder / "bwrap").chmod(0o755)
     report = run_wolo("doctor", "--json", env={"PATH": f"{folder}:{os.environ['PATH']}"}).json["sandbox"]
     assert report["backend"] != "bubblewrap"
-    assert "bubblewrap: a command in it could write outside the workspace" in report["tried"]
+    assert "bubblewrap: a command in it could write outside the workspace" in report["tried"][0]
 
 
 def test_a_bwrap_of_the_workspace_is_not_even_tried(ground: Ground) -> None:

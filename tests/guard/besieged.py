@@ -167,11 +167,10 @@ class Attack:
     """Backends that say they do not cover this."""
 
 
-def _written(name: str, path: str, command: str = "", *, protected: bool = True) -> Attack:
+def _written(name: str, path: str, command: str = "") -> Attack:
     """Something was written to `path` that was not there."""
     command = command or f"mkdir -p {Path(path).parent} && echo planted >> {path}"
-    beyond = ("landlock",) if protected else ()
-    return Attack(name, command, lambda ground: "planted" in ground.text(f"work/{path}"), beyond)
+    return Attack(name, command, lambda ground: "planted" in ground.text(f"work/{path}"))
 
 
 def _called(name: str, command: str) -> Attack:
@@ -214,7 +213,6 @@ ATTACKS = (
         "another repository in the place of one",
         "mv deep deeper && mkdir -p deep/repo/.git && echo planted > deep/repo/.git/config",
         lambda ground: "planted" in ground.text("work/deep/repo/.git/config"),
-        ("landlock",),
     ),
     _written("hooks where git is told to look for them", "tools/hooks/pre-commit"),
     _written("settings that git is told to read", "team.inc"),
@@ -226,7 +224,19 @@ ATTACKS = (
         _written(f"a missing {path}", path)
         for path in (".wolo/config.toml", ".agents/x", ".vscode/tasks.json", ".cursor/rules", ".envrc", ".bashrc", ".mcp.json")
     ),
-    Attack("a link for .wolo", "ln -s $OUT .wolo", lambda ground: (ground.work / ".wolo").is_symlink(), ("landlock",)),
+    Attack("a link for .wolo", "ln -s $OUT .wolo", lambda ground: (ground.work / ".wolo").is_symlink()),
+    _written("a new nested repository", "new/.git/config"),
+    _written(
+        "a new nested repository, by its name",
+        "new/.git/config",
+        "mkdir -p new/x && echo planted > new/x/config && mv new/x new/.git",
+    ),
+    _written("settings further down", "sub/.vscode/tasks.json"),
+    _written(
+        "a program behind a link that is followed",
+        "other/.git/config",
+        "mkdir -p other && ln -s ../place other/.git && echo planted > place/config",
+    ),
     _stolen("a key", "cat $HOME/.ssh/id_rsa"),
     _stolen("a password", "cat $HOME/.netrc"),
     _stolen("a key through a link", "ln -s $HOME/.ssh k; cat k/id_rsa"),

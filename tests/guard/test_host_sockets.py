@@ -95,7 +95,7 @@ class Unsteady:
     def __init__(self, walls: Walls, place: Path, times: int) -> None:
         self._walls, self._place, self._times = walls, place, times
 
-    def enclose(self, argv: list[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+    def enclose(self, argv: list[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         if self._times <= 0:
             return self._walls.enclose(argv, cwd)
         self._times -= 1
@@ -103,6 +103,10 @@ class Unsteady:
             enclosed = self._walls.enclose(argv, cwd)
         self._place.unlink()
         return enclosed
+
+    def prepare(self) -> None: ...
+
+    def take_restored(self) -> None: ...
 
     def close(self) -> None: ...
 

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.guard.besieged import Ground, land
-from tests.guard.test_walls import need
+from tests import unprivileged
+from tests.guard.besieged import Ground, land, put_up
+from tests.guard.test_walls import BACKENDS, need
 from wolo.errors import ToolError
 from wolo.guard.protected import AT_THE_TOP
-from wolo.guard.sandbox import ladder
+from wolo.guard.sandbox import ladder, nested
 from wolo.guard.sandbox.bare import text_of
 from wolo.guard.sandbox.bubblewrap import find_binary
 from wolo.guard.sandbox.names import names_in
+from wolo.guard.sandbox.nested import Nested
 from wolo.guard.sandbox.placeholders import Placeholders
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.scratch import Scratch
@@ -39,11 +41,67 @@ def names(root: Path) -> tuple[set[str], set[str]]:
 
 def test_names_are_found_at_the_top_and_below_and_the_rest_is_missing(tmp_path: Path) -> None:
     made(tmp_path, ".git/config", "AGENTS.md", "a/b/.git/config", "a/AGENTS.md", "lib/.vscode/tasks.json", "x.code-workspace")
-    made(tmp_path, "node_modules/pkg/.git/config", "plain.txt")
+    made(tmp_path, "node_modules/pkg/.git/config", "node_modules/pkg/.vscode/x", "plain.txt")
     present, missing = names(tmp_path)
-    assert present == {".git", "AGENTS.md", "a/b/.git", "a/AGENTS.md", "lib/.vscode", "x.code-workspace"}
+    assert present == {
+        *(".git", "AGENTS.md", "a/b/.git", "a/AGENTS.md", "lib/.vscode", "x.code-workspace"),
+        "node_modules/pkg/.git",  # of packages, repositories only
+    }
     assert {*AT_THE_TOP} - {".git", "AGENTS.md"} <= missing
     assert "AGENTS.md" not in missing
+
+
+def test_a_look_is_complete_however_large_the_tree_is(tmp_path: Path) -> None:
+    for number in range(5000):
+        (tmp_path / f"{number % 70:02}" / f"{number:04}").mkdir(parents=True)
+    deep = Path(*(f"{number}" for number in range(40)))
+    made(tmp_path, f"{deep}/.git/config", "69/4969/.vscode/tasks.json", "00/0000/.github/hooks/x")
+    found = {f"{deep}/.git", "69/4969/.vscode", "00/0000/.github/hooks"}
+    looks = Nested(str(tmp_path))
+    for _ in range(2):
+        assert {os.path.relpath(path, tmp_path) for path in looks.look().paths} == found
+    (tmp_path / "35/4935/.git").mkdir()
+    (tmp_path / "69/4969/.vscode").rename(tmp_path / "69/gone")
+    now = found - {"69/4969/.vscode"} | {"35/4935/.git"}
+    assert {os.path.relpath(path, tmp_path) for path in looks.look().paths} == now
+
+
+def test_where_a_look_cannot_be_complete_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        (tmp_path / "work" / str(number)).mkdir(parents=True)
+    monkeypatch.setattr(nested, "MOST_FOLDERS", 10)
+    profile = profile_for((tmp_path / "work",), (), tmp_path / "state", home=tmp_path / "home")
+    for backend in BACKENDS:
+        need(backend)
+        walls = put_up(backend, profile)
+        with pytest.raises(ToolError, match=r"sandbox denied: .* too many directories"):
+            walls.enclose(["true"], tmp_path / "work")
+        walls.enclose(["true"], tmp_path / "work", only_reads=True).tidy()
+        walls.close()
+
+
+def test_a_folder_that_cannot_be_read_is_protected_as_a_whole(tmp_path: Path) -> None:
+    with land() as folder:
+        assert unprivileged.call(unreadable, folder) == (str(folder / "closed"),)
+
+
+def unreadable(folder: Path) -> tuple[str, ...]:
+    made(folder, "closed/.git/config")
+    (folder / "closed").chmod(0)
+    try:
+        return Nested(str(folder)).look().paths
+    finally:
+        (folder / "closed").chmod(0o700)
+
+
+def test_the_git_of_a_submodule_that_is_not_checked_out_is_kept_from_being_made(tmp_path: Path) -> None:
+    made(tmp_path, ".git/config", "vendor/lib/.keep", "there/.git")
+    (tmp_path / ".gitmodules").write_text(
+        '[submodule "a"]\n\tpath = vendor/lib\n[submodule "b"]\n\tpath = there\n[submodule "c"]\n\tpath = ../out\n'
+    )
+    present, missing = names(tmp_path)
+    assert present == {".git", "there/.git"}
+    assert missing - set(AT_THE_TOP) == {"vendor/lib/.git"}
 
 
 def test_where_git_files_lead_is_protected(tmp_path: Path) -> None:

@@ -30,8 +30,12 @@ class Open:
 
     def __init__(self, profile: Profile) -> None: ...
 
-    def enclose(self, argv: list[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+    def enclose(self, argv: list[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         return Enclosed(tuple(argv))
+
+    def prepare(self) -> None: ...
+
+    def take_restored(self) -> None: ...
 
     def close(self) -> None: ...
 

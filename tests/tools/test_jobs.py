@@ -59,8 +59,12 @@ class Walls:
     def __init__(self, tidy: Callable[[], None] = lambda: None) -> None:
         self._tidy = tidy
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         return Enclosed(tuple(argv), tidy=self._tidy)
+
+    def prepare(self) -> None: ...
+
+    def take_restored(self) -> None: ...
 
     def close(self) -> None: ...
 

@@ -221,8 +221,12 @@ class Walls:
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         return Enclosed((require("bwrap"), "--dev-bind", "/", "/", "--unshare-pid", "--die-with-parent", "--", *argv))
+
+    def prepare(self) -> None: ...
+
+    def take_restored(self) -> None: ...
 
     def close(self) -> None: ...
 

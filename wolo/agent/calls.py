@@ -298,8 +298,8 @@ class Calls:
         async def run(within: ToolContext) -> Result:
             return await brake.step(run_guarded(tool, call.args, within))
 
-        async def ask(reason: str) -> ApprovalGiven:
-            return await self._put(self._about(part, call.intents, reason, walls="again"), brake)
+        async def ask(reason: str, walls: Walls) -> ApprovalGiven:
+            return await self._put(self._about(part, call.intents, reason, walls=walls), brake)
 
         try:
             result = await run(context)

@@ -187,7 +187,7 @@ Scope = Literal["once", "session", "always", "everywhere"]
 """For how long a yes holds: this call, this session, in this workspace for good, or in every workspace."""
 
 
-Walls = Literal["", "inside", "outside", "again"]
+Walls = Literal["", "inside", "outside", "again", "restored"]
 """Of the sandbox, for a command: it would run inside, or outside; or it has failed inside, and would run once more outside."""
 
 

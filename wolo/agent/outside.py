@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 from wolo.agent.brake import Stopped
-from wolo.agent.events import ApprovalGiven
+from wolo.agent.events import ApprovalGiven, Walls
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox.denied import ADVICE, PREFIX, what_was_denied
+from wolo.guard.walls import Restored
 from wolo.tools.tool import Output, Result, ToolContext
 
 RAN_OUTSIDE = "[inside the sandbox it failed; the user let it run again outside]\n"
 STAYED_INSIDE = "The user did not want it to run outside the sandbox."
 QUESTION = "{denied} Run it once more outside the sandbox?"
+RESTORED = "inside the sandbox it changed protected files, which run code or steer agents: {names}. They were restored."
+LOST = " Not all of that was possible: look at them before you use them."
+KEEP = "{denied} Keep its version of them?"
+ACCEPTED = "[the user kept what it changed in protected files: {names}]"
+STAYED_RESTORED = "The user did not want to keep its version."
+_MOST_NAMED = 6
 _SHOWS_TEXTS = re.compile(r"\s*(?:\S*/)?(?:[efr]?grep|rg|ag|cat|head|tail|less|sed|awk|jq|diff|git|find|tree)\b")
 _MOST_CHARS = 2000
 
@@ -34,17 +42,20 @@ class Outside:
         result: Result,
         context: ToolContext,
         *,
-        ask: Callable[[str], Awaitable[ApprovalGiven]] | None,
+        ask: Callable[[str, Walls], Awaitable[ApprovalGiven]] | None,
         run: Callable[[ToolContext], Awaitable[Result]],
     ) -> Result:
         """What a call comes to that ran inside the walls. `call` is its fingerprint; without `ask` nobody can be asked."""
+        restored = context.walls.take_restored() if context.confined and context.walls is not None else None
+        if restored is not None:
+            return await _or_accepted(result, restored, context, ask)
         denied = _denied(result, context)
         if not denied:
             return result
         if not result.is_error or ask is None or call in self._said:
             return _with_line(result, denied)
         try:
-            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")))
+            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")), "again")
             if given.scope != "once" or not given.allowed:
                 self._said[call] = given.allowed
             if not given.allowed:
@@ -54,6 +65,34 @@ class Outside:
             return _with_line(result, denied)
         changed = tuple(dict.fromkeys((*result.files_changed, *free.files_changed)))
         return dataclasses.replace(free, text=RAN_OUTSIDE + free.text, files_changed=changed)
+
+
+async def _or_accepted(
+    result: Result, restored: Restored, context: ToolContext, ask: Callable[[str, Walls], Awaitable[ApprovalGiven]] | None
+) -> Result:
+    """The command has changed protected files, which are as they were before; the user may want its version."""
+    names = _names(restored.paths, context)
+    denied = f"{PREFIX} {RESTORED.format(names=names)}{LOST if restored.lost else ''}"
+    if ask is None:
+        return _with_line(result, denied + ADVICE)
+    try:
+        given = await ask(KEEP.format(denied=denied), "restored")
+        if not given.allowed:
+            return _with_line(result, denied, *filter(None, (STAYED_RESTORED, given.reason)))
+        restored.accept()
+    except Stopped:
+        return _with_line(result, denied)
+    except OSError as error:
+        return _with_line(result, f"{denied} The user wanted its version, but it cannot be moved back: {error.strerror}.")
+    return _with_line(result, ACCEPTED.format(names=names))
+
+
+def _names(paths: Sequence[str], context: ToolContext) -> str:
+    """A name is data: a line break in it must not begin a line of its own."""
+    named = [context.workspace.relative(Path(path)) for path in paths[:_MOST_NAMED]]
+    shown = [name if name.isprintable() else name.encode("unicode_escape").decode() for name in named]
+    more = len(paths) - len(named)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def why_it_never_ran(result: Result, context: ToolContext) -> str:

@@ -58,9 +58,11 @@ async def check(command: str, timeout_s: float, context: ToolContext, *, confine
     place = context.workspace.start
     shell = find_program("bash", context.workspace) or "/bin/sh"
     options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
+    held = dataclasses.replace(context, confined=confined)
+    await held.prepare()
     for _ in range(MOST_TRIES):
         printed = Printed(_KEPT_BYTES)
-        enclosed = dataclasses.replace(context, confined=confined).enclosed([shell, *options, "-c", command], place)
+        enclosed = held.enclosed([shell, *options, "-c", command], place)
         finished = await context.shell.processes.run(
             enclosed.argv,
             cwd=place,
@@ -69,6 +71,7 @@ async def check(command: str, timeout_s: float, context: ToolContext, *, confine
             printed=printed,
             pass_fds=enclosed.pass_fds,
             tidy=enclosed.tidy,
+            is_alone=enclosed.is_alone,
         )
         if finished.cause != "exited" or enclosed.has_begun():
             break

@@ -19,6 +19,24 @@ class Enclosed(Struct, frozen=True):
     """To be called once everything it started has ended. Must not raise; may be called again."""
     has_begun: Callable[[], bool] = lambda: True
     """After it has ended: False where the walls were not up in time, for what they were to stand on had changed. Try again."""
+    is_alone: bool = False
+    """All it leaves running must be ended with it: nothing else would hold that."""
+
+
+class Restored(Protocol):
+    """Protected files that a command made or changed, and that were restored after it."""
+
+    @property
+    def paths(self) -> tuple[str, ...]: ...
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Those of them that could not be restored as they were."""
+        ...
+
+    def accept(self) -> None:
+        """The user wants the command's version of all. Raises OSError."""
+        ...
 
 
 MOST_TRIES = 4
@@ -37,11 +55,22 @@ class Walls(Protocol):
     @property
     def not_covered(self) -> tuple[str, ...]: ...
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
-        """`only_reads`: nothing need be writable.
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
+        """`only_reads`: nothing need be writable. `lasts`: it runs on in the background.
 
         Raises ToolError where the walls cannot be put up: the command must not run then.
         """
+        ...
+
+    def prepare(self) -> None:
+        """Does what takes long in a large workspace, so that `enclose` is quick. May be called from any thread.
+
+        Raises ToolError as `enclose` does.
+        """
+        ...
+
+    def take_restored(self) -> Restored | None:
+        """What was restored after commands that have ended since; each is told once."""
         ...
 
     def close(self) -> None:

@@ -71,6 +71,7 @@ class Shell:
         run, looks = _Run(args, context), Looks(context)
         await looks.before()
         try:
+            await context.prepare()
             if args.background:
                 begun = await run.as_job()
                 return replace(begun, files_changed=(await asyncio.to_thread(looks.after, runs_on=True)).paths)
@@ -121,6 +122,7 @@ class _Run:
                     on_output=self._progress.add,
                     pass_fds=start.pass_fds,
                     tidy=start.tidy,
+                    is_alone=start.is_alone,
                 )
                 return finished, finished.cause != "exited" or start.has_begun()
             except OSError as error:
@@ -135,7 +137,7 @@ class _Run:
             raise ToolError("Nothing can run in the background here.")
         jobs = self._context.shell.jobs
         try:
-            job = jobs.start(self._command, self._start(), timeout_s=self._limit_s, confined=self._context.confined)
+            job = jobs.start(self._command, self._start(lasts=True), timeout_s=self._limit_s, confined=self._context.confined)
         except OSError as error:
             raise _unstartable(error) from error
         try:
@@ -154,10 +156,10 @@ class _Run:
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
-    def _start(self, at_the_end: str = "", *fds: int) -> Start:
+    def _start(self, at_the_end: str = "", *fds: int, lasts: bool = False) -> Start:
         shell = _shell(self._context.workspace)
         argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
-        enclosed = self._context.enclosed(argv, self._place.cwd)
+        enclosed = self._context.enclosed(argv, self._place.cwd, lasts=lasts)
         return Start(
             argv=enclosed.argv,
             cwd=self._place.cwd,
@@ -166,6 +168,7 @@ class _Run:
             pass_fds=(*fds, *enclosed.pass_fds),
             tidy=enclosed.tidy,
             has_begun=enclosed.has_begun,
+            is_alone=enclosed.is_alone,
         )
 
     def result(self, finished: Finished, changes: Changes) -> Result:

@@ -248,13 +248,21 @@ class ToolContext:
         """What `write_atomic` and its like are given: nobody else may change a file for the model."""
         self.note(self.works_for or self.call_id, change)
 
-    def enclosed(self, argv: Sequence[str], cwd: Path) -> Enclosed:
-        """The command line as this call may run it. Raises ToolError when it may run inside walls only and there are none."""
+    async def prepare(self) -> None:
+        """To be awaited before `enclosed`: what takes long there is done in a thread. Raises ToolError."""
+        if self.confined and self.walls is not None and not self.only_reads:
+            await asyncio.to_thread(self.walls.prepare)
+
+    def enclosed(self, argv: Sequence[str], cwd: Path, *, lasts: bool = False) -> Enclosed:
+        """The command line as this call may run it; `lasts`: in the background.
+
+        Raises ToolError when it may run inside walls only and there are none.
+        """
         if not self.confined:
             return Enclosed(tuple(argv))
         if self.walls is None:
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
-        return self.walls.enclose(argv, cwd, only_reads=self.only_reads)
+        return self.walls.enclose(argv, cwd, only_reads=self.only_reads, lasts=lasts)
 
     def resolve(self, given: str) -> Resolved:
         """Where a path leads, for a call that runs: a link that was put there since it was judged leads nowhere.

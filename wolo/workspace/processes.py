@@ -52,6 +52,8 @@ class Start(Struct, frozen=True, kw_only=True):
     """Called once when everything the program started has ended. Must not raise."""
     has_begun: Callable[[], bool] = lambda: True
     """After it has ended: False where what was to hold it gave up before the program was started. Try again."""
+    is_alone: bool = False
+    """All it leaves running is ended with it."""
 
 
 Cause = Literal["exited", "timed_out", "crowded"]
@@ -163,6 +165,7 @@ class Processes:
         on_output: Callable[[bytes], None] | None = None,
         pass_fds: Sequence[int] = (),
         tidy: Callable[[], None] = lambda: None,
+        is_alone: bool = False,
     ) -> Finished:
         """Returns soon after the program itself has ended, even when its children hold on to its output.
 
@@ -178,6 +181,9 @@ class Processes:
         program = self.start(Start(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, tidy=tidy), take)
         try:
             cause = await program.wait(timeout_s)
+            if is_alone:
+                program.tree.leader_has_ended()
+                await program.tree.end(INTERRUPT_GRACE_S)
             leftovers, overrun = await self.settle(program)
         except BaseException:
             await self.end(program, INTERRUPT_GRACE_S)

@@ -55,7 +55,7 @@ async def _ask_by_line(
             typed = await ask_line(_choices(asked, rule, may_accept_edits), screen, keyboard)
             if may_accept_edits and typed.strip().lower() == "f":
                 return Answer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
-            if typed.strip().lower() not in ("e", "edit") or asked.walls == "again":
+            if typed.strip().lower() not in ("e", "edit") or asked.walls in ("again", "restored"):
                 return Answer(_read_answer(asked, typed, rule))
             rule = await _edit(asked, rule, screen, keyboard, complaint)
         except EOFError:

@@ -33,6 +33,7 @@ _WALLS = {
     "inside": ("inside the sandbox", "dim"),
     "outside": ("outside any sandbox, with all your rights", "yellow"),
     "again": ("it has run inside the sandbox and failed; it would run again outside, with all your rights", "bold yellow"),
+    "restored": ("it has run inside the sandbox; a yes keeps its version of these files", "bold yellow"),
 }
 
 
@@ -74,13 +75,13 @@ def outcome(asked: ApprovalAsked, answer: Answer) -> Text | None:
     what = f"{owner}{call_line(asked.part, most_chars=LONGEST_TITLE, most_of_change=0)}"
     if not given.allowed:
         stays = f" · {spelled_line(given.reason)}" if given.reason else ""
-        refused = Text.assemble(("✗ ", "yellow"), ("it stays inside the sandbox", "bold"), f": {what}", (stays, "dim"))
-        return refused if asked.walls == "again" else None
+        kept = {"again": "it stays inside the sandbox", "restored": "the files stay restored"}.get(asked.walls)
+        return Text.assemble(("✗ ", "yellow"), (kept, "bold"), f": {what}", (stays, "dim")) if kept else None
     if answer.accepts_edits:
         return Text.assemble(("✓ ", "green"), ("you allowed it, and edits from now on", "bold"), f": {what}")
     rule = given.rule or asked.rule
     held = {
-        "once": "outside the sandbox, once" if asked.walls == "again" else "once",
+        "once": {"again": "outside the sandbox, once", "restored": "and kept its version"}.get(asked.walls, "once"),
         "session": f"for this session{f', by the rule {spelled_line(given.rule)}' if given.rule else ''}",
         "always": f"always here, by the rule {spelled_line(rule)}",
         "everywhere": f"always everywhere, by the rule {spelled_line(rule)}",
@@ -92,6 +93,8 @@ def _headline(asked: ApprovalAsked) -> Text:
     name = _name(asked)
     if asked.walls == "again":
         return Text.assemble(("! ", "bold red"), (f"The sandbox stopped {name}", "bold reverse"))
+    if asked.walls == "restored":
+        return Text.assemble(("! ", "bold red"), (f"{name} changed protected files", "bold reverse"))
     wishes = " and ".join(dict.fromkeys(_wish(intent) for intent in asked.intents)) or "go on"
     return Text.assemble(("? ", "bold yellow"), (f"{name} wants to {wishes}", "bold"))
 

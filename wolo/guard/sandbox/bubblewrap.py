@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.protected import is_obeyed_by_name
 from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.around import Around, Ending
 from wolo.guard.sandbox.bare import bare_python, line_for, packed
 from wolo.guard.sandbox.memory import in_memory
-from wolo.guard.sandbox.names import folders_between, names_in
+from wolo.guard.sandbox.names import Names, folders_between
 from wolo.guard.sandbox.neighbours import secrets_around
 from wolo.guard.sandbox.placeholders import Janitor, Placeholders
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.sandbox.sockets import host_sockets
 from wolo.guard.sandbox.tree import TEMPORARY, Tree, is_below, topmost_missing
-from wolo.guard.walls import Enclosed
+from wolo.guard.walls import Enclosed, Restored
 
 COVERS = (
     *("files outside the workspace", "protected names", "secrets", "network", "host sockets", "FIFOs of this machine"),
@@ -106,18 +107,29 @@ class Bubblewrap:
         self._around: list[str] | None = None
         """Secrets of other projects, once they were looked for."""
         self._filter = seccomp.program(in_namespaces=True)
+        self._names = Around(profile)
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+    def prepare(self) -> None:
+        self._names.prepare()
+
+    def take_restored(self) -> Restored | None:
+        return self._names.take_restored()
+
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         held: list[Placeholders] = []
+        ending: Ending = _nothing
         try:
+            names = {} if only_reads else {root: self._names.names(root) for root in self._profile.writable}
+            if names and not lasts:  # of what lasts nobody could tell whose a new name is
+                ending = self._names.begin(names, (path for each in names.values() for path in each.links))
             words = [
-                *self._mounts(held, only_reads=only_reads),
+                *self._mounts(held, names),
                 *self._environment("/tmp"),
                 "--chdir",
                 str(cwd),
             ]
         except (OSError, ToolError) as error:
-            _Tidying((), held)()
+            _Tidying((), held, ending)()
             if isinstance(error, ToolError):
                 raise
             raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
@@ -125,7 +137,7 @@ class Bubblewrap:
         if self._filter:
             handed.filter = in_memory(self._filter)
         line = self._line(handed)
-        tidying = _Tidying(handed.made, held, status_fd=handed.status)
+        tidying = _Tidying(handed.made, held, ending, status_fd=handed.status)
         return Enclosed((*line, *argv), handed.passed, tidying, tidying.has_begun)
 
     def _line(self, handed: Handed) -> list[str]:
@@ -148,15 +160,15 @@ class Bubblewrap:
         self._janitor.close()
         self._scratch.close()
 
-    def _mounts(self, held: list[Placeholders], *, only_reads: bool) -> list[str]:
-        """What is seen where, as options; the placeholders among it stand from now on."""
+    def _mounts(self, held: list[Placeholders], names: Mapping[str, Names]) -> list[str]:
+        """What is seen where, as options; the placeholders among it stand from now on. Without `names` nothing is writable."""
         tree = Tree(str(self._scratch.tmp), closed_by_mode=self._closes_by_mode)
         profile = self._profile
         for root in profile.writable:
-            if only_reads:
-                tree.show(root)
-            else:
+            if names:
                 tree.write(root)
+            else:
+                tree.show(root)
         if self._around is None:
             self._around = secrets_around(profile.writable, profile.home)
         for path in (*profile.hidden, *self._around, *profile.own):
@@ -170,20 +182,19 @@ class Bubblewrap:
             if around and Path(path).is_symlink():
                 path = _folder_of_link(path, around)
             if around and os.path.lexists(path):
-                for folder in () if only_reads else folders_between(around, path):
+                for folder in folders_between(around, path) if names else ():
                     if not is_obeyed_by_name(folder):  # those are kept as they are, all of them
                         tree.keep_in_place(folder)
                 tree.protect(path)
-        for root in () if only_reads else profile.writable:
-            self._protect(root, tree, held)
+        for root, each in names.items():
+            self._protect(root, each, tree, held)
         return tree.options()
 
-    def _protect(self, root: str, tree: Tree, held: list[Placeholders]) -> None:
+    def _protect(self, root: str, names: Names, tree: Tree, held: list[Placeholders]) -> None:
         self._janitor.begin()
         placeholders = self._placeholders[root]
         placeholders.hold()
         held.append(placeholders)
-        names = names_in(root, self._profile.home)
         wanted = (path for path in (*self._profile.own, *self._profile.kept) if is_below(path, root))
         own = [first for path in wanted if (first := topmost_missing(path, root))]
         missing = [path for path in (*names.missing, *own) if tree.is_seen(path)] if _can_be_changed(root) else []
@@ -214,9 +225,10 @@ def _folder_of_link(path: str, root: str) -> str:
 class _Tidying:
     """What is to be put away after one command; calling it twice does no harm."""
 
-    def __init__(self, fds: Iterable[int], held: Iterable[Placeholders], *, status_fd: int = -1) -> None:
+    def __init__(self, fds: Iterable[int], held: Iterable[Placeholders], ending: Ending, *, status_fd: int = -1) -> None:
         self._fds = list(fds)
         self._held = list(held)
+        self._ending = ending
         self._status_fd = status_fd
         self._status = b""
 
@@ -232,3 +244,8 @@ class _Tidying:
             os.close(self._fds.pop())
         while self._held:
             self._held.pop().take_away()
+        ending, self._ending = self._ending, _nothing
+        ending()
+
+
+def _nothing() -> None: ...

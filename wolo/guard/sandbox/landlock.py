@@ -8,13 +8,15 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.around import Around, Ending
 from wolo.guard.sandbox.bare import bare_python, line_for, packed
 from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT
 from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.neighbours import secrets_around
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
-from wolo.guard.walls import Enclosed
+from wolo.guard.sandbox.tree import is_below
+from wolo.guard.walls import Enclosed, Restored
 from wolo.workspace import landlock
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -42,12 +44,25 @@ class Landlock:
         self._filter = seccomp.program(in_namespaces=False)
         self._launcher = packed("calls", "launcher")
         self._ruleset = -1
+        self._names = Around(profile)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
         return not_covered()
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+    def prepare(self) -> None:
+        self._names.prepare()
+
+    def take_restored(self) -> Restored | None:
+        return self._names.take_restored()
+
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
+        if lasts:
+            raise ToolError(
+                "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may go on. "
+                "So it was not started."
+            )
+        ending = None if only_reads else self._begin()
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
@@ -60,7 +75,23 @@ class Landlock:
             raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
         code, filter_fd, words = given
         line = [*line_for(code), *map(str, (self._ruleset, filter_fd, KEPT_OF_ROOT, words)), "--"]
-        return Enclosed((*line, *argv), (self._ruleset, *given), _Closing(given))
+        return Enclosed((*line, *argv), (self._ruleset, *given), _Closing(given, ending), is_alone=True)
+
+    def _begin(self) -> Ending:
+        """Saves whatever of the writable directories is protected. Raises ToolError."""
+        try:
+            names = {root: self._names.names(root) for root in self._profile.writable}
+        except OSError as error:
+            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
+        own = next((path for path in self._profile.own if any(is_below(path, root) for root in names)), "")
+        if own:
+            raise ToolError(f"sandbox denied: {own} is wolo's own and lies in the workspace. So the command was not run.")
+        kept = [path for path in self._profile.kept if any(is_below(path, root) for root in names)]
+        present = [path for each in names.values() for path in (*each.present, *each.links)]
+        missing = [path for each in names.values() for path in each.missing]
+        return self._names.begin(
+            names, (path for path in (*present, *kept) if os.path.lexists(path)), [*missing, *_missing(kept)]
+        )
 
     def close(self) -> None:
         ruleset, self._ruleset = self._ruleset, -1
@@ -90,7 +121,8 @@ def not_covered() -> tuple[str, ...]:
     """By what this kernel's Landlock knows."""
     known = landlock.version()
     return (
-        "protected names in the workspace",
+        "protected names in the workspace while a command runs (they are restored after it)",
+        "what git keeps in its directory as data",
         "secrets in the workspace",
         "modes, owners, dates and attributes of your other files",
         "names of hidden files",
@@ -118,10 +150,18 @@ def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
         yield from _around(path, below)
 
 
+def _missing(paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if not os.path.lexists(path))
+
+
 class _Closing:
-    def __init__(self, fds: Iterable[int]) -> None:
+    def __init__(self, fds: Iterable[int], ending: Ending | None) -> None:
         self._fds = list(fds)
+        self._ending = ending
 
     def __call__(self) -> None:
         while self._fds:
             os.close(self._fds.pop())
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            ending()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +12,10 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.protected import AT_THE_TOP, RUNS_CODE, fold, is_readable
+from wolo.guard.sandbox.nested import Nested, is_protected
 from wolo.guard.sandbox.tree import is_below, topmost_missing
 from wolo.workspace.led_to import led_to
 
-_NOT_ENTERED = frozenset({"node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"})
-_MOST_FOLDERS = 3000
-_MOST_FOUND = 100
-_LOOKING_S = 0.03
 _MOST_POINTER_BYTES = 4096
 _MOST_SETTINGS_BYTES = 1 << 16
 
@@ -28,26 +24,35 @@ class Names(Struct, frozen=True):
     present: tuple[str, ...] = ()
     """Read-only while a command runs."""
     missing: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    """Those further down that are links: nothing can be mounted on them."""
+    below: frozenset[str] = frozenset()
+    """All that were found further down."""
     kept_in_place: tuple[str, ...] = ()
     """Folders around repositories further down: were one moved away, another repository could be put where it was."""
 
 
-def names_in(root: str, home: str) -> Names:
-    """Of one writable directory: all at its top, and as many below as a short look finds.
+def names_in(root: str, home: str, nested: Nested | None = None) -> Names:
+    """Of one writable directory; `nested` looks below its top, sooner if it has done so before.
 
-    Raises ToolError for a protected name that is a link: nothing can hold it.
+    Raises ToolError for a protected name at the top that is a link: nothing can hold it; and where not all can be found.
     """
-    present = [*_at_the_top(root), *_below(root)]
+    below = (nested or Nested(root)).look()
+    goals = [goal for link in below.links if is_below(goal := led_to(link), root) and os.path.lexists(goal)]
+    present = [*_at_the_top(root), *below.paths, *goals]
     repositories = [path for path in present if path.endswith("/.git")]
     pointed = [place for path in repositories for place in _git_places(path)]
     there = {fold(path) for path in present}
     wanted = (*AT_THE_TOP, *sorted(RUNS_CODE.difference(map(fold, AT_THE_TOP)))) if root == home else AT_THE_TOP
     named = [path for name in wanted if not os.path.islink(path := f"{root}/{name}")]  # noqa: PTH114  # text all along
+    pointed += [path for git in repositories for path in _of_submodules(git)]
     outside_git = (path for path in pointed if not any(is_below(path, each) for each in present))
     awaited = (topmost_missing(path, root) for path in outside_git if is_below(path, root))
     return Names(
         present=tuple(dict.fromkeys([*present, *filter(os.path.lexists, pointed)])),
         missing=tuple(dict.fromkeys([*(path for path in named if fold(path) not in there), *filter(None, awaited)])),
+        links=below.links,
+        below=frozenset((*below.paths, *below.links)),
         kept_in_place=tuple(dict.fromkeys(folder for path in repositories for folder in folders_between(root, path))),
     )
 
@@ -63,7 +68,7 @@ def _at_the_top(root: str) -> list[str]:
     found = []
     with os.scandir(root) as entries:
         for entry in entries:
-            if not _is_protected(entry.name):
+            if not is_protected(entry.path):
                 continue
             if entry.is_symlink():
                 if is_readable(entry.path) and _is_protected_file_of(root, led_to(entry.path)):
@@ -78,38 +83,7 @@ def _at_the_top(root: str) -> list[str]:
 
 def _is_protected_file_of(root: str, path: str) -> bool:
     """`CLAUDE.md` is a link to `AGENTS.md` in many projects: the text is held where it is, the link is not."""
-    return is_below(path, root) and _is_protected(os.path.basename(path)) and os.path.isfile(path)  # noqa: PTH113, PTH119  # text all along
-
-
-def _below(root: str) -> list[str]:
-    """Nearest first, until the time is up."""
-    found: list[str] = []
-    waiting = [root]
-    until = time.monotonic() + _LOOKING_S
-    for _ in range(_MOST_FOLDERS):
-        if not waiting or len(found) > _MOST_FOUND or time.monotonic() > until:
-            break
-        folder = waiting.pop(0)
-        for entry in _entries(folder):
-            if entry.is_symlink() or (folder == root and _is_protected(entry.name)):
-                continue
-            if _is_protected(entry.name):
-                found.append(entry.path)
-            elif entry.is_dir(follow_symlinks=False) and entry.name not in _NOT_ENTERED:
-                waiting.append(entry.path)
-    return found
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
-
-
-def _is_protected(name: str) -> bool:
-    return fold(name) in RUNS_CODE or name.endswith(".code-workspace")
+    return is_below(path, root) and is_protected(path) and os.path.isfile(path)  # noqa: PTH113  # text all along
 
 
 def _git_places(git: str) -> Iterator[str]:
@@ -124,6 +98,20 @@ def _git_places(git: str) -> Iterator[str]:
     if common:
         yield common
     yield from _obeyed(common or place, str(Path(git).parent))
+
+
+def _of_submodules(git: str) -> Iterator[str]:
+    """The `.git` of submodules that are not checked out: `git status` of the repository around runs what it says."""
+    worktree = os.path.dirname(git)  # noqa: PTH120  # text all along
+    try:
+        with open(f"{worktree}/.gitmodules", "rb") as opened:
+            settings = os.fsdecode(opened.read(_MOST_SETTINGS_BYTES))
+    except OSError:
+        return
+    for named in re.findall(r"(?im)^[ \t]*path[ \t]*=[ \t]*([^\n\0]+)", settings):
+        place = led_to(Path(worktree, named.strip().strip('"')))
+        if is_below(place, worktree) and Path(place).is_dir():
+            yield f"{place}/.git"
 
 
 def _obeyed(place: str, worktree: str) -> Iterator[str]:

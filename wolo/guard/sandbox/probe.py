@@ -134,8 +134,8 @@ def _try(make: Callable[[Profile], Walls], folder: Path) -> tuple[str, tuple[str
         within = folder / "inside" / "new"
         if not within.is_file() or within.read_text() != word:
             return f"no command could run in it{failure}", ()
-        found = [f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)]
-        found += _what_was_done(folder, int(word[:6], 16))
+        found = [*_what_was_done(folder, int(word[:6], 16))]
+        found += [f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)]
         if limit != _limit_of(victim):
             found.append("a command in it could change the limits of another process")
         gaps = (FIFOS if _was_fed(fifo) else "", SIGNALS if victim.poll() is not None else "")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.protected import AT_THE_TOP, RUNS_CODE
-from wolo.guard.sandbox.names import names_in
+from wolo.guard.sandbox.around import Around
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
-from wolo.guard.walls import Enclosed
+from wolo.guard.walls import Enclosed, Restored
 
 BINARY = "/usr/bin/sandbox-exec"
 COVERS = ("writing outside the workspace", "protected names", "secrets", "network", "host sockets", "signals to other processes")
@@ -43,15 +43,24 @@ class Seatbelt:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._scratch = Scratch(profile.state)
+        self._names = Around(profile)
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False) -> Enclosed:
+    def prepare(self) -> None:
+        self._names.prepare()
+
+    def take_restored(self) -> Restored | None:
+        return self._names.take_restored()
+
+    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         try:
             tmp = str(self._scratch.tmp)
-            present = [path for root in self._profile.writable for path in names_in(root, self._profile.home).present]
+            names = {root: self._names.names(root) for root in self._profile.writable}
         except OSError as error:
             raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
+        present = [path for each in names.values() for path in each.present]
+        ending = self._names.begin({} if only_reads or lasts else names)
         told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
-        return Enclosed((BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *told, *argv))
+        return Enclosed((BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *told, *argv), tidy=ending)
 
     def close(self) -> None:
         self._scratch.close()

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.workspace.process_table import MARK_LIMIT
+
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN, _MASK = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _AT_NUMBER, _AT_MACHINE, _AT_ARGUMENTS = 0, 4, 16
@@ -37,6 +39,8 @@ class _Numbers(Struct, frozen=True):
     """Calls whose first argument is another process, or 0 for the caller."""
     of_other_groups: str
     """The same for the second argument."""
+    prlimit: int
+    setrlimit: int
     clone: int
     unshare: int
     ioctl: int
@@ -57,8 +61,10 @@ _GENERIC = _Numbers(
     117 270 271 272 219 217 218 280 241 282 104 294 105 273 106 142 224 225 89 60 265 40 39 41 268 116 170 112 161 162 58
     """,
     shared="180 181 186 187 188 189 190 191 192 193 194 195 196 197",
-    of_others="261 118 119 122 274 238 239",
+    of_others="118 119 122 274 238 239",
     of_other_groups="140 30",
+    prlimit=261,
+    setrlimit=164,
     clone=220,
     unshare=97,
     ioctl=29,
@@ -72,7 +78,7 @@ _MACHINES = {
     # kexec_file_load init_module finit_module delete_module reboot swapon swapoff acct quotactl open_by_handle_at mount
     # umount2 pivot_root setns syslog settimeofday clock_settime sethostname setdomainname vhangup; iopl ioperm
     # shared: shm*, sem*, msg*, mq_open, mq_unlink
-    # of_others: prlimit64 sched_setparam sched_setscheduler sched_setaffinity sched_setattr migrate_pages move_pages;
+    # of_others: sched_setparam sched_setscheduler sched_setaffinity sched_setattr migrate_pages move_pages;
     # of_other_groups: setpriority ioprio_set; modes: (chmod) fchmod fchmodat fchmodat2 (mknod) mknodat (creat)
     "x86_64": _Numbers(
         machine=0xC000003E,
@@ -81,8 +87,10 @@ _MACHINES = {
         153 172 173
         """,
         shared="29 30 31 64 65 66 67 68 69 70 71 220 240 241",
-        of_others="302 142 144 203 314 256 279",
+        of_others="142 144 203 314 256 279",
         of_other_groups="141 251",
+        prlimit=302,
+        setrlimit=160,
         clone=56,
         unshare=272,
         ioctl=16,
@@ -142,11 +150,25 @@ def _families() -> list[bytes]:
 
 
 def _alone(numbers: _Numbers) -> Iterator[bytes]:
-    """Pairs of sockets remain, but for datagrams: those can be sent to any address."""
+    """Pairs of sockets remain, but for datagrams: those can be sent to any address.
+
+    The limit that marks what a command started cannot be changed: by it they are found and ended.
+    """
     yield from (_line(_JUMP_EQUAL, numbers.socket, 0, 1), _refuse(errno.EACCES))
     kinds = [_line(_MASK, _KIND_OF_SOCKET), _line(_JUMP_EQUAL, _STREAM, 2, 0), _line(_JUMP_EQUAL, _SEQUENCE, 1, 0)]
     pair = [_argument(0), _line(_JUMP_EQUAL, _UNIX, 1, 0), _refuse(errno.EACCES), _argument(1), *kinds, _refuse(errno.EACCES)]
     yield from _for_call(numbers.socketpair, pair)
+    keeps_mark = [_line(_JUMP_EQUAL, MARK_LIMIT, 0, 5)]
+    keeps_mark += [
+        _argument(2),
+        _line(_JUMP_EQUAL, 0, 0, 2),
+        _line(_LOAD, _AT_ARGUMENTS + 8 * 2 + 4),
+        _line(_JUMP_EQUAL, 0, 1, 0),
+    ]
+    keeps_mark += [_refuse(errno.EPERM)]
+    own = [_argument(0), _line(_JUMP_EQUAL, 0, 1, 0), _refuse(errno.EPERM)]
+    yield from _for_call(numbers.prlimit, [*own, _argument(1), *keeps_mark])
+    yield from _for_call(numbers.setrlimit, [_argument(0), _line(_JUMP_EQUAL, MARK_LIMIT, 0, 1), _refuse(errno.EPERM)])
     for calls, which in ((numbers.of_others, 0), (numbers.of_other_groups, 1)):
         for number in map(int, calls.split()):
             yield from _for_call(number, [_argument(which), _line(_JUMP_EQUAL, 0, 1, 0), _refuse(errno.EPERM)])

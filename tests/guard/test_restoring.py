@@ -1,0 +1,216 @@
+"""Protected files that no mount holds: whatever a command does to them, they are afterwards what they were."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import unprivileged
+from tests.guard.besieged import Ground, any_python, land, put_up
+from tests.guard.test_walls import need
+from tests.tools.desk import Desk
+from wolo.errors import ToolError
+from wolo.guard.sandbox import restoring
+from wolo.guard.sandbox.profile import profile_for
+from wolo.guard.sandbox.restoring import Keeper
+
+
+def tree(root: Path) -> dict[str, tuple[int, str]]:
+    """Every file with its mode and content, every link with its goal."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        content = str(path.readlink()) if path.is_symlink() else path.read_text() if path.is_file() else ""
+        found[str(path.relative_to(root))] = (0 if path.is_symlink() else path.stat().st_mode, content)
+    return found
+
+
+def scene(root: Path) -> None:
+    for name, content in {
+        ".git/HEAD": "ref",
+        ".git/config": "[core]",
+        ".git/hooks/pre-commit": "#!",
+        ".git/objects/aa/bb": "data",
+        ".git/modules/sub/config": "[core]",
+        ".vscode/tasks.json": "{}",
+        "AGENTS.md": "text",
+        "tools/hook.sh": "#!/bin/sh",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    (root / ".git/hooks/pre-commit").chmod(0o755)
+    (root / ".cursor").symlink_to(".vscode")
+
+
+PRESENT = (".git", ".vscode", ".cursor", "AGENTS.md", "tools/hook.sh")
+MISSING = (".mcp.json", ".wolo", "CLAUDE.md")
+WAYS = {
+    "written in place": "echo bad > .git/config",
+    "replaced": "echo bad > x; mv x .git/config",
+    "a hook": "echo bad >> .git/hooks/pre-commit",
+    "a new hook": "echo bad > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout",
+    "of a module": "echo bad > .git/modules/sub/config",
+    "attributes": "mkdir -p .git/info; echo bad > .git/info/attributes",
+    "removed": "rm AGENTS.md",
+    "a folder removed": "rm -r .vscode",
+    "hooks removed": "rm -r .git/hooks",
+    "a link in the place of a file": "rm AGENTS.md; ln -s /etc/passwd AGENTS.md",
+    "a link in the place of a folder": "rm -r .vscode; mkdir other; echo bad > other/tasks.json; ln -s other .vscode",
+    "a link led elsewhere": "ln -sfn /etc .cursor",
+    "a folder in the place of a file": "rm AGENTS.md; mkdir AGENTS.md; echo bad > AGENTS.md/x",
+    "a file in the place of a folder": "rm -r .vscode; echo bad > .vscode",
+    "moved away": "mv .git gone",
+    "moved away, another in its place": "mv .git gone; mkdir -p .git/hooks; echo bad > .git/config; echo bad > .git/HEAD",
+    "a mode": "chmod 777 .git/hooks/pre-commit; chmod 0 .git/hooks .git/config",
+    "closed": "chmod 0 .vscode",
+    "the program of a hook": "echo bad > tools/hook.sh",
+    "the folder of that program": "mv tools gone; mkdir tools; echo bad > tools/hook.sh; rm -r gone",
+    "a missing name": "echo bad > .mcp.json; mkdir .wolo; echo bad > .wolo/config.toml; ln -s /etc/passwd CLAUDE.md",
+    "the same size and time": "cp -p .git/config x; echo '[cor3]' > .git/config; touch -r x .git/config; rm x",
+}
+
+
+def restored(folder: Path, command: str) -> tuple[bool, bool, str]:
+    work = folder / "work"
+    scene(work)
+    before = tree(work)
+    snapshot = Keeper(folder / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    subprocess.run(["sh", "-c", command], cwd=work, check=True)
+    found = snapshot.restore()
+    after = tree(work)
+    for name in ("other", "other/tasks.json"):  # no protected names
+        after.pop(name, None)
+    return found is not None, after == before, "" if after == before else str({*after.items()} ^ {*before.items()})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_command_did_to_protected_files_is_restored(way: str) -> None:
+    with land() as folder:
+        found, is_as_before, why = unprivileged.call(restored, folder, WAYS[way])
+    assert is_as_before, why
+    assert found is (way not in ("a mode", "closed"))  # a mode is restored without a word
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > .git/objects/aa/cc; echo ref2 > .git/HEAD; echo x > .git/index; mkdir -p .git/refs; echo x > .git/refs/main",
+        "echo x > new; mkdir -p src; echo y > src/a",
+        "touch .git/config AGENTS.md; cat .git/config; cp AGENTS.md x; cat x > AGENTS.md",
+        "mkdir .wolo",
+    ],
+)
+def test_what_runs_nothing_stays_as_the_command_left_it(command: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    scene(work)
+    snapshot = Keeper(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    subprocess.run(["sh", "-c", command], cwd=work, check=True)
+    changed = tree(work)
+    assert snapshot.restore() is None
+    assert tree(work) == changed
+
+
+@pytest.mark.parametrize("way", ["replaced", "a new hook", "removed", "a missing name", "a file in the place of a folder"])
+def test_a_user_who_wants_its_version_gets_it_back(way: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    scene(work)
+    snapshot = Keeper(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    subprocess.run(["sh", "-c", WAYS[way]], cwd=work, check=True)
+    changed = tree(work)
+    found = snapshot.restore()
+    assert found is not None
+    assert tree(work) != changed
+    found.accept()
+    assert tree(work) == changed
+
+
+def test_what_is_too_large_to_be_saved_lets_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene(tmp_path)
+    monkeypatch.setattr(restoring, "_MOST_BYTES", 10)
+    with pytest.raises(ToolError, match="too large"):
+        Keeper(tmp_path / "state").save([f"{tmp_path}/.git"])
+
+
+def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    (work / "sub/.git").mkdir(parents=True)
+    (work / "sub/.git/config").write_text("kept")
+    elsewhere.mkdir()
+    snapshot = Keeper(tmp_path / "state").save([f"{work}/sub/.git"])
+    shutil.rmtree(work / "sub")
+    (work / "sub").symlink_to(elsewhere)
+    snapshot.restore()
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_what_a_killed_repository_lost_is_told(tmp_path: Path) -> None:
+    scene(tmp_path / "work")
+    snapshot = Keeper(tmp_path / "state").save([f"{tmp_path}/work/.git"])
+    shutil.rmtree(tmp_path / "work/.git")
+    found = snapshot.restore()
+    assert found is not None
+    assert found.lost == (f"{tmp_path}/work/.git",)
+
+
+LATER = {
+    "left running": "(sleep 0.3; echo planted > .git/config) &",
+    "in a session of its own": "setsid sh -c 'sleep 0.3; echo planted > .git/config' > /dev/null 2>&1 &",
+    "detached twice, without its environment": (
+        "env -i setsid sh -c 'ulimit -x unlimited; (setsid sh -c \"sleep 0.3; echo planted > .git/config\" &) &' > /dev/null 2>&1"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", LATER)
+async def test_nothing_that_a_command_left_running_changes_them_later(way: str) -> None:
+    need("landlock")
+    with land("root") as folder, Ground(folder) as ground:
+        desk = Desk(ground.folder)
+        desk.context.walls = put_up("landlock", ground.profile)
+        desk.context.confined = True
+        try:
+            result = await desk.call("shell", command=f"{LATER[way]}\ntrue")
+            assert not result.is_error, result.text
+            assert desk.context.shell.processes.is_anything_alive() is False
+            subprocess.run(["sleep", "0.4"], check=True)  # when it would have come
+            assert ground.text("work/.git/config") != "planted\n"
+        finally:
+            desk.context.walls.close()
+            desk.context.shell.close()
+
+
+async def test_without_mounts_no_job_is_started_in_the_sandbox() -> None:
+    need("landlock")
+    with land("root") as folder, Ground(folder) as ground:
+        desk = Desk(ground.folder)
+        desk.context.walls = put_up("landlock", ground.profile)
+        desk.context.confined = True
+        try:
+            with pytest.raises(ToolError, match="a job may go on"):
+                await desk.call("shell", command="sleep 5", background=True)
+        finally:
+            desk.context.walls.close()
+            desk.context.shell.close()
+
+
+def test_wolos_own_files_in_the_workspace_let_nothing_run_without_mounts(tmp_path: Path) -> None:
+    need("landlock")
+    walls = put_up("landlock", profile_for((tmp_path,), (tmp_path / "own",), tmp_path / "own", home=tmp_path / "home"))
+    with pytest.raises(ToolError, match="wolo's own"):
+        walls.enclose([any_python()], tmp_path)
+    walls.close()
+
+
+def test_a_link_further_down_keeps_its_goal() -> None:
+    for backend in ("bubblewrap", "namespaces", "landlock"):
+        need(backend)
+        with land("root") as folder, Ground(folder) as ground:
+            (ground.work / "lib").mkdir()
+            (ground.work / "lib" / ".vscode").symlink_to("../place")
+            walls = put_up(backend, ground.profile)
+            ground.run("rm lib/.vscode; ln -s ../other lib/.vscode", walls)
+            given = walls.take_restored()
+            walls.close()
+            assert (str((ground.work / "lib/.vscode").readlink()), given is not None) == ("../place", True), backend
