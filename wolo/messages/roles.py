@@ -173,7 +173,7 @@ def _answer(message: Message, common: dict[str, Any]) -> Iterator[AgentMessage]:
         producer=message.producer,
         **common,
     )
-    ended = [part for part in message.calls if part.outcome is not None]
+    ended = [part for part in message.calls if part.status in ("completed", "failed")]
     if ended:
         timestamp = max(part.end_time for part in ended) or message.timestamp
         yield ToolMessage(id=f"{message.id}_results", timestamp=timestamp, contents=tuple(map(_result, ended)))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from wolo.errors import UsageError
 from wolo.sessions.exchange import atif, html, jsonl, markdown, openai_messages, rows
+from wolo.sessions.exchange.foreign import write_claude_code, write_codex, write_kimi, write_opencode, write_pi
 from wolo.sessions.exchange.jsonl import Write
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
@@ -20,6 +21,11 @@ EXPORTS: Mapping[str, Export] = {
     markdown.FORMAT: markdown.write,
     html.FORMAT: html.write,
     atif.FORMAT: atif.write,
+    "claude-code": write_claude_code.write,
+    "codex": write_codex.write,
+    "opencode": write_opencode.write,
+    "pi": write_pi.write,
+    "kimi": write_kimi.write,
 }
 
 

@@ -7,7 +7,7 @@ rewind begins a branch. So the file is gone through twice: first for the links, 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from wolo.errors import SessionError
 from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
 from wolo.formats.anthropic.stream import FIELD
-from wolo.messages.message import FinishReason, Producer, Usage
+from wolo.messages.message import FinishReason, Message, Producer, Usage
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
 from wolo.sessions.exchange.foreign.fields import content, number, record, text, when
 from wolo.sessions.exchange.foreign.found import Found, children, head, home_of, newest_first, same_directory, tail, updated
@@ -208,6 +208,14 @@ def _chosen(nodes: dict[str, Node]) -> set[str]:
 # What is said
 
 
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader()
+    for each in records:
+        reader.add(each)
+    return reader.gathered.messages()
+
+
 class _Reader:
     """Takes the lines of the way in the order of the file."""
 
@@ -217,6 +225,7 @@ class _Reader:
         self._kept_from = ""
 
     def add(self, line: Record) -> None:
+        self.gathered.begin(line)
         match line.get("type"):
             case "assistant":
                 self._answer(line)

@@ -7,14 +7,14 @@ also as a completed item. And among the items in the person's name is much that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.messages.message import Usage
+from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, TextPart
 from wolo.sessions.exchange.foreign.fields import content, number, record, records, text, when
 from wolo.sessions.exchange.foreign.found import (
@@ -120,6 +120,14 @@ def _names(home: Path) -> dict[str, str]:
     return {text(each, "id"): text(each, "thread_name") for each in records_of(home / "session_index.jsonl")}
 
 
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader()
+    for each in records:
+        reader.add(each)
+    return reader.finish().messages()
+
+
 class _Reader:
     def __init__(self) -> None:
         self.id = self.title = self.cwd = ""
@@ -134,6 +142,8 @@ class _Reader:
         self._tokens: Record = {}
 
     def add(self, line: Record) -> None:
+        self._gathered.begin(line)
+        self._is_answering = self._is_answering and not self._gathered.is_ours
         kind, payload, at = text(line, "type"), record(line, "payload"), when(line.get("timestamp"))
         if "payload" not in line:
             # The oldest rollouts have no envelopes.
@@ -157,7 +167,7 @@ class _Reader:
 
     def finish(self) -> Gathering:
         """What nobody else told and looks like a word of Codex's own is one."""
-        self._gathered.drafts = [draft for draft in self._gathered.drafts if draft.is_prompt]
+        self._gathered.drafts = [draft for draft in self._gathered.drafts if draft.is_prompt or draft.own is not None]
         return self._gathered
 
     def _meta(self, meta: Record, at: float) -> None:
@@ -265,7 +275,7 @@ class _Reader:
 
     def _say(self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = "") -> None:
         words = words_of(parts)
-        heard = self._told(role, source, words)
+        heard = None if self._gathered.is_ours else self._told(role, source, words)
         if heard is not None:
             heard.told_by.add(source)
             heard.draft.is_prompt = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -15,6 +15,7 @@ from wolo.messages.characters import whole, whole_throughout
 from wolo.messages.message import NUDGE, FinishReason, Message, Producer, Role, Usage
 from wolo.messages.parts import AnyPart, MediaPart, Outcome, TextPart, ToolPart, new_id
 from wolo.sessions.exchange.foreign.producers import last_model
+from wolo.sessions.exchange.foreign.round_trip import OWN, Own, read_own, restored
 from wolo.sessions.exchange.imported import Imported
 
 HOOK = "foreign"
@@ -38,6 +39,8 @@ class Draft(Struct, eq=False):
     is_prompt: bool = True
     """A person's own words, where the role is the user's."""
     id: str = field(default_factory=lambda: new_id("msg"))
+    own: Own | None = None
+    """What wolo put into its records when it wrote them."""
 
 
 class Ended(Struct, frozen=True):
@@ -58,10 +61,21 @@ class Gathering:
         self._answers: dict[str, Draft] = {}
         self._waiting: dict[str, list[tuple[Draft, int]]] = {}
         self._left_out: set[str] = set()
+        self._own: Own | None = None
 
     # What is said
 
+    def begin(self, record: Mapping[str, Any]) -> None:
+        """A record is read: the message that begins with it takes what wolo put into it."""
+        self._own = read_own(record.get(OWN))
+
+    @property
+    def is_ours(self) -> bool:
+        """A message of wolo's begins with the record that is read."""
+        return self._own is not None
+
     def say(self, draft: Draft) -> Draft:
+        draft.own, self._own = self._own, None
         self.drafts.append(draft)
         return draft
 
@@ -139,23 +153,27 @@ class Gathering:
     # The end
 
     def messages(self) -> tuple[Message, ...]:
+        return tuple(message for _, message in self._built())
+
+    def _built(self) -> Iterator[tuple[Draft, Message]]:
         now = 0.0
-        built = []
         for draft in self.drafts:
             now = draft.timestamp or now
-            if draft.parts or draft.error:
-                built.append(_message(draft, now))
-        return tuple(built)
+            if draft.own is not None:
+                yield from ((draft, message) for message in restored(_message(draft, draft.timestamp), draft.own))
+            elif draft.parts or draft.error:
+                yield draft, _message(draft, now)
 
     def imported(self, *, title: str, cwd: str, created: float, notices: Iterable[str], skipped: int = 0) -> Imported:
-        messages = self.messages()
+        built = list(self._built())
+        messages = tuple(message for _, message in built)
         return Imported(
             title=" ".join(title.split()),
             cwd=cwd,
             created=created or next((message.timestamp for message in messages if message.timestamp), 0.0),
             model=last_model(messages),
             messages=messages,
-            left_out=tuple(message.id for message in messages if message.id in self._left_out),
+            left_out=tuple(message.id for draft, message in built if draft.id in self._left_out),
             skipped=self.skipped + skipped,
             notices=tuple(notices),
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import md5
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from wolo.errors import SessionError
-from wolo.messages.message import Usage
+from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange.foreign import kimi_code
 from wolo.sessions.exchange.foreign.fields import content, number, record, records, text, when
@@ -136,6 +136,14 @@ def _usage(tokens: Record) -> Usage:
     )
 
 
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader(Wire())
+    for each in records:
+        reader.add(each)
+    return reader.gathered.messages()
+
+
 class _Reader:
     def __init__(self, wire: Wire) -> None:
         self.gathered = Gathering()
@@ -143,6 +151,7 @@ class _Reader:
         self._now = wire.created
 
     def add(self, line: Record) -> None:
+        self.gathered.begin(line)
         role = text(line, "role")
         match role:
             case "user":

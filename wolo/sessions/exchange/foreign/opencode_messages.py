@@ -61,6 +61,7 @@ class _Reader:
         self._tail = ""
 
     def add(self, told: Told) -> None:
+        self.gathered.begin(told.info)
         at = when(record(told.info, "time").get("created"))
         if told.info.get("role") == "user":
             self._user(told, at)
@@ -107,7 +108,8 @@ class _Reader:
             drafts[0].usage = _usage(told.info) or drafts[0].usage
         drafts[-1].finish_reason = FINISHED.get(text(told.info, "finish"), "") or drafts[-1].finish_reason
         self._failed(drafts[-1], record(told.info, "error"))
-        self.gathered.drafts += drafts
+        for draft in drafts:
+            self.gathered.say(draft)
         self._by_id[text(told.info, "id")] = drafts[0]
 
     def _failed(self, draft: Draft, error: Record) -> None:

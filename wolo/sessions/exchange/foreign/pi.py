@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from wolo.errors import SessionError
 from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
 from wolo.formats.anthropic.stream import FIELD
 from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
-from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
+from wolo.messages.message import FinishReason, Message, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange.foreign.fields import amount, content, number, record, text, when
 from wolo.sessions.exchange.foreign.found import Found, children, head, home_of, newest_first, same_directory, tail, updated
@@ -120,6 +120,14 @@ def _way(nodes: dict[str, Node]) -> list[str]:
     return list(reversed(way))
 
 
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader()
+    for each in records:
+        reader.add(each)
+    return reader.gathered.messages()
+
+
 class _Reader:
     """Takes the lines of the way in their order."""
 
@@ -129,6 +137,7 @@ class _Reader:
         self._in_order: list[Draft] = []
 
     def add(self, line: Record) -> None:
+        self.gathered.begin(line)
         at = when(line.get("timestamp"))
         count = len(self.gathered.drafts)
         match line.get("type"):

@@ -1,0 +1,125 @@
+"""A session goes out in another agent's own form, and comes in the same, with what was said there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sessions.exchange.histories_kept import keep, said
+from tests.sessions.exchange.test_shapes import NO_SECRETS, exported, messages_of, read
+from wolo.errors import SessionError
+from wolo.messages.message import Message, Producer, Usage, nudge, system, user
+from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.sessions.store import Store
+
+AGENTS = ("claude-code", "codex", "opencode", "pi", "kimi")
+CLAUDE = Producer(provider="anthropic", format="anthropic", model="claude-sonnet-5-5")
+CALL = ToolPart(
+    tool="read",
+    input={"path": "sum.py"},
+    raw_input='{ "path": "sum.py" }',
+    call_id="toolu_1",
+    kind="read",
+    status="completed",
+    outcome="ok",
+    output="def total(): ...",
+    start_time=10.0,
+    end_time=11.5,
+)
+DENIED = ToolPart(tool="shell", input={"command": "rm -r ."}, call_id="toolu_2", status="failed", outcome="denied_by_person")
+HISTORY = (
+    user("Why is the sum wrong?", ImagePart(media_type="image/png", data=b"\x89PNG\r\n\x1a\n")),
+    Message(
+        role="assistant",
+        parts=(
+            ThinkingPart(text="hm", field="thinking", blobs=(Blob("anthropic.signature", "SIG"),)),
+            TextPart(text="I look."),
+            CALL,
+            DENIED,
+        ),
+        usage=Usage(input_tokens=100, output_tokens=20, cache_read_tokens=50),
+        producer=CLAUDE,
+        finish_reason="tool_calls",
+        finished=True,
+    ),
+    nudge("A job has ended.", "job_ended"),
+    Message(role="custom", custom_type="note", parts=(TextPart(text="never sent"),)),
+    Message(
+        role="assistant", parts=(TextPart(text="It skips the first."),), producer=CLAUDE, finish_reason="stop", finished=True
+    ),
+    Message(role="custom", custom_type="note", parts=(TextPart(text="at the end"),)),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "data") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_import_of_the_export_gives_the_same_messages(store: Store, tmp_path: Path, agent: str) -> None:
+    session_id = keep(store, Path.cwd(), said(system("Be kind."), *HISTORY))
+    store.rename(session_id, title="Repair the sum")
+    found = read(tmp_path, exported(store, session_id, agent))
+    assert found.format == agent
+    assert found.imported is not None
+    assert found.imported.messages == messages_of(store, session_id)
+    assert (found.skipped, found.notices) == (0, ())
+    assert found.facts.title == ("" if agent == "kimi" else "Repair the sum")
+    assert found.cwd == ("" if agent == "kimi" else str(Path.cwd()))
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_words_stand_where_the_agent_looks_for_them(store: Store, agent: str) -> None:
+    """Without what wolo has put into it the file is a session of that agent."""
+    session_id = keep(store, Path.cwd(), said(*HISTORY))
+    content = exported(store, session_id, agent)
+    bare = [json.loads(line) for line in content.splitlines()] if agent != "opencode" else json.loads(content)
+    text = json.dumps(_without_own(bare))
+    for words in ("Why is the sum wrong?", "I look.", "sum.py", "def total(): ...", "The user denied this call", "It skips"):
+        assert words in text
+    assert "never sent" not in text
+
+
+def _without_own(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_own(each) for name, each in value.items() if name != "wolo_message"}
+    return [_without_own(each) for each in value] if isinstance(value, list) else value
+
+
+def test_what_was_said_there_comes_back_behind_it(store: Store, tmp_path: Path) -> None:
+    session_id = keep(store, Path.cwd(), said(*HISTORY[:2]))
+    lines = exported(store, session_id, "claude-code").splitlines()
+    before = next(each for each in map(json.loads, reversed(lines)) if "uuid" in each)
+    more = {
+        **{name: before[name] for name in ("sessionId", "cwd", "version")},
+        **{"parentUuid": before["uuid"], "uuid": "there-1", "isSidechain": False, "type": "user"},
+        **{"timestamp": "2026-10-02T08:00:00.250Z", "message": {"role": "user", "content": "And now?"}},
+    }
+    found = read(tmp_path, b"\n".join([*lines, json.dumps(more).encode()])).imported
+    assert found is not None
+    assert found.messages[:-1] == messages_of(store, session_id)
+    assert found.messages[-1].text == "And now?"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_ids_that_an_agent_would_not_take_are_made_anew_and_come_back(store: Store, tmp_path: Path, agent: str) -> None:
+    odd = tuple(ToolPart(tool="", call_id="a b|c", status="completed", outcome="ok") for _ in range(2))
+    session_id = keep(store, Path.cwd(), said(user("go"), Message(role="assistant", parts=odd, finished=True)))
+    content = exported(store, session_id, agent)
+    found = read(tmp_path, content).imported
+    assert found is not None
+    assert found.messages == messages_of(store, session_id)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_session_in_which_nothing_was_said_is_refused(store: Store, agent: str) -> None:
+    session_id = keep(store, Path.cwd(), said(HISTORY[3]))
+    with pytest.raises(SessionError):
+        exported(store, session_id, agent)
+    assert NO_SECRETS
