@@ -25,7 +25,7 @@ from wolo.sessions.exchange.exporting import EXPORTS
 
 LOOKING = (
     "help", "todo", "jobs", "tree", "diff", "sessions", "context", "cost", "mode", "permissions", "sandbox", "tools", "memory",
-    "debug", "model", "thinking", "rewind", "branch", "resume",
+    "debug", "model", "thinking", "rewind", "branch", "resume", "status", "config", "add-dir",
 )  # fmt: skip
 
 

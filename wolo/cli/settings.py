@@ -44,18 +44,11 @@ def set_one(
 ) -> None:
     """Write one setting; the rest of your config.toml stays."""
     from wolo.config import layers
-    from wolo.config.change import set_value
-    from wolo.config.keyed import dotted, parse_key
-    from wolo.models.references import COMMAND, is_reference
+    from wolo.config.change import write_setting
     from wolo.places import find_places
 
-    places, name = find_places(), dotted(parse_key(key))
-    if name.endswith(".api_key") and not (is_reference(value) or value.startswith(COMMAND)):
-        raise UsageError(
-            "A key is never an argument: others could read it there.",
-            hint='`wolo auth login` keeps it; the setting may be "$VARIABLE" or "!command".',
-        )
-    set_value(places, key, value)
+    places = find_places()
+    name = write_setting(places, key, value)
     config = layers.load(places)
     held = next((row for row in layers.rows(config) if row[0] == name), None)
     if held is None:

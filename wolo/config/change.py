@@ -10,11 +10,12 @@ from msgspec import NODEFAULT, Struct, to_builtins
 from msgspec.structs import FieldInfo, fields
 
 from wolo.config.files import locked, read_own, read_toml, replace_file
-from wolo.config.keyed import Place, dotted, leaf
+from wolo.config.keyed import Place, dotted, leaf, parse_key
 from wolo.config.layers import check_user_file
 from wolo.config.written_rules import EVERYWHERE
-from wolo.errors import ConfigError
+from wolo.errors import ConfigError, UsageError
 from wolo.guard.rules import parse_rule
+from wolo.models.references import COMMAND, is_reference
 from wolo.places import Places
 
 if TYPE_CHECKING:
@@ -39,6 +40,18 @@ def set_value(places: Places, key: str, value: str) -> None:
         text = document.as_string()
         check_user_file(text.encode(), path)
         replace_file(path, text)
+
+
+def write_setting(places: Places, key: str, value: str) -> str:
+    """As `set_value`, for what a user typed; returns the dotted key. Raises UsageError for an API key: others could read it."""
+    name = dotted(parse_key(key))
+    if name.endswith(".api_key") and not (is_reference(value) or value.startswith(COMMAND)):
+        raise UsageError(
+            "A key is never an argument: others could read it there.",
+            hint='`wolo auth login` keeps it; the setting may be "$VARIABLE" or "!command".',
+        )
+    set_value(places, key, value)
+    return name
 
 
 def set_table(places: Places, group: str, name: str, table: Struct) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from wolo import __version__
 from wolo.config import keys, layers
 from wolo.conversation import hooking, model_facts
-from wolo.conversation.choosing import choose_now
+from wolo.conversation.choosing import NO_MODEL, choose_now
 from wolo.conversation.servers import last_known, servers_here
 from wolo.conversation.watching import checkpoints_folder
 from wolo.errors import SessionError, WoloError
@@ -27,6 +27,8 @@ from wolo.workspace.root import find_root
 
 Report = Mapping[str, Any]
 """As `wolo doctor --json` prints it."""
+
+WITHOUT_MODEL = "There is no model yet: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
 
 
 def examine() -> dict[str, Any]:
@@ -78,7 +80,7 @@ def lines(report: Report) -> Iterator[str]:
     for server in report["mcp_servers"]:
         yield f"mcp       {server['name']}: {server['state']}, from {server['source']}"
     for problem in report["problems"]:
-        yield f"problem   {problem}"
+        yield f"problem   {' '.join(problem.split())}"
 
 
 def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
@@ -178,7 +180,7 @@ def _model(problems: list[str]) -> str | None:
     try:
         return choose_now().label
     except WoloError as error:
-        problems.append(f"{error.message} {error.hint}".strip())
+        problems.append(WITHOUT_MODEL if error.message == NO_MODEL else f"{error.message} {error.hint}".strip())
         return None
 
 

@@ -50,6 +50,10 @@ class Change(Struct, frozen=True, kw_only=True):
     """Empty: the same."""
     session: str | None = ""
     """Another one by id, name or title; empty: the same one; None: a new one."""
+    fork: bool = False
+    """Continue in a copy of that session."""
+    directories: tuple[str, ...] = ()
+    """Added to the workspace, for all conversations of this process that follow."""
     behind: int | None = None
     """Go on behind this entry of the same session, on a new branch; 0: before the first."""
     summary: Message | None = None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.agent.cut import Cut
 from wolo.config import keys, layers
@@ -107,10 +108,10 @@ class Models(Struct, frozen=True):
 def check(opening: Opening) -> None:
     """Raises WoloError where the conversation of this `opening` could not be opened. Its session is looked up, not locked."""
     grounds = _prepare_grounds(opening.given)
-    session = None
+    session, change = None, opening.change and replace(opening.change, fork=False)
     if not opening.given.get("no_session"):
         with Store.open(grounds.places.data) as store:
-            session = find_session(store, opening.given, opening.change, grounds.cwd)
+            session = find_session(store, opening.given, change, grounds.cwd)
     models = _choose_models(opening, grounds, session)
     check_reachable(models.choice, models.fallback, grounds.places)
 

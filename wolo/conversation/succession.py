@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.config.given import Given
+from wolo.config.given import Given, many
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
 from wolo.conversation.hooking import Hooking
@@ -92,6 +92,7 @@ class Succession:
         Raises WoloError, and the conversation goes on as it was; NotFollowed, and another one goes on in its place.
         """
         site, stays = self._site, change.session == ""
+        stays = stays and not change.fork
         handed = Handed(
             history=stays and not isinstance(site.kept, KeptInStore),
             shell=stays and self._context.shell.processes.is_anything_alive(),
@@ -101,7 +102,7 @@ class Succession:
         said = conversation.history if change.said is None else change.said
         following = replace(
             site.opening,
-            given=_in_mode(site, conversation.mode),
+            given=_with_directories(_in_mode(site, conversation.mode), change.directories),
             change=_following(change, site, self._asker.choice.thinking),
             said=said if handed.history else (),
             unkept_id=site.kept.session_id if handed.history else "",
@@ -146,6 +147,10 @@ def _in_mode(site: Site, mode: str) -> Given:
     return site.given if mode == site.enclosure.mode.name else {**site.given, "mode": mode}
 
 
+def _with_directories(given: Given, added: tuple[str, ...]) -> Given:
+    return {**given, "add_dir": [*many(given, "add_dir"), *added]} if added else given
+
+
 def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Change:
     """The same model goes on thinking as much as it did."""
     same = site.kept.session_id if site.kept.is_begun else None
@@ -161,5 +166,5 @@ def _check_following(site: Site, following: Opening) -> None:
     if change is not None and change.session:
         with Store.open(site.places.data) as store:
             session = store.find(change.session, site.cwd)
-            if session.id != site.kept.session_id:
+            if session.id != site.kept.session_id and not change.fork:
                 store.lock(session.id).release()

@@ -15,7 +15,8 @@ from wolo.sessions.store import Store
 def find_session(store: Store, given: Given, change: Change | None, cwd: Path) -> SessionInfo | None:
     """None: a new one. Raises SessionError when the one that was named is not there."""
     if change is not None:
-        return store.find(change.session, cwd) if change.session else None
+        named = store.find(change.session, cwd) if change.session else None
+        return store.fork(named.id) if named and change.fork else named
     ways = [f"--{name}" for name in ("continue", "resume", "session") if name in given]
     if len(ways) > 1:
         raise UsageError(f"{' and '.join(ways)} name two sessions; there can be one.")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from prompt_toolkit.buffer import Buffer
 
 from wolo.commands import undo
-from wolo.commands.command import Command, Desk, Outcome, Shown
+from wolo.commands.command import Command, Desk, Outcome, Shown, find
 from wolo.frontends.terminal.completion import mention
 from wolo.frontends.terminal.menus import files_menu, models_menu, rewind_menu, sessions_menu, turns_back
 from wolo.frontends.terminal.pick import pick
@@ -27,10 +27,9 @@ Choose = Callable[[Terminal, Command, Desk], Awaitable[Outcome]]
 def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
     """The same commands; some of them ask first."""
     ways: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _place}
-    return tuple(
-        replace(command, run=partial(_run, terminal, command, ways[command.name])) if command.name in ways else command
-        for command in commands
-    )
+    asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in ways.items()}
+    asking["login"] = partial(_log_in, terminal)
+    return tuple(replace(command, run=asking.get(command.name, command.run)) for command in commands)
 
 
 def is_chosen_ahead(line: str) -> bool:
@@ -64,6 +63,20 @@ async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Desk,
         return await choose(terminal, command, desk)
     except Dismissed:
         return NOTHING
+
+
+async def _log_in(terminal: Terminal, desk: Desk, rest: str) -> Outcome:
+    """Saves a key; the conversation goes on with the one it began with."""
+    from wolo.conversation.logins import find_taker, takers  # noqa: PLC0415  # loads what speaks with providers
+    from wolo.frontends.terminal.log_in import ask_provider, log_in  # noqa: PLC0415  # the same
+
+    try:
+        provider = find_taker(rest) if rest else await ask_provider(takers(), terminal)
+        is_saved = await log_in(provider, terminal)
+    except (Dismissed, EOFError):
+        return NOTHING
+    model = f"{provider.name}/{provider.default_model}" if provider.default_model else f"{provider.name}/MODEL"
+    return Shown(f"/model {model} changes to it." if is_saved else "")
 
 
 async def _session(terminal: Terminal, command: Command, desk: Desk) -> Outcome:

@@ -1,0 +1,129 @@
+"""/status, /config, /login, /logout, /add-dir, /fork and /import: what each says and does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_every_command import begin, ran, say, shown
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import call, text
+from wolo.commands.command import Opened
+from wolo.config.kept_keys import FILE
+from wolo.conversation.examining import lines
+from wolo.conversation.logins import find_taker, keep_key
+from wolo.errors import UsageError, WoloError
+from wolo.places import find_places
+from wolo.sessions.store import Store
+
+
+async def test_status_tells_what_holds_now(provider: ProviderServer) -> None:
+    conversation = await begin(provider, text("One."))
+    for line in ("custom/test-model", provider.base_url, conversation.session_id, "ask", str(Path.cwd()), "config.toml"):
+        assert line in await shown("/status", conversation)
+    await say(conversation, "one")
+    assert "price unknown" in await shown("/status", conversation)
+    await conversation.close()
+
+
+async def test_a_setting_is_shown_written_and_applied_at_once(provider: ProviderServer) -> None:
+    conversation = await begin(provider, text("One."), text("Two."))
+    await say(conversation, "one")
+    assert "mode = " in await shown("/config", conversation)
+    assert await shown("/config shell.timeout_s", conversation) == "shell.timeout_s = 120.0  (default)"
+    opened = await ran("/config shell.timeout_s 7", conversation)
+    assert isinstance(opened, Opened)
+    assert opened.text == f"Saved shell.timeout_s in {find_places().config / 'config.toml'}."
+    assert opened.conversation.session_id == conversation.session_id
+    assert opened.conversation.bench.config.settings.shell.timeout_s == 7
+    overridden = await ran("/config model zai/glm-5.2", opened.conversation)
+    assert isinstance(overridden, Opened)
+    assert "--model overrides it" in overridden.text
+    for wrong in (
+        "/config nothing.here",
+        "/config shell.timeout_s many",
+        "/config mode yolo",
+        "/config providers.zai.api_key sk-1",
+    ):
+        with pytest.raises(WoloError):
+            await ran(wrong, overridden.conversation)
+    provider.forget_prefix()
+    await say(overridden.conversation, "two")
+    await overridden.conversation.close()
+
+
+async def test_a_key_is_asked_for_in_a_terminal_only_and_removed_anywhere(provider: ProviderServer) -> None:
+    conversation = await begin(provider)
+    with pytest.raises(UsageError, match="terminal"):
+        await ran("/login zai", conversation)
+    keep_key(find_taker("zai"), "zk-0123456789abcdef", in_keyring=False)
+    assert "removed" in await shown("/logout zai", conversation)
+    assert "zk-" not in (find_places().config / FILE).read_text()
+    with pytest.raises(UsageError):
+        await ran("/logout zai", conversation)
+    await conversation.close()
+
+
+async def test_a_directory_is_added_and_stays_over_other_changes(provider: ProviderServer, tmp_path: Path) -> None:
+    (tmp_path / "a library").mkdir()
+    (tmp_path / "a library" / "there.txt").write_text("found it\n")
+    path = tmp_path / "a library" / "there.txt"
+    conversation = await begin(provider)
+    assert str(Path.cwd()) in await shown("/add-dir", conversation)
+    opened = await ran(f'/add-dir "{path.parent}"', conversation)
+    assert isinstance(opened, Opened)
+    later = await ran("/new", opened.conversation)
+    assert isinstance(later, Opened)
+    provider.script(call("read", {"path": str(path)}), text("Read."))
+    await say(later.conversation, "read it", allowed=False)
+    assert "found it" in str(provider.requests[-1].messages[-1]["content"])
+    assert str(path.parent) in await shown("/add-dir", later.conversation)
+    for wrong in ("/add-dir missing", "/add-dir a b"):
+        with pytest.raises(UsageError):
+            await ran(wrong, later.conversation)
+    await later.conversation.close()
+
+
+async def test_a_fork_goes_its_own_way(provider: ProviderServer) -> None:
+    conversation = await begin(provider, text("One."), text("Two."))
+    with pytest.raises(UsageError):
+        await ran("/fork", conversation)
+    await say(conversation, "one")
+    opened = await ran("/fork Another way", conversation)
+    assert isinstance(opened, Opened)
+    fork = opened.conversation
+    assert fork.session_id != conversation.session_id
+    await say(fork, "two")
+    assert [message["content"] for message in provider.requests[-1].messages[1:]] == ["one", "One.", "two"]
+    await fork.close()
+    with Store.open(find_places().data) as store:
+        found = {info.id: info for info in store.list()}
+    assert set(found) == {conversation.session_id, fork.session_id}
+    assert (found[conversation.session_id].turns, found[fork.session_id].title) == (1, "Another way")
+
+
+async def test_an_imported_session_is_continued(provider: ProviderServer) -> None:
+    told = [{"role": "user", "content": "hello there"}, {"role": "assistant", "content": "Hi."}]
+    Path("from elsewhere.json").write_text(json.dumps(told))
+    conversation = await begin(provider, text("Two."))
+    opened = await ran('/import "from elsewhere.json"', conversation)
+    assert isinstance(opened, Opened)
+    assert "Imported" in opened.text
+    await say(opened.conversation, "two")
+    assert [message["content"] for message in provider.requests[-1].messages[1:]] == ["hello there", "Hi.", "two"]
+    for wrong in ("/import", "/import missing.json"):
+        with pytest.raises(WoloError):
+            await ran(wrong, opened.conversation)
+    await opened.conversation.close()
+
+
+def test_doctor_prints_one_problem_a_line() -> None:
+    from wolo.conversation.examining import examine
+
+    report = examine()
+    report["problems"] += ["One\nproblem\n  in three lines.", "Another."]
+    printed = list(lines(report))
+    assert all("\n" not in line for line in printed)
+    assert len([line for line in printed if line.startswith("problem ")]) == len(report["problems"])

@@ -1,0 +1,58 @@
+"""/config: show the settings, or change one for this and later conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from wolo.commands.command import Desk, Opened, Outcome, Shown
+from wolo.config import layers
+from wolo.config.change import write_setting
+from wolo.config.keyed import dotted, parse_key
+from wolo.conversation.facts import Change
+from wolo.errors import UsageError
+from wolo.places import find_places
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    """`/config`: what is not the default; `/config KEY`: one setting; `/config KEY VALUE`: writes it and applies it at once."""
+    key, _, value = rest.partition(" ")
+    rows = list(layers.rows(desk.conversation.bench.config))
+    if not key:
+        return Shown("\n".join(_changed(rows)))
+    if not value.strip():
+        name = dotted(parse_key(key))
+        found = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
+        if not found:
+            raise UsageError(f"There is no setting {name}.", hint="`wolo config show` lists all settings.")
+        return Shown("\n".join(map(_line, found)))
+    places = find_places()
+    name = await asyncio.to_thread(write_setting, places, key, value.strip())
+    opened = await desk.conversation.reopen(Change())
+    held = next((row for row in layers.rows(opened.bench.config) if row[0] == name), None)
+    overridden = "" if held is None or str(places.config) in held[2] else f" It has no effect here: {held[2]} overrides it."
+    return Opened(opened, text=f"Saved {name} in {places.config / 'config.toml'}.{overridden}")
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    return [(name, _shown(value)) for name, value, _ in layers.rows(desk.conversation.bench.config)]
+
+
+def _changed(rows: list[tuple[str, Any, str]]) -> list[str]:
+    changed = [row for row in rows if row[2] != "default"]
+    path = find_places().config / "config.toml"
+    return [
+        *map(_line, changed),
+        *([""] if changed else ["All settings have their defaults."]),
+        f"/config KEY VALUE writes {path}.",
+    ]
+
+
+def _line(row: tuple[str, Any, str]) -> str:
+    name, value, source = row
+    return f"{name} = {_shown(value) or 'not set'}  ({source})"
+
+
+def _shown(value: Any) -> str:
+    return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)

@@ -1,0 +1,38 @@
+"""/import: take in a session of another machine or program, and continue it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from wolo.commands.command import Desk, Opened, Outcome
+from wolo.commands.words import words
+from wolo.conversation.facts import Change
+from wolo.errors import UsageError
+from wolo.places import find_places
+from wolo.sessions.store import Store
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    named = words(rest)
+    if len(named) != 1:
+        raise UsageError(
+            "Name one file; quote a name with blanks.", hint="/import FILE; `wolo sessions import --from AGENT` lists."
+        )
+    cwd = desk.conversation.cwd
+    session_id, told = await asyncio.to_thread(_import, named[0], cwd)
+    return Opened(await desk.conversation.reopen(Change(session=session_id)), text=told)
+
+
+def _import(name: str, cwd: Path) -> tuple[str, str]:
+    """The id of the session, and a sentence for the user."""
+    from wolo.sessions.exchange.importing import keep, read  # noqa: PLC0415  # all the formats, which few sessions need
+
+    source = read(cwd / Path(name).expanduser())
+    with Store.open(find_places().data) as store:
+        report = keep(store, source, str(cwd))
+    if report.was_there:
+        return report.info.id, f"This was imported before, as {report.info.id}."
+    count = "1 entry" if report.entries == 1 else f"{report.entries:,} entries"
+    lost = f" {report.skipped:,} could not be read." if report.skipped else ""
+    return report.info.id, "\n".join([f"Imported {source.label} with {count} as {report.info.id}.{lost}", *report.notices])

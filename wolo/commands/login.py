@@ -1,0 +1,29 @@
+"""/login and /logout: save the API key of a provider, or remove it. Only a terminal can ask for a key."""
+
+from __future__ import annotations
+
+import asyncio
+
+from wolo.commands.command import Desk, Outcome, Shown
+from wolo.conversation.logins import found_keys, log_out, takers
+from wolo.errors import UsageError
+
+
+async def run(desk: Desk, rest: str) -> Outcome:
+    """Where nobody can type a key unseen."""
+    raise UsageError("A key is asked for in a terminal.", hint=f"wolo login {rest or 'PROVIDER'} --key-stdin < FILE")
+
+
+async def run_logout(desk: Desk, rest: str) -> Outcome:
+    removed, left = await asyncio.to_thread(log_out, rest)
+    return Shown(
+        "\n".join([removed, *left, "This conversation keeps the key it began with; /model PROVIDER/MODEL changes to another."])
+    )
+
+
+def arguments(desk: Desk) -> list[tuple[str, str]]:
+    return [(each.name, each.label) for each in takers()]
+
+
+def logout_arguments(desk: Desk) -> list[tuple[str, str]]:
+    return [(each.provider, each.source) for each in found_keys()[0] if not each.source.startswith(("$", "providers."))]
