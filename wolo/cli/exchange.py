@@ -15,6 +15,7 @@ from wolo.cli.elsewhere import find_elsewhere, list_elsewhere
 from wolo.cli.stored import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
 from wolo.frontends.streams import say, stdout_bytes, tell
+from wolo.messages.plural import counted
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.importing import Report, Source
@@ -116,7 +117,7 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
         print_json(_verdict(checked, name))
     elif checked.broken is None:
         redacted = f"; of {checked.redacted} the secrets were taken out" if checked.redacted else ""
-        tell(f"{name}: {checked.entries} entries, each of them what was kept{redacted}.")
+        tell(f"{name}: {counted(checked.entries, 'entry', 'entries')}, each of them what was kept{redacted}.")
     else:
         tell(f"{name}: entry {checked.broken.seq} {checked.broken.text}.")
     raise typer.Exit(1 if checked.broken else 0)
@@ -174,7 +175,7 @@ def _sentences(report: Report, source: Source) -> Iterator[str]:
     if report.was_there:
         yield f"This was imported before: it is session {info.id} of {info.cwd}. Nothing was added."
         return
-    yield f"Imported {source.label} with {report.entries} entries as {info.id}: {info.title or '(no title)'}"
+    yield f"Imported {source.label} with {counted(report.entries, 'entry', 'entries')} as {info.id}: {info.title or '(no title)'}"
     if report.wanted_id:
         yield f"Its own id, {report.wanted_id}, belongs to another session here, so it has a new one: {info.id}."
     if report.skipped:

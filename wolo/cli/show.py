@@ -11,6 +11,7 @@ from wolo.cli.listing import called, row
 from wolo.cli.stored import open_store
 from wolo.errors import UsageError
 from wolo.frontends.streams import say, tell
+from wolo.messages.plural import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ def show_session(
         return
     if loaded.warning:
         say(loaded.warning)
-    tell(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {info.turns} turns\n")
+    tell(f"{info.id}  {called(info)}\n{info.cwd} · {info.model} · {counted(info.turns, 'turn')}\n")
     if len(shown) < len(said) or loaded.unread:
         tell(f"… {'what was said before' if around is None else 'the rest'} is left out\n")
     for message in shown:

@@ -11,6 +11,7 @@ import typer
 from wolo.cli.as_json import AsJson
 from wolo.cli.stored import SessionSpec, open_store, require_session
 from wolo.frontends.streams import as_json, flush, say, tell, tell_json
+from wolo.messages.plural import counted
 
 if TYPE_CHECKING:
     from wolo.sessions.entries import AnyEntry
@@ -62,7 +63,7 @@ def _print(line: Line) -> None:
     text = line.text
     if line.kind == "result":
         shown = text.rstrip().split("\n")
-        more = [f"… {len(shown) - RESULT_LINES} more lines"] if len(shown) > RESULT_LINES else []
+        more = [f"… {counted(len(shown) - RESULT_LINES, 'more line')}"] if len(shown) > RESULT_LINES else []
         text = "\n".join(f"  {each}" for each in [*shown[:RESULT_LINES], *more])
     begin = "" if line.kind == "more" else f"\n{MARKS.get(line.kind, '')}"
     tell(f"{begin}{text}", end="")

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from wolo.agent.filling import Filling
 from wolo.commands.command import Desk, Outcome, Shown
+from wolo.messages.plural import counted
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
     filling = desk.conversation.filling()
     lines = table({"tokens": filling})
     room = f"{filling.total / filling.most:.0%} of ~{filling.most:,}" if filling.most else "nobody knows the model's window"
-    lines += ["", f"{filling.messages:,} messages are sent ({room})."]
+    lines += ["", f"{counted(filling.messages, 'message')} {'is' if filling.messages == 1 else 'are'} sent ({room})."]
     if filling.shortened or filling.left_out:
         lines.append(
             f"{filling.left_out:,} are left out and the outputs of {filling.shortened:,} shortened; the session keeps all."

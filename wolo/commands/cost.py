@@ -8,6 +8,7 @@ from functools import reduce
 from wolo.agent.budget import NOTHING, add
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.messages.message import Usage, used_by_task
+from wolo.messages.plural import counted
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
@@ -19,19 +20,21 @@ async def run(desk: Desk, rest: str) -> Outcome:
     tasks = [usage for message in said for part in message.calls if (usage := used_by_task(part)) is not None]
     if not (used or summaries or asides):
         return Shown("Nothing was asked in this session yet.")
-    counted = [
+    kinds = [
         *((len(used), "answer", ""), (len(tasks), "task", " of other agents")),
         *((len(summaries), "compaction", ""), (len(asides), "question", " aside")),
     ]
-    told = [f"{count} {what}{'' if count == 1 else 's'}{more}" for count, what, more in counted if count]
+    told = [f"{counted(count, what)}{more}" for count, what, more in kinds if count]
     total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
     return Shown(f"{in_words(total)} · {' and '.join(told)} in this session")
 
 
-def in_words(usage: Usage) -> str:
-    """`1,234 in (900 cached) · 56 out · $0.0012`; a guess carries a ~."""
+def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:
+    """`1,234 in (900 cached) · 56 out · $0.0012`; a guess carries a ~. `tells_unknown`: that the price is not known."""
     about = "~" if usage.estimated else ""
     into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
-    cost = "price unknown" if usage.cost is None else f"${usage.cost.total:.4f}" if usage.cost.total else "free"
-    return f"{about}{into:,} in{cached} · {about}{usage.output_tokens:,} out · {cost}"
+    used = f"{about}{into:,} in{cached} · {about}{usage.output_tokens:,} out"
+    if usage.cost is None:
+        return f"{used} · price unknown" if tells_unknown else used
+    return f"{used} · {f'${usage.cost.total:.4f}' if usage.cost.total else 'free'}"

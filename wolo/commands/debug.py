@@ -9,6 +9,7 @@ import sys
 from wolo import __version__
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.messages.message import Message
+from wolo.messages.plural import counted
 from wolo.places import find_places
 
 
@@ -18,13 +19,14 @@ async def run(desk: Desk, rest: str) -> Outcome:
     said = conversation.history
     last = next((message for message in reversed(said) if message.usage is not None), None)
     jobs = conversation.jobs
+    calls = sum(len(message.calls) for message in said)
     rows = {
         "wolo": f"{__version__}, Python {platform.python_version()} on {platform.system()} {platform.release()}",
         "terminal": f"TERM={os.environ.get('TERM', '')} {sys.stdout.encoding} {_size()}",
         "session": f"{facts.session_id}{'' if facts.keeps_session else ' (not kept)'}",
         "model": f"{facts.model}, thinking {conversation.thinking or 'as it likes'}",
         "mode": f"{facts.mode}, sandbox {facts.sandbox or 'none'}",
-        "said": f"{len(said)} messages, {sum(len(message.calls) for message in said)} calls; {filling.left_out} left out, "
+        "said": f"{counted(len(said), 'message')}, {counted(calls, 'call')}; {filling.left_out} left out, "
         f"{filling.shortened} shortened",
         "next request": f"~{filling.total:,} tokens{f' of {filling.most:,}' if filling.most else ''}",
         "last request": _last(last),

@@ -9,6 +9,7 @@ from wolo.commands.command import Desk, Outcome, Shown
 from wolo.commands.words import words
 from wolo.conversation.changes import Changed, changed_by, patch, paths_changed
 from wolo.errors import UsageError
+from wolo.messages.plural import counted
 
 MOST_LINES = 400
 
@@ -41,7 +42,7 @@ def _shown(changed: list[Changed], where: Path) -> str:
     more = len(lines) - MOST_LINES
     lines = lines[:MOST_LINES]
     fence = "`" * max(3, *(_run_of_ticks(line) + 1 for line in lines))
-    told = f"\n\n{more:,} more lines; /diff PATH shows a part." if more > 0 else ""
+    told = f"\n\n{counted(more, 'more line')}; /diff PATH shows a part." if more > 0 else ""
     files = "1 file" if len(changed) == 1 else f"{len(changed)} files"
     return f"{fence}diff\n" + "\n".join(lines) + f"\n{fence}\n\n{files} changed in this session.{told}"
 

@@ -36,6 +36,7 @@ from wolo.mcp.recorded_tool import recorded_tools
 from wolo.messages.likeness import request, result
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
+from wolo.messages.plural import counted
 from wolo.models.recorded import Diverged, Divergence, Kind, RecordedModel
 from wolo.places import find_places
 from wolo.tools.tool import Result, ToolContext
@@ -316,8 +317,8 @@ class _Replay:
         if upcoming is None and len(new) == len(turn.new):
             return
         step = upcoming.step if upcoming else self._model.step
-        left = f"{len(turn.script.answers)} answers, {len(turn.new)} messages"
-        came = f"The turn ended with {len(new)} messages, the last one of role {new[-1].role}."
+        left = f"{counted(len(turn.script.answers), 'answer')}, {counted(len(turn.new), 'message')}"
+        came = f"The turn ended with {counted(len(new), 'message')}, the last one of role {new[-1].role}."
         raise Diverged(Divergence.of(step, "left over", "the end of the turn", left, came))
 
 

@@ -16,6 +16,7 @@ from wolo.conversation.going_back import COMMANDING, EDITING, done_between
 from wolo.errors import UsageError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
+from wolo.messages.plural import counted
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loaded import Node
 from wolo.sessions.outline import outline, way_to
@@ -293,7 +294,7 @@ def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
             more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
             told.append(f"Not covered, {what}: {', '.join(as_line(Path(path).name) for path in paths[:3])}{more}.")
     if left_out.later:
-        told.append(f"Not covered: {left_out.later:,} files that there was no time to keep yet.")
+        told.append(f"Not covered: {counted(left_out.later, 'file')} that there was no time to keep yet.")
     return tuple(told)
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from wolo.messages.plural import counted
 from wolo.messages.terminal_text import show_hidden
 
 MOST_ENTRIES = 1_000
@@ -43,7 +44,7 @@ def entries(shelf: Shelf, notices: list[str]) -> list[os.DirEntry[str]]:
 def few(notices: Sequence[str]) -> tuple[str, ...]:
     """The first of them, and how many there are besides: a person reads no thousand."""
     more = len(notices) - MOST_NOTICES
-    return (*notices[:MOST_NOTICES], *([f"The same goes for {more} more files."] if more > 0 else []))
+    return (*notices[:MOST_NOTICES], *([f"The same goes for {counted(more, 'more file')}."] if more > 0 else []))
 
 
 def shown(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, HookAwaited, JobEnded, ModelReplaced, Verified
+from wolo.messages.plural import counted
 from wolo.tools.background import CROWDED
 
 
@@ -30,7 +31,7 @@ def compaction(event: Compacted) -> str:
         return f"What had been left out is sent again ({sizes}).{rest}"
     verb = "summed up" if event.is_summarised else "left out"
     done = [
-        f"{count} {thing}{'' if count == 1 else 's'} {verb}"
+        f"{counted(count, thing)} {verb}"
         for count, thing, verb in (
             (event.outputs_shortened, "old answer", "shortened"),
             (event.messages_left_out, "old message", verb),
@@ -67,8 +68,8 @@ def verified(event: Verified) -> str:
     elif check.exit_code == 0:
         how = "passed"
     elif event.new_failures:
-        how = f"{len(event.new_failures)} new failure{'' if len(event.new_failures) == 1 else 's'}"
+        how = counted(len(event.new_failures), "new failure")
     else:
-        named = f"{count} failure{'' if count == 1 else 's'}" if count else f"status {check.exit_code}"
+        named = counted(count, "failure") if count else f"status {check.exit_code}"
         how = f"{named}, none of it new" if event.when == "after" else named
     return f"{event.command}, {event.when} the work: {how} ({check.duration_s:.1f} s)."

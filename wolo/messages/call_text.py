@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from wolo.messages.parts import ToolPart
+from wolo.messages.plural import counted
 from wolo.messages.terminal_text import spelled_line
 
 FILES = ("path", "file_path", "filepath", "filename", "file", "absolute_path", "target_file")
@@ -41,7 +42,7 @@ def arguments(part: ToolPart) -> list[tuple[str, str]]:
 def shortened(text: str, most_chars: int | None) -> str:
     if most_chars is None or len(text) <= most_chars:
         return text
-    return f"{text[:most_chars]}… (+{len(text) - most_chars:,} characters)"
+    return f"{text[:most_chars]}… (+{counted(len(text) - most_chars, 'character')})"
 
 
 def patched_files(patch: str) -> list[str]:

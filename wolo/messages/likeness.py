@@ -10,6 +10,7 @@ from difflib import unified_diff
 
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ToolPart
+from wolo.messages.plural import counted
 
 Told = Callable[[str], str]
 """A text without what changes from run to run."""
@@ -61,7 +62,7 @@ def request(part: ToolPart, of: Told) -> str:
 def difference(expected: str, got: str) -> str:
     """A short diff, for people."""
     lines = list(unified_diff(expected.splitlines(), got.splitlines(), "expected", "got", lineterm="", n=2))
-    more = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
+    more = [f"… {counted(len(lines) - DIFF_LINES, 'more line')}"] if len(lines) > DIFF_LINES else []
     return "\n".join([*lines[:DIFF_LINES], *more])
 
 

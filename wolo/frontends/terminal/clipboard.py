@@ -12,6 +12,7 @@ from functools import partial
 
 from wolo.commands.command import Command, Desk, Outcome, Shown
 from wolo.errors import UsageError
+from wolo.messages.plural import counted
 from wolo.workspace.programs import find_program
 from wolo.workspace.root import Workspace
 
@@ -45,7 +46,7 @@ async def _run(write: Callable[[str], None] | None, desk: Desk, rest: str) -> Ou
             f"{what} could not be copied: there is no way to a clipboard for {len(text.encode()):,} bytes.",
             hint="/export writes a file; wl-copy, xclip, xsel or pbcopy take more than a terminal.",
         )
-    return Shown(f"{what} is copied ({len(text):,} characters), through {' and '.join(ways)}.")
+    return Shown(f"{what} is copied ({counted(len(text), 'character')}), through {' and '.join(ways)}.")
 
 
 def _arguments(desk: Desk) -> list[tuple[str, str]]:

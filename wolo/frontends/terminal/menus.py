@@ -13,6 +13,7 @@ from wolo.errors import ToolError, WoloError
 from wolo.frontends.terminal.completion import FileNames
 from wolo.frontends.terminal.picker import Item, Menu
 from wolo.frontends.terminal.recalled import last_exchange
+from wolo.messages.plural import counted
 from wolo.places import find_places
 from wolo.sessions import listing, tree
 from wolo.sessions.listing import SessionInfo
@@ -111,7 +112,7 @@ def _beginning(path: Path) -> Sequence[str]:
     """Its first lines. What is no plain file is not opened."""
     try:
         if path.is_dir():
-            return [f"{len(list(path.iterdir()))} entries"]
+            return [counted(len(list(path.iterdir())), "entry", "entries")]
         handle = open_regular(Path(os.path.realpath(path)))
         try:
             data = read_all(handle, BEGINNING_BYTES)
@@ -123,7 +124,7 @@ def _beginning(path: Path) -> Sequence[str]:
 
 
 def _session(info: SessionInfo, where: str = "") -> Item[str]:
-    turns = "1 turn" if info.turns == 1 else f"{info.turns} turns"
+    turns = counted(info.turns, "turn")
     facts = [age(info.updated), turns, "open elsewhere" if info.live else "", where]
     return Item(info.id, info.name or info.title, " · ".join(filter(None, facts)))
 
