@@ -241,7 +241,7 @@ def test_a_write_shows_what_would_be_written(provider: ProviderServer) -> None:
     with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:
         terminal.wait_for(READY)
         assert terminal.shows("write wants to write a file")
-        assert terminal.shows("  + hello\n  + world\n")
+        assert terminal.shows("  1 + hello\n  2 + world\n")
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert Path("a.txt").read_text() == "hello\nworld\n"

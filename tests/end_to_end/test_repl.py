@@ -70,7 +70,7 @@ def test_the_branch_is_named_beside_the_directory(provider: ProviderServer) -> N
 def test_a_conversation_goes_on_until_ctrl_d(provider: ProviderServer) -> None:
     provider.script(text("Hello yourself."), text("Fine."))
     with repl(provider, "--mode", "edit") as terminal:
-        assert shown(terminal)[0].startswith("wolo · custom/test-model · edit · ")
+        assert terminal.shows("wolo · custom/test-model · edit · ")
         assert str(Path.cwd()) in terminal.text.replace("\n", "")
         terminal.enter("hello")
         terminal.wait_for("Hello yourself.")
@@ -148,7 +148,7 @@ def test_notices_are_said_once(provider: ProviderServer) -> None:
         terminal.wait_for("Two.")
         leave(terminal)
     assert terminal.times("There is no sandbox") == 1
-    assert terminal.text.replace("\n", "").count("config.toml is not read: your settings are") == 1
+    assert terminal.times("config.toml is not read: your settings are") == 1
 
 
 @pytest.mark.parametrize("key", ["alt-enter", "ctrl-j"])

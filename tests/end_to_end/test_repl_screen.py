@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.test_repl import leave, repl, wait_for_prompt
+from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, delta, finish, sse, text, usage
 from tests.fakes.screen import pty_wolo
@@ -127,15 +128,67 @@ def test_the_end_of_a_huge_line_is_seen_as_it_comes(provider: ProviderServer) ->
         pytest.param("漢字" * 100, id="wide characters"),
     ],
 )
-def test_a_long_line_is_wrapped_by_the_terminal_alone(provider: ProviderServer, line: str) -> None:
+def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderServer, line: str) -> None:
     provider.script(text(f"Here:\n\n```\n{line}\n```\n\n{line}"))
-    with pty_wolo(*provider.flags, columns=40) as terminal:
+    with pty_wolo(*provider.flags, "-s", "long", columns=40) as terminal:
         terminal.wait_for_prompt()
         terminal.enter("go on")
         terminal.wait_for(" out · ")
         leave(terminal)
     printed = SEQUENCE.sub(b"", bytes(terminal.raw)).decode()
-    assert printed.count(f"{line}\r\n") >= 2
+    assert f"{line}\r\n" in printed
+    paragraph = terminal.text.rpartition(line)[2] if " " in line else terminal.text.partition(line)[2]
+    paragraph = paragraph.partition("100 in")[0]
+    assert line.split() == [word for word in paragraph.split() if word in line.split()]
+    assert all(len(row) <= 40 for row in paragraph.split("\n") if " " in row)
+    assert line in run_wolo("sessions", "show", "long").stdout.rpartition("```")[2]
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_an_address_is_one_link_where_the_terminal_shows_links(provider: ProviderServer, columns: int) -> None:
+    address = "https://example.org/" + "/".join(f"part-{number}" for number in range(12)) + "?q=1"
+    provider.script(text(f"Read {address}, please: `{address}`.\n\n| a |\n|---|\n| {address} |\n"))
+    with pty_wolo(*provider.flags, "go on", columns=columns, env={"FORCE_HYPERLINK": "1"}) as terminal:
+        assert terminal.wait_for_exit() == 0
+    raw = bytes(terminal.raw).decode()
+    links = re.findall(r"\x1b\]8;([^;]*);([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\", raw, re.DOTALL)
+    assert {target for _, target, _ in links} == {address}
+    shown = [SEQUENCE.sub(b"", words.encode()).decode() for _, _, words in links]
+    assert shown.count(address) >= 2  # in sentences nothing is between its characters
+    assert "".join(shown[2:]) == address  # a cell may be narrower: one link in pieces
+    assert len({id for id, _, _ in links[2:]}) == 1
+
+
+def test_no_link_is_written_to_terminals_that_are_not_known_to_show_them(provider: ProviderServer) -> None:
+    provider.script(text("See https://example.org."))
+    with pty_wolo(*provider.flags, "go on") as terminal:
+        assert terminal.wait_for_exit() == 0
+    assert b"\x1b]8" not in terminal.raw
+
+
+def test_a_conversation_that_continues_begins_with_its_last_screenful_dimmed(provider: ProviderServer) -> None:
+    Path("a.txt").write_text("x")
+    provider.script(
+        text("\n\n".join(f"Old paragraph {number}." for number in range(30))),
+        call("read", {"path": "a.txt"}),
+        text("It says **x**.\n\n- that is all"),
+    )
+    for prompt in ("first", "second"):
+        assert run_wolo("-p", *provider.flags, *(["-c"] if prompt == "second" else []), prompt).exit_code == 0
+    with pty_wolo(*provider.flags, "-c", rows=16, columns=60) as terminal:
+        terminal.wait_for_prompt()
+        shown = terminal.lines
+        leave(terminal)
+    at = [
+        next(row for row, line in enumerate(shown) if words in line)
+        for words in ("› second", "● read a.txt", "It says x.", "• that")
+    ]
+    assert at == sorted(at)
+    assert "Old paragraph 29." in "\n".join(shown)
+    assert not terminal.shows("Old paragraph 20.")
+    assert "…" in shown
+    recalled = bytes(terminal.raw).partition("…".encode())[2].partition(b"\xe2\x80\xa2")[0]
+    assert re.search(rb"\x1b\[[\d;]*2[\d;]*mOld paragraph", recalled) or b"\x1b[2m" in bytes(terminal.raw)
 
 
 def test_long_code_and_tables_are_printed_once(provider: ProviderServer) -> None:

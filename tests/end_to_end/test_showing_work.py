@@ -46,12 +46,15 @@ def test_ctrl_o_unfolds_the_newest_and_then_the_one_before(provider: ProviderSer
         terminal.wait_for("Well.")
         wait_for_prompt(terminal)
         terminal.enter("write")
-        terminal.wait_for("20 more lines · Ctrl-O shows it")
+        terminal.wait_for("more lines · Ctrl-O shows it")
         terminal.wait_for("Done.")
         wait_for_prompt(terminal)
         assert not terminal.shows("value_59")
+        if not terminal.is_narrow:
+            shown = terminal.text.partition("● write")[2].partition("Done.")[0]
+            assert len(shown.rstrip().split("\n")) == 24 // 2  # with the line of the call
         terminal.type(CTRL_O)
-        terminal.wait_for("+value_59 = 59")
+        terminal.wait_for("60 + value_59 = 59")
         assert not terminal.shows("then that.")
         terminal.type(CTRL_O)
         terminal.wait_for("then that.")

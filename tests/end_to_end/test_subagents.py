@@ -53,14 +53,14 @@ def test_one_sees_what_it_does_and_afterwards_what_it_said(provider: ProviderSer
     provider.script(text("All done."))
     with repl(provider, columns=100) as terminal:
         terminal.enter("find it")
-        terminal.wait_until(lambda: any("task explore: where is it?" in line and " s" in line for line in terminal.lines))
+        terminal.wait_until(lambda: any("task where is it? agent=explore" in line and " s" in line for line in terminal.lines))
         terminal.wait_for("writing · 1 call · 110 tokens")
         terminal.enter("/agents")
         terminal.wait_for("explore: writing · 1 call")
         hold.release()
         terminal.wait_for("All done.")
         wait_for_prompt(terminal)
-        assert terminal.shows("● task explore: where is it? · 1 call · 220 tokens"), terminal.text
+        assert terminal.shows("● task where is it? agent=explore · 1 call · 220 tokens"), terminal.text
         assert terminal.shows("finding 2")
         assert not terminal.shows("finding 8")
         terminal.type(CTRL_O)

@@ -30,11 +30,11 @@ def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderSe
     assert lines[1:] == [
         "I write it.",
         "● write calculator.py +2",
-        "  +def add(a, b):",
-        "  +    return a + b",
+        "  1 + def add(a, b):",
+        "  2 +     return a + b",
         "Done",
         "• calculator.py adds",
-        "200 in · 20 out · price unknown · 0 s",
+        "200 in · 20 out · 0 s",
         session,
     ]
     assert lines[0].startswith("There is no sandbox here")
@@ -53,14 +53,17 @@ def test_five_hundred_lines_stay_in_the_scrollback_and_cost_little(provider: Pro
         assert forbidden not in terminal.raw
 
 
-def test_a_long_line_is_wrapped_by_the_terminal_alone(provider: ProviderServer) -> None:
+def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderServer) -> None:
     long = " ".join(f"word{number}" for number in range(300))
     code = "x = '" + "y" * 200 + "'"
     provider.script(text(f"{long}\n\n```\n{code}\n```\n"))
     with pty_wolo(*provider.flags, "go on", columns=40) as terminal:
         assert terminal.wait_for_exit() == 0
     written = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", bytes(terminal.raw)).decode()
-    assert long in written
+    paragraph = written.partition("word0")[1] + written.partition("word0")[2].partition("word299")[0] + "word299"
+    assert paragraph.split() == long.split()
+    assert {len(row) > 30 for row in paragraph.split("\r\n")[:-1]} == {True}
+    assert all(len(row) <= 40 for row in paragraph.split("\r\n"))
     assert f"\n{code}\r\n" in written
     assert not re.search(r" +\r\n", written)
 

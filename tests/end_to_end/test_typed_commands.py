@@ -156,7 +156,7 @@ def test_a_theme_lasts_and_a_wrong_one_is_refused(provider: ProviderServer) -> N
     assert '"light"' in run_wolo("config", "show", "--json").stdout
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("/hlep", "/help"), ("/sesions", "/sessions"), ("/cop", "/copy")])
+@pytest.mark.parametrize(("typed", "meant"), [("/hlep", "/help"), ("/sesions", "/sessions"), ("/coppy", "/copy")])
 def test_a_slip_of_the_fingers_names_the_nearest(provider: ProviderServer, typed: str, meant: str) -> None:
     with repl(provider) as terminal:
         terminal.enter(typed)

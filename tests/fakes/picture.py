@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from xml.sax.saxutils import escape
 
@@ -13,9 +13,9 @@ from tests.fakes.screen import Terminal
 
 CELL_WIDTH, ROW_HEIGHT, MARGIN = 8.4, 19, 16
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace"
-BACKGROUND, INK = "#14161b", "#d6d9e0"
-COLOURS = {
-    "default": INK,
+ON_DARK = {
+    "background": "#14161b",
+    "default": "#d6d9e0",
     "black": "#14161b",
     "red": "#e06c75",
     "green": "#8bc34a",
@@ -23,7 +23,7 @@ COLOURS = {
     "blue": "#61afef",
     "magenta": "#c678dd",
     "cyan": "#56b6c2",
-    "white": INK,
+    "white": "#d6d9e0",
     "brightblack": "#7f848e",
     "brightred": "#ff7b86",
     "brightgreen": "#a5d86e",
@@ -34,36 +34,47 @@ COLOURS = {
     "brightcyan": "#7fd4df",
     "brightwhite": "#ffffff",
 }
+ON_LIGHT = {
+    "background": "#ffffff",
+    "default": "#24292f",
+    "red": "#b3202c",
+    "blue": "#0550ae",
+    "magenta": "#8250df",
+}
+"""Wolo takes no other of the sixteen there."""
 SECONDS = re.compile(r"\b\d+(\.\d)? s\b")
 """Seconds differ from run to run."""
 
 
-def picture(terminal: Terminal) -> str:
+def picture(terminal: Terminal, *, colours: Mapping[str, str] = ON_DARK) -> str:
     rows = [list(row) for row in terminal.cells if any(cell.data.strip() for cell in row)]
     width, height = len(rows[0]) * CELL_WIDTH + 2 * MARGIN, len(rows) * ROW_HEIGHT + 2 * MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="wolo at work">',
-        f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>',
-        f'<g font-family="{FONT}" font-size="14" fill="{INK}">',
+        f'<rect width="100%" height="100%" rx="8" fill="{colours["background"]}"/>',
+        f'<g font-family="{FONT}" font-size="14" fill="{colours["default"]}">',
     ]
     for number, row in enumerate(rows):
-        lines += run_by_run(row, MARGIN + (number + 0.75) * ROW_HEIGHT)
+        lines += run_by_run(row, MARGIN + (number + 0.75) * ROW_HEIGHT, colours)
     return "\n".join([*lines, "</g>", "</svg>"]) + "\n"
 
 
-def run_by_run(row: list[Char], y: float) -> Iterator[str]:
+def run_by_run(row: list[Char], y: float, colours: Mapping[str, str]) -> Iterator[str]:
     """Each run of cells that look alike, at its own place: no font can shift what follows."""
     at = 0
-    for look, cells in groupby(row, key=lambda cell: (cell.fg, cell.bold, cell.reverse)):
+    for (fg, bg, is_bold, is_reversed), cells in groupby(row, key=lambda cell: (cell.fg, cell.bg, cell.bold, cell.reverse)):
         text = "".join(cell.data for cell in cells)
         size = len(text)
-        text = text if look[2] else text.rstrip()
+        has_ground = is_reversed or bg != "default"
+        text = text if has_ground else text.rstrip()
         if text:
             x, run = MARGIN + at * CELL_WIDTH, len(text) * CELL_WIDTH
-            ink, weight = COLOURS.get(look[0], f"#{look[0]}"), ' font-weight="bold"' if look[1] else ""
-            if look[2]:
-                yield f'<rect x="{x:g}" y="{y - 14:g}" width="{run:g}" height="{ROW_HEIGHT}" fill="{ink}"/>'
-                ink = BACKGROUND
+            ink, weight = colours.get(fg, f"#{fg}"), ' font-weight="bold"' if is_bold else ""
+            ground = colours["background"] if bg == "default" else f"#{bg}"
+            if is_reversed:
+                ink, ground = ground, ink
+            if has_ground:
+                yield f'<rect x="{x:g}" y="{y - 14:g}" width="{run:g}" height="{ROW_HEIGHT}" fill="{ground}"/>'
             shown = escape(SECONDS.sub(lambda found: "3 s".rjust(len(found[0])), text))
             yield (f'<text x="{x:g}" y="{y:g}" textLength="{run:g}" fill="{ink}"{weight} xml:space="preserve">{shown}</text>')
         at += size

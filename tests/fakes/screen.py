@@ -160,10 +160,10 @@ class Terminal:
         return self.times(wanted) > 0
 
     def times(self, wanted: str) -> int:
-        """How often it can be read; in a narrow window wherever its words are broken."""
+        """How often it can be read, also where a line was broken at a space; in a narrow window wherever its words are broken."""
         if self.is_narrow:
             return _squeezed(self.text).count(_squeezed(wanted))
-        return self.text.count(wanted)
+        return len(re.findall(r"(?: |\n *)".join(map(re.escape, wanted.split(" "))), self.text))
 
     @property
     def cells(self) -> list[list[pyte.screens.Char]]:
@@ -290,7 +290,7 @@ def _fork_in_pty(args: Sequence[str], env: Mapping[str, str], cwd: Path, size: t
     """Does what `pexpect.spawn` does with a command, which it can only execute."""
     ours, theirs = os.openpty()
     termios.tcsetwinsize(theirs, size)
-    start = Start(args, env, str(cwd), current_umask(), leads_session=True, owns_terminal=True)
+    start = Start(args, env, str(cwd.absolute()), current_umask(), leads_session=True, owns_terminal=True)
     child = pexpect.spawn(None)
     child.ptyproc = ptyprocess.PtyProcess(fork(start, theirs, theirs, theirs), ours)
     os.close(theirs)

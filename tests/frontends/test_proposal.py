@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from wolo.agent.events import ApprovalAsked, Walls
 from wolo.frontends.terminal.panels.rows import as_rows
 from wolo.frontends.terminal.proposal import proposal
 from wolo.frontends.terminal.render.changes import replaced
+from wolo.frontends.terminal.theme import ADDED_WORD, REMOVED_WORD
 from wolo.guard.intents import Intent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
 from wolo.tools.matching import with_line_endings_of
@@ -47,7 +49,7 @@ def test_what_the_walls_stopped_looks_different() -> None:
 def test_changes_are_whole_by_whatever_name_a_model_gives_them() -> None:
     content = "".join(f"{number}\n" for number in range(500))
     write = ToolPart(tool="write", input={"file_path": "a", "file_content": content})
-    assert "  + 499" in plain(asked(write, WriteIntent(Path("/w/a"))))
+    assert "  500 + 499" in plain(asked(write, WriteIntent(Path("/w/a"))))
     edit = ToolPart(tool="edit", input={"path": "a", "old_string": "x\nsame", "new_string": "y\x1b[2J\nz\nsame"})
     assert plain(asked(edit, WriteIntent(Path("/w/a"))))[2:-1] == ["  - x", "  + y\\x1b[2J", "  + z", "    same"]
     patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\x1b[2J\n+y\n*** End Patch\n"
@@ -66,27 +68,27 @@ def test_a_file_written_anew_shows_what_differs_and_where() -> None:
     before = [f"line {number}\n" for number in range(40)]
     after = [*before[:20], "line twenty\n", *before[21:]]
     assert written_over("".join(before), "".join(after)) == [
-        "  … 17 lines stay as they are",
-        *(f"    line {number}" for number in (17, 18, 19)),
-        "  - line 20",
-        "  + line twenty",
-        *(f"    line {number}" for number in (21, 22, 23)),
-        "  … 16 lines stay as they are",
+        "     … 17 lines stay as they are",
+        *(f"  {number + 1}   line {number}" for number in (17, 18, 19)),
+        "  21 - line 20",
+        "  21 + line twenty",
+        *(f"  {number + 1}   line {number}" for number in (21, 22, 23)),
+        "     … 16 lines stay as they are",
     ]
 
 
 def test_what_a_file_written_anew_does_to_ends_of_lines_is_seen() -> None:
-    assert written_over("a\r\nb\r\n", "a\nc\n") == ["    a", "  - b", "  + c"]  # the tool keeps its line ends
-    assert written_over("a\r\nb\n", "a\nb\n") == ["  - a\\r", "  + a", "    b"]
-    assert written_over("a\nb\n", "a\nb") == ["    a", "  - b", "  + b", "  \\ no newline at the end"]
-    assert written_over("a\x0cb\n", "a\nb\n") == ["  - a\\x0cb", "  + a", "  + b"]
+    assert written_over("a\r\nb\r\n", "a\nc\n") == ["  1   a", "  2 - b", "  2 + c"]  # the tool keeps its line ends
+    assert written_over("a\r\nb\n", "a\nb\n") == ["  1 - a\\r", "  1 + a", "  2   b"]
+    assert written_over("a\nb\n", "a\nb") == ["  1   a", "  2 - b", "  2 + b", "    \\ no newline at the end"]
+    assert written_over("a\x0cb\n", "a\nb\n") == ["  1 - a\\x0cb", "  1 + a", "  2 + b"]
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
 def test_whatever_is_written_over_whatever_all_that_comes_is_shown(before: str, content: str) -> None:
     shown = written_over(before or "x", content)
-    gone = sum(line.startswith("  - ") for line in shown)
-    come = sum(line.startswith("  + ") for line in shown)
+    gone = sum(re.match(r"[ \d]+ - ", line) is not None for line in shown)
+    come = sum(re.match(r"[ \d]+ \+ ", line) is not None for line in shown)
     assert (gone or come) or with_line_endings_of(before or "x", content.removeprefix("\ufeff")) == (before or "x")
 
 
@@ -103,8 +105,23 @@ def test_what_waits_is_counted_and_named() -> None:
 def test_only_the_words_that_differ_are_marked() -> None:
     gone, come = replaced("    return one + two", "    return one - two")
     assert (gone.plain, come.plain) == ("-     return one + two", "+     return one - two")
-    assert [gone.plain[span.start : span.end] for span in gone.spans if "reverse" in str(span.style)] == ["+"]
-    assert [come.plain[span.start : span.end] for span in come.spans if "reverse" in str(span.style)] == ["-"]
+    assert [gone.plain[span.start : span.end] for span in gone.spans if str(span.style).endswith(REMOVED_WORD)] == ["+"]
+    assert [come.plain[span.start : span.end] for span in come.spans if str(span.style).endswith(ADDED_WORD)] == ["-"]
+
+
+def test_an_edit_bears_the_numbers_of_the_file_where_its_place_is_known() -> None:
+    part = ToolPart(tool="edit", input={"path": "a", "old": "two\nthree", "new": "two\n3"})
+    question = asked(part, WriteIntent(Path("/w/a")))
+    assert [line.plain for line in proposal(question, before="one\ntwo\nthree\n")][2:-1] == [
+        "  2   two",
+        "  3 - three",
+        "  3 + 3",
+    ]
+    assert [line.plain for line in proposal(question, before="two\nthree\ntwo\nthree\n")][2:-1] == [
+        "    two",
+        "  - three",
+        "  + 3",
+    ]
 
 
 SEEN_FORMATS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"

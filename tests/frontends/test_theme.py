@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wolo.frontends.terminal.panels.rows import as_rows
 from wolo.frontends.terminal.shades import STYLE, Shades
-from wolo.frontends.terminal.theme import is_light, readable, shaded
+from wolo.frontends.terminal.theme import ADDED, ADDED_WORD, BACKGROUNDS, REMOVED_WORD, Depth, is_light, readable, shaded
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_every_colour_can_be_read_on_the_background_there_is(name: str, on_light
 @pytest.mark.parametrize("on_light", [True, False])
 @pytest.mark.parametrize("name", NAMED)
 def test_so_it_can_in_the_foot_and_its_panels(name: str, on_light: bool) -> None:
-    row = as_rows([Text("x", name)], 10)[0]
+    row = as_rows([Text.assemble(("x", name))], 10)[0]
     painted = Shades(lambda: on_light).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0])).color or ""
     assert is_readable(as_rich(painted), on_light)
 
@@ -105,6 +105,39 @@ def test_so_can_what_the_foot_says_and_its_menus(part: str, on_light: bool) -> N
         assert contrast(as_rich(attrs.color or ""), as_rich(attrs.bgcolor)) > ENOUGH
     else:
         assert is_readable(as_rich(attrs.color or ""), on_light)
+
+
+DEPTHS: tuple[Depth, ...] = ("256", "truecolor")
+
+
+@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("background", BACKGROUNDS)
+@pytest.mark.parametrize("name", ["default", *NAMED])
+def test_changes_can_be_read_on_their_backgrounds(name: str, background: str, depth: Depth, on_light: bool) -> None:
+    shown = shaded(Style(color=name, bgcolor=background), on_light=on_light, depth=depth)
+    assert shown.color is not None
+    assert shown.bgcolor is not None
+    written = shown.color.name
+    if written == "default":
+        written = "#000000" if on_light else "#e5e5e5"
+    assert contrast(written, shown.bgcolor.name) > ENOUGH
+    own = "#ffffff" if on_light else "#000000"
+    assert contrast(shown.bgcolor.name, own) < 3 or background in (ADDED_WORD, REMOVED_WORD)  # it is soft
+
+
+def test_with_sixteen_colours_the_text_has_them_and_words_are_reversed() -> None:
+    assert shaded(Style(bgcolor=ADDED), on_light=False, depth="standard") == Style(color="green")
+    assert shaded(Style(bgcolor=REMOVED_WORD), on_light=True, depth="standard") == Style(color="red", reverse=True)
+
+
+@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_so_they_can_in_a_panel(background: str, on_light: bool) -> None:
+    row = as_rows([Text.assemble(("x", f"green on {background}"))], 10)[0]
+    attrs = Shades(lambda: on_light).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0]))
+    written = f"#{attrs.color}" if attrs.color else "#000000" if on_light else "#e5e5e5"
+    assert contrast(written, f"#{attrs.bgcolor}") > ENOUGH
 
 
 def as_rich(painted: str) -> str:

@@ -16,8 +16,6 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(run, Output("make", "", None, 1.25)).plain == "● shell make⏎test · 1.2 s"  # it did not come to its end
     look = ToolPart(tool="grep", input={"pattern": "x", "path": "src"}, status="completed")
     assert headline(look, Listing("x", ("a",), 12)).plain == "● grep x path=src · 12 found"
-    part_of_it = Listing("x", ("a",), 12, "stopped after 9 s")
-    assert headline(look, part_of_it).plain == "● grep x path=src · 12 found · incomplete: stopped after 9 s"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
     assert headline(refused).plain == "● shell rm x · you said no"
 
@@ -61,9 +59,9 @@ def test_hostile_arguments_stay_on_their_line() -> None:
 
 def test_a_diff_is_shown_without_its_header_where_all_is_new() -> None:
     part = ToolPart(tool="write", status="completed")
-    assert details(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).text.plain == "  +x\n  +\ty\n"
+    assert details(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).text.plain == "  1 + x\n  2 + \ty\n"
     changed = details(part, Diff("a", "@@ -1 +1 @@\n-x\n+y", 1, 1)).text
-    assert changed.plain == "  @@ -1 +1 @@\n  -x\n  +y\n"
+    assert changed.plain == "  1 - x\n  1 + y\n"
 
 
 def test_long_views_are_cut_where_it_hurts_least() -> None:
@@ -73,7 +71,7 @@ def test_long_views_are_cut_where_it_hurts_least() -> None:
     assert shown.startswith("  … 92 lines above\n  line 92\n")
     assert shown.endswith("  line 99\n")
     diff = details(part, Diff("a", "\n".join(f"+{number}" for number in range(100)), 100, 0)).text.plain
-    assert diff.startswith("  +0\n")
+    assert diff.startswith("    1 + 0\n")
     assert diff.endswith("  … 60 more lines\n")
     assert len(details(part, Output("x", "y" * 10_000, 0, 1.0)).text.plain) < 600
 

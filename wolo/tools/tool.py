@@ -27,8 +27,6 @@ from wolo.workspace.processes import Processes
 from wolo.workspace.root import Resolved, Workspace
 from wolo.workspace.saving import FileChange
 
-UNOFFERED = "x-unoffered"
-"""In the schema of an argument: it is understood, and the model is not told of it."""
 FIND_TOOLS = "find_tools"
 """The name of the tool that finds those which are not offered."""
 
@@ -50,8 +48,6 @@ class Listing(Struct, frozen=True, tag="listing"):
     title: str
     lines: tuple[str, ...]
     total: int
-    incomplete: str = ""
-    """Why there may be more, in a few words; empty when this is all."""
 
 
 class Output(Struct, frozen=True, tag="output"):

@@ -34,7 +34,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 
 from wolo.frontends.terminal.incoming import Incoming
-from wolo.frontends.terminal.inserting import last_rows, rows_taken
+from wolo.frontends.terminal.inserting import rows_taken
 from wolo.frontends.terminal.offered import offered_menu, search_line
 from wolo.frontends.terminal.outlet import Outlet
 from wolo.frontends.terminal.painting import FrameApplication, FrameOutput
@@ -42,6 +42,7 @@ from wolo.frontends.terminal.panels.line import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
 from wolo.frontends.terminal.presence import Presence
 from wolo.frontends.terminal.question import Interrupted
+from wolo.frontends.terminal.render.wrap import newest_rows
 from wolo.frontends.terminal.shades import STYLE, Shades
 from wolo.frontends.terminal.stage import Asked
 
@@ -304,7 +305,7 @@ class Foot:
         return to_formatted_text(ANSI(self._newest_rows()))
 
     def _newest_rows(self) -> str:
-        return last_rows(f"{self.tail}{self.unfinished}", self._output.get_size().columns, TAIL_ROWS)
+        return newest_rows(f"{self.tail}{self.unfinished}", self._output.get_size().columns, TAIL_ROWS)
 
     def _tail_rows(self) -> int:
         """About as many as it will have: what is painted has the last word."""

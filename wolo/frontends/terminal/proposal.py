@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
-from wolo.frontends.terminal.render.changes import ink, replaced, rewritten, signed_lines
+from wolo.frontends.terminal.render.changes import Line, ink, replaced, rewritten, signed_lines
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.call_text import arguments, call_line
 from wolo.messages.parts import ToolPart
@@ -43,7 +43,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     lines = [_headline(asked)]
     lines += _each_once(_spelled_out(intent) for intent in asked.intents)
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
-        lines += [Text("  ").append_text(line) for line in _changes(asked.part, before)]
+        lines += [Text("  ", no_wrap=True).append_text(line) for line in _changes(asked.part, before)]
     if any(isinstance(intent, CallIntent) for intent in asked.intents):
         lines += _arguments(asked.part)
     if asked.walls:
@@ -139,13 +139,18 @@ def _arguments(part: ToolPart) -> list[Text]:
 
 
 def _marked(shown: str, first: str, following: str) -> list[Text]:
-    lines = [Text(first, "dim")]
+    lines = [_begun(first)]
     for piece, is_escape in spelled_out(shown):
         for number, line in enumerate(piece.split("\n")):
             if number:
-                lines.append(Text(following, "dim"))
+                lines.append(_begun(following))
             lines[-1].append(line, "reverse" if is_escape else "cyan")
     return lines
+
+
+def _begun(mark: str) -> Text:
+    """In what would run, a blank at the end of a row counts as much as any other: it is cut between characters."""
+    return Text.assemble((mark, "dim"), no_wrap=True)
 
 
 def _changes(part: ToolPart, before: str | None) -> Iterator[Text]:
@@ -155,14 +160,21 @@ def _changes(part: ToolPart, before: str | None) -> Iterator[Text]:
         case WriteArgs() if before:
             yield from rewritten(before, with_line_endings_of(before, given.content.removeprefix("\ufeff")))
         case WriteArgs():
-            yield from signed_lines(("+", line) for line in given.content.splitlines())
+            yield from signed_lines(Line("+", line, number) for number, line in enumerate(given.content.splitlines(), 1))
         case EditArgs():
             for each in given.edits or (Replacement(given.old or "", given.new or "", given.replace_all),):
                 if each.replace_all:
                     yield Text("wherever it occurs:", "dim")
-                yield from replaced(each.old, each.new)
+                yield from replaced(each.old, each.new, first=_first_line(before, each.old))
         case ApplyPatchArgs():
-            yield from signed_lines((line[:1] or " ", line[1:]) for line in given.patch.strip().split("\n"))
+            yield from signed_lines(Line(line[:1] or " ", line[1:]) for line in given.patch.strip().split("\n"))
+
+
+def _first_line(before: str | None, old: str) -> int | None:
+    """Where the passage begins, if it is there exactly once; None: nobody knows yet."""
+    if not before or not old or before.count(old) != 1:
+        return None
+    return before.count("\n", 0, before.index(old)) + 1
 
 
 def _source(asked: ApprovalAsked) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-from rich.console import Console
-from rich.segment import Segment, Segments
 from rich.text import Text
 
 from wolo.agent.events import (
@@ -41,12 +39,13 @@ from wolo.agent.events import (
 from wolo.commands.cost import in_words
 from wolo.config.schema import Ui
 from wolo.frontends.terminal.folded import Folded
+from wolo.frontends.terminal.ink import Ink
 from wolo.frontends.terminal.render import progress, tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.frontends.terminal.stage import Stage
 from wolo.frontends.terminal.status import Status, StatusLine, StatusLines
 from wolo.frontends.terminal.stdout import Stdout
-from wolo.frontends.terminal.theme import is_light, shaded
+from wolo.frontends.terminal.theme import is_light
 from wolo.frontends.terminal.thinking_shown import ThinkingShown
 from wolo.frontends.terminal.under_way import newest_lines
 from wolo.frontends.words import compaction, hook_awaited, job_ended, replacement, retrying, sentence, summarising, verified
@@ -72,7 +71,7 @@ class Screen:
         self.is_light = is_light("auto", os.environ)
         self.foot: Stage | None = None
         """What stays at the bottom, where something does: questions are asked there."""
-        self._console = _console(stdout)
+        self._ink = Ink(stdout, is_light=self.is_light)
         self._markdown = self._new_markdown()
         self._last: Kind = ""
         self._tail = ""
@@ -95,7 +94,8 @@ class Screen:
     def stand_on(self, foot: Stage | None, stdout: Stdout, status: Status) -> None:
         """From now on everything is printed above the foot, or, without one, as at the beginning."""
         self.status.stop()
-        self.foot, self.stdout, self.status, self._console = foot, stdout, status, _console(stdout)
+        self.foot, self.stdout, self.status = foot, stdout, status
+        self._ink = Ink(stdout, is_light=self.is_light)
 
     def dress(self, ui: Ui) -> None:
         """As the person wants it to look; before anything is under way."""
@@ -105,11 +105,13 @@ class Screen:
     def use_theme(self, theme: str) -> None:
         """From the next line on."""
         self.is_light = is_light(theme, os.environ)
+        self._ink = Ink(self.stdout, is_light=self.is_light)
 
     def make_plain(self, is_plain: bool) -> None:
         """Lines in turns, and nothing that moves; never taken back."""
         self.stdout.is_plain = self.stdout.is_plain or is_plain
-        self.status, self._console, self._markdown = self._new_status(), _console(self.stdout), self._new_markdown()
+        self.status, self._markdown = self._new_status(), self._new_markdown()
+        self._ink = Ink(self.stdout, is_light=self.is_light)
 
     def show(self, event: Event) -> None:
         self.also(event)
@@ -171,10 +173,10 @@ class Screen:
         self.print(Text.assemble((clean(words), style)))
 
     def print(self, text: Text, *, kind: Kind = "notice", end: str = "\n") -> None:
-        """Whole lines, wrapped by nobody but the terminal."""
+        """Whole lines. What one may want to copy has `no_wrap`, and is wrapped by nobody but the terminal."""
         self._end_line()
         if self._last == "block" or (self._last and "text" in (self._last, kind) and self._last != kind):
-            text = Text("\n").append_text(text)
+            text = Text("\n", no_wrap=text.no_wrap).append_text(text)
         self._last = kind
         self._write(text.append(end) if end else text)
 
@@ -221,6 +223,7 @@ class Screen:
         if (whole := self.folded.unfold()) is None:
             return False
         self.fresh()
+        whole.no_wrap = True
         self.print(whole, end="" if whole.plain.endswith("\n") else "\n")
         return True
 
@@ -279,13 +282,22 @@ class Screen:
 
     def _call_ended(self, event: CallEnded) -> None:
         self.status.end_call(event.part.id)
-        below = tool.details(event.part, event.view, hint=self.folded.hint)
+        below = tool.details(event.part, event.view, hint=self.folded.hint, room=self._room())
         headline = tool.headline(event.part, event.view, reason=self._refusals.pop(event.part.id, "")).append("\n")
-        self.print(headline.append_text(below.text), kind="block" if below.text else "call", end="")
+        headline.append_text(below.text).no_wrap = True
+        self.print(headline, kind="block" if below.text else "call", end="")
         if below.is_folded:
             self.folded.keep(partial(tool.whole, event.part, event.view))
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is what the turn ends with
+
+    def _room(self) -> tool.Room:
+        """Half the window for a change with the line of its call, where the rest can be unfolded."""
+        columns = self.stdout.columns
+        if not self.folded.hint:
+            return tool.ROOM._replace(columns=columns)
+        taken = 2  # the call, and how much is left
+        return tool.Room(max(min(self.stdout.rows // 2 - taken, tool.MAX_DIFF_LINES), 1), columns)
 
     # The turn
 
@@ -303,7 +315,7 @@ class Screen:
             self.say(event.error.message, "yellow" if event.cause == "interrupted" else "red")
             if event.error.hint:
                 self.say(event.error.hint, "dim")
-        used = f"{in_words(event.usage)} · " if event.usage.context_tokens else ""
+        used = f"{in_words(event.usage, tells_unknown=False)} · " if event.usage.context_tokens else ""
         self.say(f"{used}{event.duration_s:.0f} s", "dim")
 
     # Ink
@@ -318,7 +330,7 @@ class Screen:
             if isinstance(each, Text):
                 self._write(each)
             else:
-                self._put(self._console.render(each))
+                self._ink.table(each)
         self.status.hold(self._markdown.is_mid_line)
 
     def _end_line(self) -> None:
@@ -330,27 +342,11 @@ class Screen:
             self._markdown = self._new_markdown()
 
     def _write(self, text: Text) -> None:
-        """As segments, because Rich would turn tabs into blanks; the last gate for whatever nobody has cleaned before."""
         self.status.hide()
-        self._put(Segment(clean(each.text), each.style) for each in text.render(self._console))
-
-    def _put(self, segments: Iterable[Segment]) -> None:
-        on_light = self.is_light
-        segments = (Segment(each.text, each.style and shaded(each.style, on_light=on_light), each.control) for each in segments)
-        self._console.print(Segments(segments), soft_wrap=True, end="")
+        self._ink.write(text)
 
     def _new_status(self) -> Status:
         return StatusLine(self.stdout) if self.stdout.can_move else StatusLines(lambda line: self.print(Text(line), kind="call"))
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.has_colours)
-
-
-def _console(stdout: Stdout) -> Console:
-    return Console(
-        file=stdout,  # type: ignore[arg-type]  # as much of a text file as Rich needs
-        color_system="auto" if stdout.has_colours else None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )

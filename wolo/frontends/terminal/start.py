@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
+from rich.text import Text
 
 from wolo.conversation.attachments import compose, must_be_sent
 from wolo.conversation.build import open_conversation
@@ -96,7 +97,8 @@ async def _close(conversation: Conversation, terminal: Terminal) -> None:
     if jobs is not None:
         tell_jobs(jobs, running, terminal.screen)
     if conversation.facts.keeps_session and conversation.history:
-        terminal.screen.say(f"wolo --resume {conversation.session_id}", "dim")
+        again = Text.assemble((f"wolo --resume {conversation.session_id}", "dim"), no_wrap=True)
+        terminal.screen.print(again)
 
 
 async def _pick(opening: Opening, terminal: Terminal) -> Opening | None:

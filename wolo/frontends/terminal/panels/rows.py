@@ -11,6 +11,9 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from wolo.frontends.terminal.render.wrap import wrapped
+from wolo.frontends.terminal.shades import hexadecimal
+
 Row = StyleAndTextTuples
 
 _STYLES = Console(color_system=None)
@@ -19,11 +22,12 @@ _DIM = "ansibrightblack"
 
 
 def as_rows(lines: Iterable[Text], columns: int) -> list[Row]:
-    return [row for line in lines for row in _wrapped(line, max(columns, 2))]
+    """Sentences are wrapped at spaces; what has `no_wrap` is cut between characters."""
+    columns = max(columns, 2)
+    return [row for line in lines for row in _cut(wrapped(line, columns), columns)]
 
 
-def _wrapped(line: Text, columns: int) -> Iterator[Row]:
-    """Cut between characters: in a command a blank at the end of a row counts as much as any other."""
+def _cut(line: Text, columns: int) -> Iterator[Row]:
     row: Row = []
     room = columns
     for style, text in _pieces(line):
@@ -56,11 +60,13 @@ def _style(style: Style | None) -> str:
         words.append(_colour(style.color.name))
     elif style.dim:
         words.append(_DIM)
+    if style.bgcolor is not None:
+        words.append(f"bg:{_colour(style.bgcolor.name)}")
     return " ".join(words)
 
 
 def _colour(name: str) -> str:
-    if name.startswith("#"):
-        return name
+    if name.startswith(("#", "color(")):
+        return f"#{hexadecimal(name)}"
     named = "ansi" + {"white": "gray", "bright_white": "white"}.get(name, name.replace("_", ""))
     return named if named in ANSI_COLOR_NAMES else ""

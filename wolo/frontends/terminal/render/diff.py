@@ -1,68 +1,85 @@
-"""The change of a file as lines: in the colours of its language, with the words that differ, and foldable."""
+"""Draws the change of a file: numbered, in the colours of its language, on soft backgrounds, and foldable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 
 from rich.text import Text
 
-from wolo.frontends.terminal.render.changes import CHANGED, COME, GONE, compared
+from wolo.frontends.terminal.render.changes import CHANGED, STYLES, Gutter, Line, changed_words
 from wolo.frontends.terminal.render.code import coloured
+from wolo.frontends.terminal.theme import ADDED
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool import Diff
 
-Signed = tuple[str, str]
 MARGIN = "  "
 MAX_LINE_CHARS = 500
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+BETWEEN = "⋮"
+"""Stands for the lines between two places of a file."""
 
 
-def diff_lines(view: Diff, most: int | None) -> tuple[list[Text], int]:
-    """The first lines of it, and how many are left."""
-    signed = [(line[:1], line[1:]) for line in clean(view.text).split("\n") if not (view.created and line.startswith("@"))]
-    shown = signed if most is None else signed[:most]
-    after = iter(coloured([line for sign, line in shown if sign in ("+", " ")], view.path))
-    drawn = [_line(sign, line, next(after) if sign in ("+", " ") else None) for sign, line in shown]
-    for row, start, end in _changed_words(shown):
-        drawn[row].stylize(CHANGED, len(MARGIN) + 1 + start, len(MARGIN) + 1 + end)
-    return [_short(line) for line in drawn], len(signed) - len(shown)
+def diff_lines(view: Diff, most_rows: int | None, columns: int = 80) -> tuple[list[Text], int]:
+    """The first lines of it, as many as fit so many rows, and how many are left."""
+    lines = list(_lines(view))
+    gutter = Gutter(lines)
+    shown = lines[: len(lines) if most_rows is None else max(most_rows, 1)]
+    after = iter(coloured([each.text for each in shown if each.sign in ("+", " ")], view.path))
+    drawn = [_drawn(each, gutter, next(after) if each.sign in ("+", " ") else None) for each in shown]
+    for row, pieces in changed_words(shown):
+        place = len(drawn[row]) - len(shown[row].text)
+        for piece, is_changed in pieces:
+            if is_changed:
+                drawn[row].stylize(CHANGED[shown[row].sign], place, place + len(piece))
+            place += len(piece)
+    drawn = [_short(line) for line in drawn]
+    if most_rows is not None:
+        drawn = drawn[: _fitting(drawn, most_rows, columns)]
+    return drawn, len(lines) - len(drawn)
 
 
-def _line(sign: str, line: str, code: Text | None) -> Text:
-    match sign:
+def _lines(view: Diff) -> Iterator[Line]:
+    """The text of a unified diff, whose places become numbers."""
+    before = after = 1
+    is_first = True
+    for line in clean(view.text).split("\n"):
+        sign, rest = line[:1], line[1:]
+        if hunk := _HUNK.match(line):
+            before, after = max(int(hunk[1]), 1), max(int(hunk[2]), 1)
+            if not is_first:
+                yield Line(BETWEEN, "")
+        elif sign == "-":
+            yield Line(sign, rest, before)
+            before += 1
+        elif sign in ("+", " "):
+            yield Line(sign, rest, after)
+            after += 1
+            before += sign == " "
+        else:
+            yield Line(sign, rest)
+        is_first = False
+
+
+def _drawn(line: Line, gutter: Gutter, code: Text | None) -> Text:
+    text = Text(MARGIN).append_text(gutter.begin(line, STYLES.get(line.sign, "dim")))
+    match line.sign:
         case "+":
-            return Text.assemble(MARGIN, ("+", COME), code or line)
+            text.append_text(code or Text(line.text)).stylize(f"on {ADDED}", len(MARGIN))
         case " ":
-            text = Text.assemble(f"{MARGIN} ", code or line)
-            text.stylize("dim")
-            return text
-        case "-":
-            return Text.assemble(MARGIN, (f"-{line}", GONE))
+            text.append_text(code or Text(line.text)).stylize("dim")
         case _:
-            return Text.assemble(MARGIN, (sign + line, "cyan" if sign == "@" else "dim"))
+            text.append(line.text, STYLES.get(line.sign, "dim"))
+    return text
 
 
-def _changed_words(signed: Sequence[Signed]) -> Iterator[tuple[int, int, int]]:
-    """Rows and places of what differs between lines that go and the lines that come in their place."""
-    row = 0
-    while row < len(signed):
-        gone = _run(signed, row, "-")
-        come = _run(signed, gone, "+")
-        for before, after in zip(range(row, gone), range(gone, come), strict=False):
-            for at, pieces in zip((before, after), compared(signed[before][1], signed[after][1]), strict=True):
-                place = 0
-                for piece, is_changed in pieces:
-                    if is_changed:
-                        yield at, place, place + len(piece)
-                    place += len(piece)
-        row = max(come, row + 1)
-
-
-def _run(signed: Sequence[Signed], start: int, sign: str) -> int:
-    """Behind the last line of this sign."""
-    end = start
-    while end < len(signed) and signed[end][0] == sign:
-        end += 1
-    return end
+def _fitting(lines: list[Text], rows: int, columns: int) -> int:
+    """How many of the lines: at least one, or nothing would tell what has changed."""
+    for count, line in enumerate(lines):
+        rows -= max(-(-line.cell_len // columns), 1)
+        if rows < 0:
+            return max(count, 1)
+    return len(lines)
 
 
 def _short(line: Text) -> Text:

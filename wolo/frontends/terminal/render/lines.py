@@ -49,7 +49,7 @@ def unindented(line: str, columns: int) -> str:
 
 
 def last_gap(line: str, within: int) -> int:
-    """Where to cut a long line: after a blank near its end, else (some scripts have none) before the last characters."""
+    """Where to cut a long line: before a blank near its end, else (some scripts have none) before the last characters."""
     if (gap := line.rfind(" ", max(len(line) - within, 0), len(line) - 1)) >= 0:
-        return gap + 1
+        return len(line[:gap].rstrip(" "))
     return len(line[:-1].rstrip(_MARKUP))

@@ -1,7 +1,7 @@
 """Streamed Markdown: each line is printed once, as soon as nothing that follows can change it.
 
-Lines stay lines: the terminal wraps them, so that copied text is the model's text. Only tables are laid out. Without colours the
-Markdown is printed as it is, because its marks then say more than nothing.
+Lines stay lines: whoever draws them may wrap them, but not code (`no_wrap`), which must be whole when it is copied. Only tables
+are laid out. Without colours the Markdown is printed as it is, because its marks then say more than nothing.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class MarkdownStream:
             self._settle()
             self._take_item(item, line)
         elif self._is_indented_code(line):
-            self._put(Text.assemble((line, PLAIN_CODE)), "\n")
+            self._put(Text.assemble((line, PLAIN_CODE), no_wrap=True), "\n")
         elif "|" in line and not self._held and len(line) <= LONGEST_ROW:
             self._header = line
         else:
@@ -153,7 +153,7 @@ class MarkdownStream:
 
     def _take_plain(self, line: str) -> None:
         if line.strip() or self._fence:
-            self._put(Text(line), "\n")
+            self._put(Text(line, no_wrap=bool(self._fence)), "\n")
         else:
             self._blank = True
         if opened := FENCE.match(line):
@@ -245,7 +245,9 @@ class MarkdownStream:
 
     def _put_code(self, lines: list[str]) -> None:
         if lines:
-            self._put(self._code.lines(lines) if self._code else Text("".join(f"{line}\n" for line in lines)))
+            code = self._code.lines(lines) if self._code else Text("".join(f"{line}\n" for line in lines))
+            code.no_wrap = True
+            self._put(code)
 
     # Tables
 
@@ -291,16 +293,17 @@ class MarkdownStream:
         if not self._is_mid_line and not raw and (item := ITEM.match(piece)):
             self._in_list = True
             prefix, piece = Text.assemble(item[1], (bullet(item), _MARK), " "), piece[item.end() :]
-        self._put(prefix.append_text(Text(piece) if raw else inline(piece)))
+        prefix.append_text(Text(piece) if raw else inline(piece)).no_wrap = bool(self._fence)
+        self._put(prefix)
         self._is_mid_line = True
 
     def _end_long_line(self, line: str) -> None:
-        self._put(Text(line) if self._plain or self._fence else inline(line), "\n")
+        self._put(Text(line, no_wrap=bool(self._fence)) if self._plain or self._fence else inline(line), "\n")
         self._is_mid_line = False
 
     def _put(self, text: Text, end: str = "") -> None:
         if self._blank and self._begun and not self._is_mid_line:
-            text = Text("\n").append_text(text)
+            text = Text("\n", no_wrap=text.no_wrap).append_text(text)
         if not self._is_mid_line:
             self._blank = False
         self._begun = True

@@ -11,6 +11,7 @@ from wolo.agent.refusals import NO_REASON
 from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.messages.call_text import arguments_line
 from wolo.messages.parts import ToolPart
+from wolo.messages.plural import counted
 from wolo.messages.terminal_text import clean, clean_line, spelled_line
 from wolo.tools.tool import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
@@ -52,6 +53,16 @@ def headline(part: ToolPart, view: View | None = None, *, reason: str = "", whol
     return text.append_text(_in_short(view))
 
 
+class Room(NamedTuple):
+    """For a change of a file."""
+
+    rows: int
+    columns: int
+
+
+ROOM = Room(MAX_DIFF_LINES, 80)
+
+
 class Details(NamedTuple):
     text: Text
     """Each line with its newline; empty when there is nothing to see."""
@@ -59,7 +70,7 @@ class Details(NamedTuple):
     """There is more of it."""
 
 
-def details(part: ToolPart, view: View | None, *, hint: str = "", whole: bool = False) -> Details:
+def details(part: ToolPart, view: View | None, *, hint: str = "", whole: bool = False, room: Room = ROOM) -> Details:
     """What is worth seeing below the headline; `whole`: all of it. `hint`: how the rest can be seen."""
     if part.outcome in ("denied_by_person", "denied_by_rule"):
         return Details(Text())
@@ -71,7 +82,7 @@ def details(part: ToolPart, view: View | None, *, hint: str = "", whole: bool = 
         case None | Listing() | Fetched():
             return Details(Text())
         case Diff():
-            lines, left = diff_lines(view, None if whole else MAX_DIFF_LINES)
+            lines, left = diff_lines(view, None if whole else room.rows, room.columns)
             return Details(Text("\n").join([*lines, Text()]).append_text(_rest(left, hint)), left > 0)
         case Output():
             return _tail(view.text, "dim", hint, whole)
@@ -103,11 +114,10 @@ def _in_short(view: View | None) -> Text:
             counts = [(f" +{view.added}", "green")] * bool(view.added) + [(f" −{view.removed}", "red")] * bool(view.removed)
             return Text.assemble(*counts)
         case Fetched():
-            size = f"{view.size_bytes / 1000:,.1f} kB" if view.size_bytes >= 1000 else f"{view.size_bytes} bytes"
+            size = f"{view.size_bytes / 1000:,.1f} kB" if view.size_bytes >= 1000 else counted(view.size_bytes, "byte")
             return Text.assemble((f" · {view.status} · {size}", "red" if view.status >= 400 else "dim"))
         case Listing():
-            incomplete = f" · incomplete: {view.incomplete}" if view.incomplete else ""
-            return Text.assemble((f" · {view.total} found", "dim"), (incomplete, "yellow"))
+            return Text.assemble((f" · {view.total} found", "dim"))
         case TodoList():
             done = sum(item.status == "completed" for item in view.items)
             return Text.assemble((f" {done} of {len(view.items)} done" if view.items else " cleared", "dim"))
@@ -117,7 +127,7 @@ def _in_short(view: View | None) -> Text:
         case Answered():
             return Text.assemble((f" · {view.seconds:.1f} s", "dim"))
         case Delegated():
-            calls = f"{len(view.calls)} call{'' if len(view.calls) == 1 else 's'}"
+            calls = counted(len(view.calls), "call")
             used = f" · {calls} · {view.tokens:,} tokens · {view.seconds:.1f} s"
             stopped = "" if view.ended in ("done", "interrupted") else f" · {view.ended}"
             return Text.assemble((stopped, "yellow"), (used, "dim"))
@@ -152,14 +162,14 @@ def _tail(output: str, style: str, hint: str, whole: bool) -> Details:
         return Details(Text())
     lines = shown.split("\n")
     left = 0 if whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
-    text = Text.assemble((f"  … {left} lines above{hint}\n" if left else "", "dim"))
+    text = Text.assemble((f"  … {counted(left, 'line')} above{hint}\n" if left else "", "dim"))
     return Details(text.append("".join(f"  {_short(line)}\n" for line in lines[left:]), style), left > 0)
 
 
 def _rest(number: int, hint: str = "") -> Text:
     if number <= 0:
         return Text()
-    return Text.assemble((f"  … {number} more {'line' if number == 1 else 'lines'}{hint}\n", "dim"))
+    return Text.assemble((f"  … {counted(number, 'more line')}{hint}\n", "dim"))
 
 
 def _short(line: str) -> str:

@@ -1,0 +1,83 @@
+"""Wraps lines at spaces: words, addresses and pieces of code stay whole where a row has room for them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_LEAD = r"\s*(?:(?:[-*+•☐☑]|\d{1,9}[.)])\s+(?:[☐☑] )?|(?:> ?)+)?"
+"""What a line begins with that its other rows are set in by: blanks, the mark of an item, of a quotation."""
+_TOKEN = re.compile(r"( *)([^ ]+)| +\Z")
+LEAST_WORDS = 8
+"""Cells of words in a row: where a mark leaves less, the other rows begin at the margin."""
+
+
+class Break(NamedTuple):
+    start: int
+    end: int
+    """The blanks that give way to the break."""
+    lead: str
+    """What the next row begins with."""
+
+
+def breaks(line: str, columns: int, *, column: int = 0, lead: str | None = None) -> tuple[list[Break], int]:
+    """Where one line is broken for rows of so many cells, and the column behind its end.
+
+    `column`: cells that are already in the first row; `lead`: what other rows begin with, by default what suits the line.
+    """
+    lead = lead_of(line, columns) if lead is None else lead
+    found: list[Break] = []
+    begins = len(line) - len(line.lstrip(" "))
+    for token in _TOKEN.finditer(line):
+        word = token[2]
+        if word is None:
+            if column + len(token[0]) > columns:
+                found.append(Break(token.start(), token.end(), ""))
+                column = 0
+            else:
+                column += len(token[0])
+            continue
+        gap, size = len(token[1]), cells(word)
+        is_first = token.start(2) <= begins and column == 0
+        fits = column + gap + size <= columns
+        if not fits and not is_first and (size <= columns - cells(lead) or size == len(word)):
+            found.append(Break(token.start(), token.start(2), lead))
+            column, gap = cells(lead), 0
+        column += gap + size
+        if column > columns:
+            column = (column - 1) % columns + 1
+    return found, column
+
+
+def lead_of(line: str, columns: int) -> str:
+    found = re.match(_LEAD, line)
+    mark = found[0] if found else ""
+    mark = mark if ">" in mark else " " * cells(mark)
+    return mark if cells(mark) + LEAST_WORDS <= columns else ""
+
+
+def wrapped(text: str, columns: int) -> str:
+    """Plain text with the breaks in it."""
+    return "\n".join("".join(_rows(line, columns)) for line in text.split("\n"))
+
+
+def _rows(line: str, columns: int) -> Iterator[str]:
+    at = 0
+    for start, end, lead in breaks(line, columns)[0]:
+        yield f"{line[at:start]}\n{lead}"
+        at = end
+    yield line[at:]
+
+
+def cells(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    return sum(map(_width, text))
+
+
+def _width(char: str) -> int:
+    if unicodedata.combining(char) or char in "\u200b\u200c\u200d\ufe0e\ufe0f":
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
