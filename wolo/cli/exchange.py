@@ -28,7 +28,13 @@ STDIN = "-"
 def export_session(
     id: SessionSpec = "",
     format: Annotated[
-        str, typer.Option("--format", "-F", help="jsonl, rows, openai, markdown, html or atif.", metavar="FORMAT")
+        str,
+        typer.Option(
+            "--format",
+            "-F",
+            help="jsonl, rows, openai, markdown, html, atif, or the form of an agent: claude-code, codex, opencode, pi or kimi.",
+            metavar="FORMAT",
+        ),
     ] = "jsonl",
     output: Annotated[str, typer.Option("--output", "-o", help="Write to this file.", metavar="FILE", show_default=False)] = "",
     redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take secrets out; jsonl may keep them.")] = True,

@@ -17,6 +17,11 @@ ENDS = {
     "openai": ".json",
     "rows": ".rows.jsonl",
     "atif": ".atif.json",
+    "claude-code": ".claude-code.jsonl",
+    "codex": ".codex.jsonl",
+    "opencode": ".opencode.json",
+    "pi": ".pi.jsonl",
+    "kimi": ".kimi.jsonl",
 }
 """How a file of each format ends, the more telling ones last."""
 

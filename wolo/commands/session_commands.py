@@ -138,7 +138,8 @@ SESSION_COMMANDS: tuple[Command, ...] = (
         export.run,
         doing="writing the file",
         usage="[FORMAT] [FILE]",
-        more="markdown, html, jsonl, openai, rows or atif; the ending of FILE says it, too. Secrets are taken out.",
+        more="markdown, html, jsonl, openai, rows, atif, or the form of claude-code, codex, opencode, pi or kimi; the ending of "
+        "FILE says it, too. Secrets are taken out.",
         group="Sessions",
         arguments=export.arguments,
         while_working=True,
