@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -75,6 +76,8 @@ echo 'git reset --hard' | sh
 bash <<< 'git reset --hard'
 bash <<'EOF'⏎git reset --hard⏎EOF
 cat <<EOF | bash⏎git reset --hard⏎EOF
+$'\162m' loose.txt
+$'r\155' -rf build
 pushd src; rm kept.py
 pushd src && rm kept.py
 pushd src; pushd ..; rm loose.txt
@@ -362,6 +365,14 @@ def test_only_the_destructive_parts_that_no_rule_names_are_named(root: Path) -> 
     said = loss(root, "rm -rf build && git reset --hard", "shell:rm *")
     assert "`git reset --hard`" in said
     assert "`rm`" not in said
+
+
+def test_scratch_files_of_the_system_are_nobodys_loss(root: Path) -> None:
+    with TemporaryDirectory(dir="/tmp", prefix="wolo-test-") as scratch:
+        (Path(scratch) / "x").write_text("x")
+        assert loss(root, f"rm -rf {scratch}") == ""
+        assert loss(root, f"truncate -s 0 {scratch}/x") == ""
+        assert loss(root, f"rm -rf {scratch} loose.txt")
 
 
 def test_a_big_tree_is_counted_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -746,6 +746,34 @@ def test_no_name_changes_what_a_person_reads(root: Path, folder: str, mode: str)
         assert all(text.isprintable() and "\u3164" not in text for text in shown), intent
 
 
+def test_a_part_that_asks_takes_the_walls_from_the_whole_line(root: Path) -> None:
+    """A person is asked about the line; their yes is to all of it, outside."""
+    guarded = Judge(MODES["auto"], rules("ask shell:npm *"), root, confine="unless_allowed")
+    for command, confined in (("make && npm test", False), ("npm test", False), ("make && make", True)):
+        verdict = guarded.judge("shell", [run(command)])
+        assert (verdict.decision == "ask", verdict.confined) == (not confined, confined), command
+
+
+@pytest.mark.parametrize(
+    "command", ["cat <<EOF | sh\ncat .env\nEOF", "cat <<'EOF' | bash -s\ncat .env\nEOF", "sh <<EOF\ncat .env\nEOF"]
+)
+def test_a_document_that_a_shell_reads_is_code(root: Path, command: str) -> None:
+    guarded = Judge(MODES["auto"], [], root, confine="unless_allowed")
+    assert "protected" in guarded.judge("shell", [run(command)]).reason
+    assert decision(guarded, run("cat <<EOF > notes\nsee .env\nEOF")) == "allow"
+
+
+def test_a_rule_knows_a_file_by_any_case_where_the_volume_does(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert decision(judge(root, "deny read:Notes/**"), read("notes/a")) == "allow"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert decision(judge(root, "deny read:Notes/**"), read("notes/a")) == "deny"
+
+
+def test_where_a_line_goes_that_nobody_can_tell_is_said(root: Path) -> None:
+    guarded = judge(root, "allow shell:cd *", "allow shell:make *")
+    assert "cannot be told" in guarded.judge("shell", [run("cd - && make")]).reason
+
+
 def test_a_name_of_a_host_carries_data_too(root: Path) -> None:
     guarded = judge(root, "allow fetch:*.a.org")
     assert decision(guarded, FetchIntent("https://docs.a.org/x")) == "allow"

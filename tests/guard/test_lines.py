@@ -169,6 +169,22 @@ def test_a_cd_moves_the_commands_behind_it(line: str) -> None:
     assert set(found[-1].places) == places
 
 
+@pytest.mark.parametrize("text", ["pushd src", "popd", "unalias x", "source x"])
+def test_a_command_alone_is_plain_whatever_it_changes(text: str) -> None:
+    assert commands(text) is not None
+    assert commands(f"{text}; ls") is None
+
+
+@pytest.mark.parametrize("text", ["pushd src", "pushd", "popd", "cd -"])
+def test_nobody_can_tell_where_these_lead(text: str) -> None:
+    found = commands(text)
+    assert found is not None
+    assert found[0].leads_to == (None,)
+    allowed = [parse_rule(f"shell:{program} *", "allow") for program in ("pushd", "popd", "cd")]
+    verdict = Judge(MODES["edit"], allowed, Path.cwd()).judge("shell", [RunIntent(text, Path.cwd())])
+    assert (verdict.decision, "leave the workspace" in verdict.reason) == ("ask", True)
+
+
 NESTED = {
     "substitution": ("echo ", "$(", "rm -r x", ")"),
     "unclosed": ("echo ", "$(", "", ""),
