@@ -84,5 +84,5 @@ def test_a_terminal_shows_the_result_that_ends_the_task(provider: ProviderServer
     with pty_wolo(*provider.flags, "--api", "xml", "go") as terminal:
         assert terminal.wait_for_exit() == 0
     lines = [line for line in terminal.text.split("\n") if line]
-    assert lines[:2] == ["● task_completion result=**All** is done.", "All is done."]
+    assert lines[:2] == ['● task_completion result="**All** is done."', "All is done."]
     assert lines.count("All is done.") == 1

@@ -86,7 +86,7 @@ class Forked(subprocess.Popen[bytes]):
         """Takes the place of fork and exec in `Popen`, whose argument names are the same from CPython 3.11 on."""
         given = inspect.signature(subprocess.Popen._execute_child).bind(self, *values).arguments
         streams = [own if fd == -1 else fd for own, fd in enumerate((given["p2cread"], given["c2pwrite"], given["errwrite"]))]
-        cwd = str(given["cwd"] or Path.cwd())
+        cwd = str(Path(given["cwd"] or "").absolute())
         start = Start(self._start_args, dict(given["env"]), cwd, current_umask(), leads_session=given["start_new_session"])
         self.pid = fork(start, *streams)
         self._child_created = True

@@ -267,7 +267,7 @@ def pty_wolo(
     inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     whole = {**inherited, "TERM": "xterm-256color", "XTERM_VERSION": CUTS_ROWS, **(env or {})}
     spawn = _fork_in_pty if forked and can_fork(whole) else _spawn_in_pty
-    child = spawn(args, whole, Path.cwd() if cwd is None else cwd, (rows, columns))
+    child = spawn(args, whole, (cwd or Path()).absolute(), (rows, columns))
     child.delaybeforesend = None
     child.ptyproc.delayafterclose = 0.01  # pexpect would sleep a tenth of a second, in every test
     try:
