@@ -483,6 +483,22 @@ async def test_hooks_hold_for_it_and_hear_of_its_begin_and_end(provider: Provide
     ]
 
 
+async def test_a_hook_that_stops_everything_in_a_task_ends_the_turn(provider: ProviderServer) -> None:
+    path = find_places().config / "hooks.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stop = 'echo \'{"continue": false, "stopReason": "Not on Friday."}\''
+    path.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"command": stop}]}]}}))
+    path.chmod(0o600)
+    provider.script(calls(("task", {"prompt": "run it"}), ("write", {"path": "later", "content": ""})))
+    provider.script(call("shell", {"command": "touch made"}))
+    async with begun(provider) as conversation:
+        ended = (await events_of(conversation))[-1]
+    assert isinstance(ended, TurnEnded)
+    assert (ended.cause, ended.error and ended.error.message) == ("blocked", "A hook ended the turn: Not on Friday.")
+    assert not Path("made").exists()
+    assert not Path("later").exists()
+
+
 async def test_an_alarm_rings_once_and_not_while_it_is_held() -> None:
     rung: list[None] = []
     alarm = Alarm(0.05, lambda: rung.append(None))

@@ -165,6 +165,7 @@ class Calls:
             ended = Ended(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
         except Stopped:
             ended = Ended(part=end(call.part, "never_started", NEVER_STARTED))
+        self._hooks.stop_if_ended(brake)
         return self._hidden(replace(ended, part=self._hooks.noted(replace(ended.part, input=call.part.input))))
 
     async def _heeding(self, heard: Heard, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:

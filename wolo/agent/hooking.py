@@ -138,8 +138,9 @@ class Hooks:
         self._secrets = secrets
         self._heard: dict[str, dict[str, Heard]] = {}
         """Of calls that have not ended, by id and event."""
-        self.stop_reason = ""
-        """Why a hook ended the turn, for the person."""
+        self.stop_reason: str | None = None
+        """Why a hook ended the turn, for the person; None: none did."""
+        self._ends_turn = False
         self._unsaid = ""
         """What was added at the beginning of the session, until a prompt is let through that can carry it."""
 
@@ -156,8 +157,7 @@ class Hooks:
             hidden = tuple(map(self._secrets.hide, commands))
             await self._emit(HookAwaited(hook=event, commands=hidden))
 
-        running = _awaited(self._run(event, payload, slow))
-        said = await (brake.step(running) if brake else running)
+        said = await (brake.step(_run(self._run, event, payload, slow)) if brake else self._run(event, payload, slow))
         hide = self._secrets.hide
         for notice in said.notices:
             await self._emit(Noticed(text=hide(notice), level="warning"))
@@ -176,6 +176,15 @@ class Hooks:
             self.stop_reason = heard.stop_reason
             brake.pull("blocked")
         return heard
+
+    def end_turn(self, reason: str) -> None:
+        """The turn ends with the call that runs: a hook has ended the work of an agent that this one gave a task."""
+        self.stop_reason, self._ends_turn = reason, True
+
+    def stop_if_ended(self, brake: Brake) -> None:
+        if self._ends_turn:
+            self._ends_turn = False
+            brake.pull("blocked")
 
     def noted(self, part: ToolPart) -> ToolPart:
         """The call with what was heard of it, for whoever plays it again."""
@@ -268,5 +277,6 @@ def input_as_run(part: ToolPart) -> dict[str, Any]:
     return dict(next(filter(None, changed), part.input))
 
 
-async def _awaited(work: Awaitable[T]) -> T:
-    return await work
+async def _run(run: RunHook, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+    """As a coroutine that begins nothing before it is awaited."""
+    return await run(event, payload, slow)

@@ -149,6 +149,8 @@ class Subagents:
             ended = (await agent.run((), self._prompt(profile, prompt, call))).ended
             alarm.stop()
             self._agent.account.lend(ended.usage)
+            if agent.hooks.stop_reason is not None:
+                self._agent.hooks.end_turn(agent.hooks.stop_reason)
             return await errand.end(ended)
         finally:
             alarm.stop()
