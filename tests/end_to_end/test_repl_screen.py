@@ -144,6 +144,14 @@ def test_a_long_line_is_broken_at_spaces_and_nowhere_in_code(provider: ProviderS
     assert line in run_wolo("sessions", "show", "long").stdout.rpartition("```")[2]
 
 
+def test_errors_are_broken_at_spaces(provider: ProviderServer) -> None:
+    with pty_wolo("sessions", "show", "nothing-like-that", columns=24) as terminal:
+        assert terminal.wait_for_exit() == 3
+    rows = [row for row in terminal.lines if row]
+    assert len(rows) > 2
+    assert [row.strip() for row in rows] == [line.strip() for line in terminal.text.split("\n") if line]  # not by the terminal
+
+
 @pytest.mark.parametrize("columns", [40, 100])
 def test_an_address_is_one_link_where_the_terminal_shows_links(provider: ProviderServer, columns: int) -> None:
     address = "https://example.org/" + "/".join(f"part-{number}" for number in range(12)) + "?q=1"

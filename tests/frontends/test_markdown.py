@@ -216,3 +216,9 @@ def test_how_the_text_is_cut_does_not_matter(source: str, size: int) -> None:
 @given(st.text(alphabet="ab .,\n", max_size=1500), st.integers(1, 50))
 def test_words_are_neither_lost_nor_changed(source: str, size: int) -> None:
     assert stream(source, size).split() == source.split()
+
+
+def test_a_block_of_changes_has_their_backgrounds() -> None:
+    found = styles("```diff\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n same\n```\n")
+    assert (found["-old"], found["+new"]) == ("red on color(52)", "green on color(22)")
+    assert found["+++ b/x"] == "bold"

@@ -115,9 +115,18 @@ def say(text: str, *, hint: str = "") -> None:
     if sys.stderr is None:
         return
     try:
-        print(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else "")), file=sys.stderr, flush=True)
+        print(_broken(safe(f"wolo: {text}" + (f"\n      {hint}" if hint else ""))), file=sys.stderr, flush=True)
     except (OSError, ValueError):
         abandon(sys.stderr)
+
+
+def _broken(text: str) -> str:
+    """At spaces, where a person reads it in a window."""
+    if not sys.stderr.isatty():
+        return text
+    from wolo.frontends.wrapping import wrapped  # noqa: PLC0415  # only where something is said to a person
+
+    return wrapped(text, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
 
 
 def show_error(error: WoloError) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from rich.text import Text
 
+from wolo.frontends.terminal.theme import ADDED, REMOVED
+
 if TYPE_CHECKING:
     from rich.syntax import Syntax
 
@@ -19,19 +21,33 @@ _UNCOLOURED = frozenset({"", "text", "txt", "plain", "plaintext", "output"})
 PLAIN_CODE = Style(color="cyan")
 
 
+_CHANGES = frozenset({"diff", "patch", "udiff"})
+_OF_CHANGES = {"+": f"green on {ADDED}", "-": f"red on {REMOVED}", "@": "cyan"}
+"""By the first character of a line; the two lines that name the files are bold."""
+
+
 class CodeBlock:
     def __init__(self, language: str) -> None:
-        self._syntax = _find_syntax(language.strip().partition(" ")[0].strip("{}.").lower())
+        name = language.strip().partition(" ")[0].strip("{}.").lower()
+        self._is_change = name in _CHANGES
+        self._syntax = None if self._is_change else _find_syntax(name)
         self._seen: list[str] = []
 
     def lines(self, new: list[str]) -> Text:
         """The new lines, each with its newline."""
+        if self._is_change:
+            return Text().join(map(_changed, new))
         if self._syntax is None or max(map(len, new), default=0) > _LONGEST_LINE:
             return Text.assemble(("".join(f"{line}\n" for line in new), PLAIN_CODE))
         if len(self._seen) > _REMEMBERED_LINES:
             self._seen = []
         self._seen += new
         return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, skip=len(self._seen) - len(new))
+
+
+def _changed(line: str) -> Text:
+    style = "bold" if line.startswith(("+++ ", "--- ")) else _OF_CHANGES.get(line[:1], "")
+    return Text.assemble((line, style), "\n")
 
 
 def coloured(lines: list[str], path: str) -> list[Text]:
