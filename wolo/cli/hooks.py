@@ -140,6 +140,7 @@ def _rows(found: HookSet) -> list[dict[str, Any]]:
         {
             "event": event,
             "matcher": hook.matcher,
+            "if": hook.condition,
             "command": hook.command,
             "timeout_s": hook.timeout_s,
             "strict": hook.strict,

@@ -36,7 +36,8 @@ def lines_of(found: HookSet) -> list[str]:
 
 
 def _matcher(hook: Hook) -> str:
-    return f"{spelled_line(hook.matcher)}  → " if hook.matcher else ""
+    said = " ".join(filter(None, (hook.matcher, f"if {hook.condition}" if hook.condition else "")))
+    return f"{spelled_line(said)}  → " if said else ""
 
 
 def _more(hook: Hook) -> str:

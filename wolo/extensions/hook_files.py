@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import ExtensionError
-from wolo.extensions.hook_settings import EVENTS, TIMEOUT_S, Hook, complaint
+from wolo.extensions.hook_settings import ABOUT_TOOLS, EVENTS, TIMEOUT_S, Hook, complaint
 
-_KNOWN_KEYS = frozenset(("type", "command", "args", "timeout", "strict", "statusMessage", "description"))
+_KNOWN_KEYS = frozenset(("type", "command", "args", "if", "timeout", "strict", "statusMessage", "description"))
 _KEYS_OF_A_GROUP = frozenset(("matcher", "hooks", "description"))
 _KEYS_OF_A_FILE = frozenset(("hooks", "description", "$schema", "disableAllHooks"))
 _GUARD = "PreToolUse"
@@ -52,6 +52,7 @@ class _Entry(Struct, frozen=True):
     command: str = ""
     type: str = "command"
     args: tuple[str, ...] | None = None
+    condition: str = msgspec.field(default="", name="if")
     timeout: float = TIMEOUT_S
     strict: bool = False
 
@@ -128,9 +129,22 @@ class _Reading:
             return None
         if unknown := sorted(entry.keys() - _KNOWN_KEYS):
             self.problems.append(f"{event}: {', '.join(unknown)} of `{read.command}` says nothing to wolo.")
+        if read.condition and not self._is_usable(event, read.condition):
+            return None
         command = read.command if read.args is None else " ".join(map(_literally, (read.command, *read.args)))
         timeout_s = read.timeout if read.timeout > 0 else TIMEOUT_S
-        return Hook(command=command, matcher=matcher, timeout_s=timeout_s, strict=read.strict)
+        return Hook(command=command, matcher=matcher, condition=read.condition, timeout_s=timeout_s, strict=read.strict)
+
+    def _is_usable(self, event: str, condition: str) -> bool:
+        from wolo.extensions.hook_conditions import is_rule  # noqa: PLC0415  # few hooks have one
+
+        if event not in ABOUT_TOOLS:
+            self.problems.append(f"{event}: a hook with an `if` is not used: the event is about no call.")
+            return False
+        if not is_rule(condition):
+            self._unreadable(event, f"{event}: the `if` of a hook is no rule: {condition}")
+            return False
+        return True
 
     def _unreadable(self, event: str, why: str) -> None:
         (self.guards if event == _GUARD else self.problems).append(f"{why}.")

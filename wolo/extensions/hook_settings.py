@@ -6,7 +6,7 @@ import re
 import warnings
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 TIMEOUT_S = 60.0
 ALL_TOOLS = ("", "*")
@@ -18,7 +18,9 @@ class Hook(Struct, frozen=True, forbid_unknown_fields=True):
     command: Annotated[str, Meta(min_length=1)]
     """Read by a shell, in the directory that is worked in."""
     matcher: str = ""
-    """A regular expression over the whole name of a tool; empty or `*`: every one."""
+    """A list of names of tools (`Edit|Write`) or a regular expression that may match anywhere in one; empty or `*`: every one."""
+    condition: str = field(default="", name="if")
+    """About calls: a rule such as `Bash(git *)` that narrows which of them run it."""
     timeout_s: Annotated[float, Meta(gt=0)] = TIMEOUT_S
     """After that it is ended, with all it has started, and has failed."""
     strict: bool = False

@@ -114,14 +114,23 @@ class Hooks:
             )
             calls = [*told]
         subject = str(payload.get(_SUBJECTS.get(event, ""), ""))
-        found: dict[tuple[str, Path | None, int], tuple[Placed, ToldCall | None]] = {}
+        found: dict[tuple[str, str, Path | None, int], tuple[Placed, ToldCall | None]] = {}
         for each in self.placed:
             for at, call in enumerate(calls):
                 names = names_of(payload["tool_name"], call.name) if call else (subject,)
                 is_about = call is not None or event in _SUBJECTS
-                if each.event == event and (not is_about or concerns(each.hook.matcher, names)):
-                    found.setdefault((each.hook.command, each.projects, at), (each, call))
+                if each.event != event or (is_about and not concerns(each.hook.matcher, names)):
+                    continue
+                if self._is_narrowed_to(each.hook, call, names):
+                    found.setdefault((each.hook.command, each.hook.condition, each.projects, at), (each, call))
         return list(found.values())
+
+    def _is_narrowed_to(self, hook: Hook, call: ToldCall | None, names: Sequence[str]) -> bool:
+        if not hook.condition:
+            return True
+        from wolo.extensions.hook_conditions import holds  # noqa: PLC0415  # few hooks have one
+
+        return call is not None and holds(hook.condition, call, names, self._ground.cwd)
 
     async def _run_one(
         self,
