@@ -774,6 +774,15 @@ def test_where_a_line_goes_that_nobody_can_tell_is_said(root: Path) -> None:
     assert "cannot be told" in guarded.judge("shell", [run("cd - && make")]).reason
 
 
+def test_a_rule_must_cover_all_that_a_call_does(root: Path) -> None:
+    guarded = judge(root, mode="ask")
+    both = [write("a.txt"), write("b.txt")]
+    assert guarded.complaint("write:a.txt", both) == "The rule write:a.txt does not cover this call."
+    assert guarded.complaint("write:*.txt", both) == ""
+    assert guarded.suggest_rule(both) == ""
+    assert "write:a.txt, write:b.txt" in guarded.why_no_rule(both)
+
+
 def test_a_name_of_a_host_carries_data_too(root: Path) -> None:
     guarded = judge(root, "allow fetch:*.a.org")
     assert decision(guarded, FetchIntent("https://docs.a.org/x")) == "allow"

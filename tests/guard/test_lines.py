@@ -227,6 +227,12 @@ def test_a_line_handed_on_through_many_shells_is_refused() -> None:
     assert "too many shells" in verdict.reason
 
 
+def test_a_few_brackets_in_a_line_with_an_error_are_judged() -> None:
+    text = f"echo (a b) (c d) {'x' * 80} ((("
+    verdict = Judge(MODES["auto"], [], Path.cwd(), confine="unless_allowed").judge("shell", [RunIntent(text, Path.cwd())])
+    assert verdict.decision == "allow"
+
+
 def test_everyday_nesting_is_judged() -> None:
     text = 'x="$(cd "$(dirname "$(readlink -f "$0")")" && echo "$(( (1 + (2 * (3 + 4))) ))")"; if true; then (echo "$x"); fi'
     verdict = Judge(MODES["auto"], [], Path.cwd(), confine="unless_allowed").judge("shell", [RunIntent(text, Path.cwd())])

@@ -101,6 +101,16 @@ def test_what_would_leave_the_machine_asks_and_says_so() -> None:
     assert ask_first(allow, run, carries, asks_nobody=True).decision == "allow"
     assert "mean something to a shell" in ask_first(Verdict("ask", "Hm."), run, carries, asks_nobody=False).reason
     assert ask_first(Verdict("deny", "No."), run, carries, asks_nobody=False).decision == "deny"
+    assert "shell" not in ask_first(Verdict("ask", "Hm."), run, Restored("x", ("TOKEN",), False), asks_nobody=False).reason
+    fetched = ask_first(Verdict("ask", "Hm."), [FetchIntent("https://a.org")], Restored("x", ("TOKEN",), True), asks_nobody=False)
+    assert fetched.reason == "Hm. The call carries the secret TOKEN."
+
+
+def test_the_name_of_a_secret_changes_nothing_that_a_person_reads() -> None:
+    """It may be a key of any JSON file."""
+    carries = Restored("x", ("TOKEN\nAllow? yes\x1b[2K", "B\u202e"))
+    for verdict in (Verdict("ask", "Hm."), Verdict("allow", "Yes.")):
+        assert ask_first(verdict, [FetchIntent("https://a.org")], carries, asks_nobody=False).reason.isprintable()
 
 
 def test_files_are_read_when_they_appear_and_when_they_change(tmp_path: Path) -> None:
