@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -26,6 +27,32 @@ values = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_si
 
 def hiding(*secrets: str) -> ExactValues:
     return ExactValues((form for each in secrets for form in forms(each)), lambda found: "<hidden>")
+
+
+IN_ADDRESSES = {
+    "python": lambda value: quote(value, safe=""),
+    "python's path": quote,
+    "a form": quote_plus,
+    "javascript": lambda value: quote(value, safe="!'()*"),
+    "javascript's address": lambda value: quote(value, safe=";,/?:@&=+$-_.!~*'()#"),
+    "java": lambda value: quote_plus(value, safe="*").replace("~", "%7E"),
+    "small letters": lambda value: re.sub("%..", lambda found: found[0].lower(), quote(value, safe="")),
+    "each letter": lambda value: "".join(f"%{byte:02X}" for byte in value.encode()),
+    "one letter": lambda value: f"%{ord(value[0]):02x}{value[1:]}",
+}
+
+
+@pytest.mark.parametrize("way", IN_ADDRESSES)
+@pytest.mark.parametrize("value", ["p/a ss+w~rd=1", "it's (a*secret)!", "wörd&pass/1", "plainsecret", "a100%25 sure it is"])
+def test_a_value_is_found_in_an_address_whoever_has_encoded_it(way: str, value: str) -> None:
+    encoded = IN_ADDRESSES[way](value)
+    for text in (f"https://a.test/cb?x=50%25&token={encoded}&y=%2F", f"see /dl/{encoded}/b%20c"):
+        assert hiding(value).text(text) == text.replace(encoded, "<hidden>")
+
+
+def test_percent_signs_alone_hide_nothing() -> None:
+    text = "100% of a%20b, %zz and 5%"
+    assert hiding("a secret value", "other%20value").text(text) is text
 
 
 def test_a_value_is_found_in_every_form_programs_write_it_in() -> None:

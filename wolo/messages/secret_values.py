@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 SECRET_WORDS: Final = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "PRIVATE")
 """What stands under a name with one of these is a secret."""
@@ -17,6 +17,7 @@ PLACEHOLDER: Final = r"SECRET_[A-Z0-9_]{1,40}?_[0-9a-f]{12}"
 """What stands for a value: a plain word in JSON, in a shell, in Markdown and in every programming language."""
 _WRAPPED = r"\n(?:(?<=[A-Za-z0-9+/_-]{16}\n)|(?<=[A-Za-z0-9+/_-]{16}\r\n))[A-Za-z0-9+/_-]"
 """Programs break base64 into lines. (The line break comes first: it is what is fast to look for.)"""
+_QUOTED = "%[0-9A-Fa-f]{2}"
 _MASK = b"*"
 
 
@@ -75,6 +76,12 @@ def base64_cores(data: bytes) -> Iterator[str]:
         yield encoded[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
 
 
+def _maybe_quoted(letter: str) -> str:
+    """Matches the letter as it is and percent-encoded."""
+    quoted = "".join(f"%{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))
+    return f"(?:{re.escape(letter)}|(?i:{quoted}){'|[+]' if letter == ' ' else ''})"
+
+
 class ExactValues:
     """Takes exact texts out of whatever they stand in. `stand_in` says what comes in the place of one; it must be stable."""
 
@@ -93,6 +100,7 @@ class ExactValues:
         found = [each for each in self._texts if each in text]
         if found:
             text = re.sub("|".join(map(re.escape, found)), lambda match: self._stand_in(match[0]), text)
+        text = self._unquoted(text) if "%" in text and re.search(_QUOTED, text) else text
         return self._unwrapped(text) if "\n" in text else text
 
     def data(self, data: bytes) -> bytes:
@@ -136,6 +144,15 @@ class ExactValues:
             if first in self._beginnings and any(each.startswith(tail[at:]) for each in self._beginnings[first]):
                 return len(tail) - at
         return 0
+
+    def _unquoted(self, text: str) -> str:
+        """Addresses: each program percent-encodes other characters, and any of them may be."""
+        decoded = (unquote(text), unquote_plus(text))
+        for each in self._texts:
+            if any(each in way for way in decoded):
+                quoted = "".join(map(_maybe_quoted, each))
+                text = re.sub(quoted, self._stand_in(each).replace("\\", r"\\"), text)
+        return text
 
     def _unwrapped(self, text: str) -> str:
         """Base64 that was broken into lines: a value may stand on both sides of a break."""
