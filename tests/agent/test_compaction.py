@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +16,7 @@ from wolo.agent.compaction import Compaction, Compactor
 from wolo.agent.cut import Cut, shorten
 from wolo.agent.events import AnswerEnded, Compacted
 from wolo.agent.window import Context, Fixed, stated_limit
+from wolo.errors import ContextOverflow
 from wolo.messages.message import Message, Usage, system, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.tokens import estimate_message
@@ -206,7 +208,6 @@ OVERFLOWS: dict[str, Reply] = {
     "Anthropic": error(400, {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long"}}),
     "vLLM": error(400, {"object": "error", "message": "This model's maximum context length is 9000 tokens."}),
     "llama.cpp": error(500, {"error": {"message": "the request exceeds the available context size, try increasing it"}}),
-    "Cerebras": error(400, b""),
     "too large": error(413, "Request Entity Too Large"),
     "GLM's reason": sse(delta("I was just about"), finish("model_context_window_exceeded")),
     "in the stream": sse({"error": {"message": "prompt is too long: 20000 tokens > 9000 maximum"}}),
@@ -236,6 +237,63 @@ async def test_a_window_that_fits_nothing_ends_in_few_requests(stage: Stage, wor
     assert turn.ended.error.kind == "context_overflow"
     assert turn.ended.error.hint
     assert len(stage.provider.requests) <= 4
+
+
+async def test_the_smallest_size_that_was_refused_is_remembered() -> None:
+    compactor, history = Compactor(), turns(8)
+    size = compactor.window.size(history, fixed(None))
+    for refused, most in ((size, size), (size * 2, size), (size / 2, size / 2), (size, size / 2)):
+        compactor.window.refused(refused)
+        assert compactor.window.most(fixed(None)) == most
+        assert compactor.window.most(fixed(1_000_000)) == most
+
+
+@pytest.mark.parametrize(
+    ("messages", "share"),
+    [
+        (("too long", "too long", "too long"), (0.6, 0.3, 0.1)),
+        (("maximum context length is 9000 tokens", "too long", "too long"), (0.3, 0.3, 0.1)),
+        (("too long", "maximum context length is 100 tokens", "too long"), (0.6, 0.3, 0.1)),
+        (("maximum context length is 900000 tokens", "too long", "too long"), (0.6, 0.3, 0.1)),
+    ],
+)
+async def test_refusals_with_and_without_a_number_cut_deeper_each_time(
+    messages: tuple[str, ...], share: tuple[float, ...]
+) -> None:
+    compactor, history = Compactor(), turns(60)
+    first = compactor.window.size(history, fixed(None))
+    for said, most in zip(messages, share, strict=True):
+        assert await compactor.overflowed(history, fixed(None), ContextOverflow(said)) is not None
+        assert compactor.window.size(compactor.shown(history), fixed(None)) <= first * most + 1
+    assert await compactor.overflowed(history, fixed(None), ContextOverflow("too long")) is None, "the third was the last"
+
+
+@pytest.mark.parametrize(
+    "mixed", [("OpenAI", "GLM's reason"), ("GLM's reason", "in the stream"), ("too large", "GLM's reason", "vLLM")]
+)
+async def test_refusals_of_different_kinds_count_together(stage: Stage, mixed: tuple[str, ...]) -> None:
+    """One by its status, one by its words, one by how the answer ended."""
+    may_cut(stage)
+    stage.history = tuple(turns(60))
+    kinds = itertools.cycle(mixed)
+    stage.agent.compactor = Compactor(settings=Compaction(summary=False, keep_turns=1))
+    stage.provider.otherwise = lambda asked: OVERFLOWS[next(kinds)]
+    turn = await stage.turn("finish it")
+    assert (turn.ended.exit_code, turn.ended.error.kind if turn.ended.error else "") == (1, "context_overflow")
+    assert len(stage.provider.requests) == 4
+
+
+async def test_refusals_of_different_kinds_are_cured_together(stage: Stage) -> None:
+    may_cut(stage)
+    stage.history = tuple(turns(8))
+    first = iter([OVERFLOWS["GLM's reason"], OVERFLOWS["OpenAI"]])
+    stage.provider.otherwise = lambda asked: next(first, text("Done."))
+    turn = await stage.turn("finish it")
+    assert (turn.ended.cause, turn.ended.answer) == ("done", "Done.")
+    sizes = [len(asked.body) for asked in stage.provider.requests]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == 3, "each time less is sent"
+    assert [answer.message.text for answer in stage.told(AnswerEnded)] == ["Done."]
 
 
 async def test_a_long_loop_in_a_small_window_never_stops(stage: Stage) -> None:

@@ -456,3 +456,23 @@ def test_a_model_that_does_not_think_is_asked_again_without_any_word_of_it() -> 
     said = Request(model="gemma", producer=Producer(), messages=(user("Hi"),), thinking="high")
     assert b"reasoning_effort" in chat.encode(said)
     assert b"reasoning_effort" not in chat.encode(replace(said, dropped_fields=frozenset({"thinking"})))
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+@pytest.mark.parametrize(
+    "other", ["quota exceeded", "flagged by moderation", "invalid api key", "out of memory", "an image is not supported"]
+)
+def test_a_full_window_counts_more_than_whatever_else_a_refusal_speaks_of(status: int, other: str) -> None:
+    for words in (f"prompt is too long; {other}", f"{other}: maximum context length is 9000 tokens"):
+        assert type(refused(status, {"error": {"message": words}})) is ContextOverflow
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 429, 502, 503])
+def test_with_another_status_words_about_the_window_mean_something_else(status: int) -> None:
+    error = refused(status, {"error": {"message": "prompt is too long: 9000 tokens > 8000 maximum"}})
+    assert type(error) is not ContextOverflow
+
+
+def test_a_web_page_about_a_window_is_no_full_window() -> None:
+    page = b"<html><title>400</title><p>Your prompt is too long</p></html>"
+    assert type(refused(400, page)) is BadRequest

@@ -11,7 +11,7 @@ from wolo.errors import Unavailable
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.likeness import steady
 from wolo.messages.message import Message, user
-from wolo.messages.parts import TextPart, ToolPart
+from wolo.messages.parts import IN_FENCE, TextPart, ToolPart
 from wolo.models.ask import Question
 from wolo.models.provider import Choice, Model, Provider
 from wolo.models.recorded import Diverged, Recorded, RecordedModel, Script, as_it_came
@@ -92,3 +92,11 @@ def test_calls_begin_anew_but_for_those_that_came_broken() -> None:
     first, second = as_it_came(Message(role="assistant", parts=(ran, broken))).calls
     assert (first.id, first.status, first.output, first.outcome) == (ran.id, "pending", "", None)
     assert second == broken
+
+
+def test_a_call_that_stood_in_a_fence_does_so_again() -> None:
+    part = ToolPart(
+        tool="read", status="failed", outcome="denied_by_rule", end_time=1.0, metadata={IN_FENCE: True, "verdict": {}}
+    )
+    (again,) = as_it_came(Message(role="assistant", parts=(part,))).calls
+    assert (again.status, again.metadata) == ("pending", {IN_FENCE: True})

@@ -133,7 +133,8 @@ class Calls:
             verdict = asked_by_hook(verdict, heard.reason)
         verdict = ask_first(verdict, intents, call.given, asks_nobody=self._judge.mode.trusts_commands)
         if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
-            verdict = replace(verdict, decision="ask", reason=MAY_BE_EXAMPLE, rule="", source=IN_FENCE)
+            reason = f"{MAY_BE_EXAMPLE} {verdict.reason}" if verdict.decision == "ask" else MAY_BE_EXAMPLE
+            verdict = replace(verdict, decision="ask", reason=reason, rule="", source=IN_FENCE)
         return intents, replace(verdict, reason=self._context.secrets.hide(verdict.reason))
 
     # After the answer is kept

@@ -18,7 +18,7 @@ from wolo.formats.format import ThinkingLevel
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta
 from wolo.messages.likeness import Told, around_difference, first_different, told
 from wolo.messages.message import Message
-from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import IN_FENCE, AnyPart, TextPart, ThinkingPart, ToolPart
 from wolo.models.ask import Listener, Question
 from wolo.models.provider import Choice
 from wolo.models.tokens import TokenEstimate
@@ -198,7 +198,8 @@ def as_it_came(message: Message) -> Message:
 def _unjudged(part: ToolPart) -> ToolPart:
     if part.status == "failed" and not part.end_time:
         return part  # it came broken; whatever was looked at here has an end
-    return replace(part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, metadata={})
+    kept = {name: part.metadata[name] for name in (IN_FENCE,) if name in part.metadata}
+    return replace(part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, metadata=kept)
 
 
 def _role(message: Message) -> str:
