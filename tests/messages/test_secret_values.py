@@ -38,7 +38,7 @@ IN_ADDRESSES = {
     "java": lambda value: quote_plus(value, safe="*").replace("~", "%7E"),
     "small letters": lambda value: re.sub("%..", lambda found: found[0].lower(), quote(value, safe="")),
     "each letter": lambda value: "".join(f"%{byte:02X}" for byte in value.encode()),
-    "one letter": lambda value: f"%{ord(value[0]):02x}{value[1:]}",
+    "one letter": lambda value: f"%{ord(value[0]):02x}{value[1:].replace('%', '%25')}",
 }
 
 
