@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wolo.messages.arguments import MAX_DEPTH, Unreadable, read_arguments
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -58,7 +58,6 @@ def test_control_characters_inside_strings_are_taken_literally() -> None:
         ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": -Infinity}', "-Infinity is not a JSON number"),
         ('{"a": 1e999}', "too large"),
-        ('{"a": 123456789012345678901234567890}', "too large"),
         ('{"a": ' + "9" * 5000 + "}", "too large"),
         ('{"a": "\\ud83d"}', "surrogate"),
         ('{"a":' * (MAX_DEPTH + 1) + "1" + "}" * (MAX_DEPTH + 1), "nested"),
@@ -78,3 +77,8 @@ def test_anything_else_is_explained_with_the_place(broken: str, said: str) -> No
 def test_no_text_brings_the_reader_down(text: str) -> None:
     with contextlib.suppress(Unreadable):
         assert isinstance(read_arguments(text), dict)
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 123456789012345678901234567890, 10**400])
+def test_a_whole_number_of_any_size_is_kept(number: int) -> None:
+    assert read_arguments(f'{{"path": "a", "n": [{number}]}}') == {"path": "a", "n": [number]}

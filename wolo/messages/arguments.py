@@ -79,8 +79,8 @@ _decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, objec
 
 
 def check_usable(root: Any, text: str) -> None:
-    """Raises Unreadable for what JSON allows and the rest of the world does not: endless nesting, numbers without bounds, halves
-    of characters. `text` is what the value was read from."""
+    """Raises Unreadable for what JSON allows and the rest of the world does not: endless nesting, fractions without bounds and
+    halves of characters. Whole numbers keep their value. `text` is what the value was read from."""
     waiting = [(root, 1)]
     while waiting:
         value, depth = waiting.pop()
@@ -92,12 +92,8 @@ def check_usable(root: Any, text: str) -> None:
             waiting.extend((each, depth + 1) for each in value)
         elif isinstance(value, str):
             _check_characters(value)
-        elif isinstance(value, int | float) and _is_boundless(value):
+        elif isinstance(value, float) and not math.isfinite(value):
             raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}")
-
-
-def _is_boundless(number: float) -> bool:
-    return abs(number) >= 1 << 64 if isinstance(number, int) else not math.isfinite(number)
 
 
 def _check_characters(text: str) -> None:

@@ -12,8 +12,10 @@ import pytest
 from tests.sessions.exchange.histories_kept import keep, said
 from tests.sessions.exchange.test_shapes import NO_SECRETS, exported, messages_of, read
 from wolo.errors import SessionError
+from wolo.formats.call_arguments import arguments_text
 from wolo.messages.message import Message, Producer, Usage, nudge, system, user
 from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.sessions.exchange import importing
 from wolo.sessions.store import Store
 
 AGENTS = ("claude-code", "codex", "opencode", "pi", "kimi")
@@ -123,3 +125,47 @@ def test_a_session_in_which_nothing_was_said_is_refused(store: Store, agent: str
     with pytest.raises(SessionError):
         exported(store, session_id, agent)
     assert NO_SECRETS
+
+
+NUMBERS = (
+    10**17 + 1,
+    123456789012345678,
+    10**18 + 1,
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+    2**63,
+    2**64 - 1,
+    2**64,
+    -(2**63) - 1,
+    10**30 + 1,
+)
+
+
+@pytest.mark.parametrize("format", [*AGENTS, "jsonl", "rows", "openai", "atif"])
+def test_whole_numbers_keep_their_value(store: Store, tmp_path: Path, format: str) -> None:
+    given = {"n": list(NUMBERS), **{f"n{at}": number for at, number in enumerate(NUMBERS)}, "half": 0.5, "float": 1e300}
+    call = ToolPart(tool="f", input=given, call_id="c1", status="completed", outcome="ok", output="ok")
+    session_id = keep(store, Path.cwd(), said(user("go"), Message(role="assistant", parts=(call,), finished=True)))
+    content = exported(store, session_id, format)
+    store.delete(session_id)
+    report = importing.keep(store, read(tmp_path, content), str(tmp_path))
+    (again,) = messages_of(store, report.info.id)[1].calls
+    assert again.input == given
+    assert [type(number) for number in again.input["n"]] == [int] * len(NUMBERS)
+    assert json.loads(arguments_text(again)) == given
+
+
+def test_numbers_of_others_keep_their_value_too(store: Store, tmp_path: Path) -> None:
+    """Written by another program, as text and as an object."""
+    given = {"n": list(NUMBERS)}
+    function = {"name": "f", "arguments": json.dumps(given)}
+    asked = {"role": "assistant", "content": "x", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    bare = {**asked, "tool_calls": [{"id": "c", "type": "function", "function": {**function, "arguments": given}}]}
+    step = {"step_id": 1, "source": "agent", "message": "x", "tool_calls": [
+        {"tool_call_id": "c", "function_name": "f", "arguments": given}
+    ]}  # fmt: skip
+    for content in ([asked], [bare], {"schema_version": "ATIF-v1.6", "session_id": "s", "steps": [step]}):
+        report = importing.keep(store, read(tmp_path, json.dumps(content).encode()), str(tmp_path))
+        (call,) = messages_of(store, report.info.id)[0].calls
+        assert call.input == given

@@ -17,8 +17,6 @@ LINE_LIMIT_BYTES = 128 * 1024 * 1024
 """A longer line is no line of any session; it is passed over without being held."""
 END_OF_TIME = 1e11
 """Unix seconds; later ones have no date."""
-LONGEST_NUMBER = 19
-"""Digits; what has fewer fits into 64 bits."""
 BOM = b"\xef\xbb\xbf"
 
 
@@ -83,9 +81,12 @@ def document(path: Path) -> Any:
         ) from error
 
 
-def _whole_number(digits: str) -> int | float | None:
-    """What is too large for other programs becomes what they would make of it."""
-    return int(digits) if len(digits) < LONGEST_NUMBER else _number(digits)
+def _whole_number(digits: str) -> int | None:
+    """None for thousands of digits, which Python refuses to read."""
+    try:
+        return int(digits)
+    except ValueError:
+        return None
 
 
 def _number(digits: str) -> float | None:
