@@ -17,8 +17,8 @@ from wolo.cli.help_page import OTHERS, grouped
 from wolo.cli.near_misses import OTHER_NAMES
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, parse
 from wolo.cli.subcommands import build_app, run_subcommand
-from wolo.cli.update import update_command
 from wolo.config.layers import load
+from wolo.conversation.installation import Installation, install_command, update_command
 from wolo.errors import UsageError
 from wolo.places import find_places
 
@@ -183,7 +183,30 @@ def test_update_knows_how_wolo_was_installed(
 ) -> None:
     for name in files:
         (tmp_path / name).touch()
-    assert command in update_command(tmp_path, "/v/bin/python", installer, origin)
+    assert command in update_command(Installation(tmp_path, "/v/bin/python", installer, origin))
+
+
+@pytest.mark.parametrize(
+    ("files", "installer", "origin", "command"),
+    [
+        ((), "pip", {}, ["/v/bin/python", "-m", "pip", "install", "wolo-cli[local]"]),
+        ((), "uv", {}, ["uv", "pip", "install", "--python", "/v/bin/python", "wolo-cli[local]"]),
+        (("uv-receipt.toml",), "uv", {}, ["uv", "tool", "install", "--force", "wolo-cli[local]"]),
+        (("pipx_metadata.json",), "pip", {}, ["pipx", "install", "--force", "wolo-cli[local]"]),
+        (
+            (),
+            "pip",
+            {"url": "file:///src/wolo", "dir_info": {"editable": True}},
+            ["/v/bin/python", "-m", "pip", "install", "-e", "/src/wolo[local]"],
+        ),
+    ],
+)
+def test_an_extra_is_installed_where_wolo_is(
+    tmp_path: Path, files: tuple[str, ...], installer: str, origin: dict[str, object], command: list[str]
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    assert install_command(Installation(tmp_path, "/v/bin/python", installer, origin), "local") == command
 
 
 def test_the_help_page_shows_subcommands_first_and_each_option_under_a_heading() -> None:

@@ -156,7 +156,10 @@ def test_the_list_fits_any_window(provider: ProviderServer, rows: int, columns: 
 @pytest.mark.unfit("small", reason="what is seen before it is chosen needs more than five rows")
 def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZAI_API_KEY", "zk-0123456789abcdef")
-    with repl(provider) as terminal:
+    find_places().config.mkdir(parents=True)
+    (find_places().config / "config.toml").write_text(f'model = "here/m"\n[providers.here]\nbase_url = "{provider.base_url}"\n')
+    with pty_wolo() as terminal:
+        wait_for_prompt(terminal)
         terminal.enter("/model")
         terminal.wait_for("Which model?")
         assert "/…" not in foot(terminal)

@@ -1,18 +1,72 @@
-"""/model: show the model, or go on with another one."""
+"""/model: show the current model, or change to another one."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Mapping
+
 from wolo.commands.command import Desk, Opened, Outcome, Shown
+from wolo.config import keys
+from wolo.config.schema import Config
+from wolo.conversation.choosing import find
 from wolo.conversation.facts import Change
 from wolo.conversation.model_facts import in_brief, models_here
+from wolo.errors import ConfigError, UsageError
+from wolo.messages.terminal_text import clean_line
+from wolo.models import catalog
+from wolo.models.capabilities import LOCAL
+from wolo.models.look_up import served_models
+from wolo.models.provider import Choice
+from wolo.models.provider_files import nearest
+from wolo.places import find_places
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
+    conversation = desk.conversation
     if not rest:
-        return Shown(f"{desk.conversation.model}\n/model PROVIDER/MODEL changes it; `wolo models list` shows what there is.")
-    return Opened(await desk.conversation.reopen(Change(model=rest)))
+        return Shown(f"{conversation.model}\n/model PROVIDER/MODEL changes it; `wolo models list` shows what there is.")
+    await asyncio.to_thread(refuse_unknown, conversation.bench.config, rest, conversation.model)
+    return Opened(await conversation.reopen(Change(model=rest)))
 
 
 def arguments(desk: Desk) -> list[tuple[str, str]]:
     """Those that can be used now."""
     return [(each.label, in_brief(each)) for each in models_here(desk.conversation.bench.config) if each.has_key]
+
+
+def refuse_unknown(config: Config, spec: str, current: str) -> None:
+    """Raises UsageError, with the nearest names, for a model that its server does not list.
+
+    Of a server that lists none, any name counts that is written with its provider. Blocks.
+    """
+    environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
+    choice = find(config, environ, spec, follows_card=False)
+    wanted = choice.model.id
+    if choice.label == current or choice.model in choice.provider.models or choice.provider.name == LOCAL:
+        return
+    if served := served_models(choice):
+        if not any(name.lower() in (wanted.lower(), f"{wanted.lower()}:latest") for name in served):
+            more = f"It lists {clean_line(', '.join(served[: catalog.SHOWN]))}{' …' if len(served) > catalog.SHOWN else ''}."
+            raise UsageError(
+                f"{choice.provider.label} does not list a model {clean_line(wanted)}.", hint=nearest(wanted, served, more)
+            )
+    elif "/" not in spec and not _is_known(spec, environ, config):
+        raise UsageError(
+            f"No model is called `{clean_line(spec)}`.",
+            hint=nearest(
+                wanted, _names(choice, current, config), f"{choice.provider.name}/{clean_line(wanted)} asks for it all the same."
+            ),
+        )
+
+
+def _is_known(spec: str, environ: Mapping[str, str], config: Config) -> bool:
+    try:
+        catalog.look_up(spec, environ=environ, overrides=config.settings.providers)
+    except ConfigError:
+        return False
+    return True
+
+
+def _names(choice: Choice, current: str, config: Config) -> list[str]:
+    return [current, *(each.id for each in choice.provider.models), *(each.label for each in models_here(config) if each.model)]

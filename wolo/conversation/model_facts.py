@@ -8,12 +8,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from wolo.config import kept_keys, keys
 from wolo.config.schema import Config
 from wolo.conversation.choosing import follow_card
 from wolo.formats.levels import LEVELS
 from wolo.models import address, card, catalog, references
+from wolo.models.capabilities import LOCAL
 from wolo.models.catalog import Listed
 from wolo.models.provider import Choice, Model, Price, Provider, ProviderSettings
 from wolo.models.provider_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
@@ -23,15 +25,25 @@ from wolo.places import Places, find_places
 LABEL_WIDTH = 39
 SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
 """Tools go without saying: a model without them says so."""
-LEGEND = "* ready to use. Window, abilities, dollars per million tokens in and out."
+LEGEND = "* ready to use; SIZE: context window; IN/OUT: dollars per million tokens."
 MORE = "`wolo models show NAME` says more."
 PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
 
 
 def models_here(config: Config) -> list[Listed]:
-    """All that wolo knows, and whether there is a key for each."""
+    """All that wolo knows, those first that can be asked now: there is a key, or the embedded model is on this machine."""
     environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
-    return catalog.list_models(environ, overrides=config.settings.providers)
+    found = catalog.list_models(environ, overrides=config.settings.providers)
+    found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
+    return sorted(found, key=lambda each: not each.has_key)
+
+
+def _is_at_hand(each: Listed) -> bool:
+    if each.provider.name != LOCAL or each.model is None:
+        return True
+    from wolo.models.embedded import is_ready  # noqa: PLC0415  # only where models are listed
+
+    return is_ready(find_places(), each.model.id)
 
 
 def in_brief(each: Listed) -> str:
@@ -57,6 +69,8 @@ def lines(found: Sequence[Listed]) -> Iterator[str]:
     width = min(max(map(len, labels), default=0), LABEL_WIDTH)
     abilities = [_abilities(each.model) for each in found]
     wide = max(map(len, abilities), default=0)
+    if found:
+        yield f"  {'MODEL':<{width}} {'SIZE':>5} {'':<{wide}} IN/OUT".rstrip()
     for each, label, can in zip(found, labels, abilities, strict=True):
         model = each.model or Model(id="")
         window = in_short(model.context)

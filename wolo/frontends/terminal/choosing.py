@@ -19,6 +19,7 @@ from wolo.frontends.terminal.pick import pick
 from wolo.frontends.terminal.picker import Menu
 from wolo.frontends.terminal.question import Dismissed
 from wolo.frontends.terminal.terminal import Terminal
+from wolo.frontends.terminal.unlisted_models import EMBEDDED, SERVER
 
 NOTHING = Shown("")
 Choose = Callable[[Terminal, Command, Desk], Awaitable[Outcome]]
@@ -39,7 +40,7 @@ def is_chosen_ahead(line: str) -> bool:
 
 async def choose_ahead(line: str, desk: Desk, terminal: Terminal) -> str:
     """The same command with what was chosen, or as it is where there is nothing to choose from; empty when nothing was chosen."""
-    menu = _AHEAD[line](desk)
+    menu = await asyncio.to_thread(_AHEAD[line], desk)
     if not menu.listed(True):
         return line
     with suppress(Dismissed):
@@ -88,17 +89,22 @@ async def _session(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
 
 
 async def _model(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
-    menu = models_menu(desk)
-    if not menu.listed(False):
-        return await command.run(desk, "")
-    picked = await pick(menu, terminal)
+    from wolo.frontends.terminal.embedded_model import offer_embedded  # noqa: PLC0415  # loads what speaks with providers
+    from wolo.frontends.terminal.new_server import add_server  # noqa: PLC0415  # the same
+
+    picked = await pick(await asyncio.to_thread(models_menu, desk), terminal)
     if picked is None or picked.value == desk.conversation.model:
         return NOTHING
-    return await command.run(desk, picked.value)
+    ways = {SERVER: add_server, EMBEDDED: offer_embedded}
+    try:
+        spec = await ways[picked.value](terminal) if picked.value in ways else picked.value
+    except EOFError:
+        return NOTHING
+    return await command.run(desk, spec) if spec else NOTHING
 
 
 _AHEAD: dict[str, Callable[[Desk], Menu[str]]] = {
-    "/model": models_menu,
+    "/model": partial(models_menu, ahead=True),
     "/resume": lambda desk: sessions_menu(desk.conversation.cwd, desk.conversation.session_id),
 }
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -14,25 +13,21 @@ from wolo.config import keys, layers
 from wolo.config.change import set_value
 from wolo.conversation.choosing import choose_now
 from wolo.conversation.logins import takers
-from wolo.errors import ConfigError, ProviderError, WoloError
-from wolo.frontends.terminal.confirming import confirm
+from wolo.errors import ConfigError
+from wolo.frontends.terminal.embedded_model import about_embedded, offer_embedded
 from wolo.frontends.terminal.log_in import log_in, named, show_providers
+from wolo.frontends.terminal.new_server import add_server, try_out
 from wolo.frontends.terminal.question import Dismissed, ask_line
 from wolo.frontends.terminal.terminal import Terminal
+from wolo.frontends.terminal.unlisted_models import EMBEDDED, OTHERS, SERVER
 from wolo.messages.terminal_text import clean_line
-from wolo.models import card, catalog
-from wolo.models.card import SIGNS, Finding
-from wolo.models.embedded import DEFAULT, has_engine
-from wolo.models.http import HttpTransport
-from wolo.models.look_up import ask_window
+from wolo.models import catalog
+from wolo.models.embedded import has_engine
 from wolo.models.loopback import Server, find_servers
-from wolo.models.probe import Probe
 from wolo.models.provider import Provider
 from wolo.models.provider_files import key_variable
-from wolo.models.weights import find_weights, in_units, prepare
 from wolo.places import find_places
 
-T = TypeVar("T")
 MOST_SHOWN = 9
 
 
@@ -78,7 +73,7 @@ async def _offer(terminal: Terminal) -> str:
     set_value(find_places(), "model", spec)
     terminal.screen.say(f"Saved: {spec} answers from now on. `-m` or the setting `model` changes it.", "dim")
     if chosen.endswith("?"):
-        await _try_out(terminal)
+        await try_out(choose_now(), terminal)
     return spec
 
 
@@ -99,6 +94,11 @@ class Menu(NamedTuple):
     def before_providers(self) -> int:
         return len(self.models) + self.has_embedded
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What comes last: the embedded model where its engine is not installed, and a server that is not listed."""
+        return (SERVER,) if self.has_embedded else (EMBEDDED, SERVER)
+
 
 def _show_menu(menu: Menu, servers: list[str], terminal: Terminal) -> None:
     if menu.models:
@@ -109,16 +109,13 @@ def _show_menu(menu: Menu, servers: list[str], terminal: Terminal) -> None:
         terminal.screen.say("A small one can run inside wolo, without key or account:")
         number = len(menu.models) + 1
         terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), "the embedded model"))
-        terminal.screen.say(f"     {_about_embedded()}", "dim")
+        terminal.screen.say(f"     {about_embedded()}", "dim")
     terminal.screen.say(
         "Or bring an API key of one of these:" if menu.before_providers else "There is no model yet. Whose API key do you have?"
     )
     show_providers(menu.providers, terminal, first=menu.before_providers + 1)
-
-
-def _about_embedded() -> str:
-    wanted = find_weights(DEFAULT)
-    return f"{wanted.repository}, {wanted.licence}, {in_units(wanted.size_bytes)} to download"
+    for number, other in enumerate(menu.others, start=menu.before_providers + len(menu.providers) + 1):
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), OTHERS[other]))
 
 
 def _show_numbered(names: Sequence[str], terminal: Terminal) -> None:
@@ -138,8 +135,12 @@ async def _choose(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> 
     if 0 <= number < len(menu.models):
         return menu.models[number] + typed[len(wanted) :].strip()
     if menu.has_embedded and number == len(menu.models):
-        return await _choose_embedded(terminal)
+        return await offer_embedded(terminal)
+    if "://" in typed:
+        return await add_server(terminal, typed)
     behind = number - menu.before_providers
+    if 0 <= behind - len(menu.providers) < len(menu.others):
+        return await _choose_other(menu.others[behind - len(menu.providers)], terminal)
     provider = menu.providers[behind] if 0 <= behind < len(menu.providers) else named(typed, menu.providers)
     if provider is not None:
         return await _choose_provider(provider, terminal)
@@ -150,14 +151,18 @@ async def _choose(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> 
 async def _choose_from_list(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> str:
     from wolo.frontends.terminal import offers  # noqa: PLC0415  # prompt_toolkit is for panels only
 
-    embedded = _about_embedded() if menu.has_embedded else ""
-    chosen, is_on = await offers.pick_offer(servers, embedded, menu.providers, _key_there, terminal)
-    if chosen == offers.EMBEDDED:
-        return await _choose_embedded(terminal)
+    embedded = about_embedded() if menu.has_embedded else "The engine and a small model are installed first."
+    chosen, is_on = await offers.pick_offer(servers, embedded, menu.has_embedded, menu.providers, _key_there, terminal)
+    if chosen in (EMBEDDED, SERVER):
+        return await _choose_other(chosen, terminal)
     provider = next((each for each in menu.providers if each.name == chosen), None)
     if provider is not None:
         return await _choose_provider(provider, terminal)
     return f"{chosen}?" if is_on else chosen
+
+
+async def _choose_other(other: str, terminal: Terminal) -> str:
+    return await (offer_embedded(terminal) if other == EMBEDDED else add_server(terminal))
 
 
 def _key_there(provider: Provider) -> str:
@@ -195,63 +200,3 @@ async def _ask_model(provider: Provider, shown: Sequence[str], terminal: Termina
     _show_numbered(shown, terminal)
     typed = (await ask_line("Which one? Enter takes 1, a name another › ", terminal.screen, terminal.keyboard)).strip()
     return shown[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(shown) else typed or shown[0]
-
-
-async def _try_out(terminal: Terminal) -> None:
-    """What cannot be found out stops nobody."""
-    choice = choose_now()
-    transport = HttpTransport()
-    terminal.screen.status.start("trying out")
-    try:
-        window = await asyncio.to_thread(ask_window, choice)
-        found = await Probe(choice, transport, lambda finding: _show(finding, terminal)).run(window)
-        card.write(find_places().cache, found)
-    except (ProviderError, OSError) as error:
-        terminal.screen.say(f"It could not be tried out: {error}", "yellow")
-    finally:
-        terminal.screen.status.stop()
-        await transport.close()
-
-
-def _show(finding: Finding, terminal: Terminal) -> None:
-    terminal.screen.say(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip(), "dim")
-
-
-async def _choose_embedded(terminal: Terminal) -> str:
-    """Asks before half a gigabyte is fetched; empty: it was not wanted, or cannot be had."""
-    if not await confirm("Fetch it?", terminal, yes=f"Yes, {in_units(find_weights(DEFAULT).size_bytes)}"):
-        return ""
-    progress = terminal.screen.weights_progress()
-    try:
-        await _unless_stopped(
-            lambda tell: prepare(find_weights(DEFAULT), find_places().cache, download=True, progress=tell),
-            progress or (lambda done, total: None),
-            terminal,
-        )
-    except WoloError as error:
-        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
-        return ""
-    return f"local/{DEFAULT}"
-
-
-class _Abandoned(Exception):
-    """Nobody waits any more."""
-
-
-async def _unless_stopped(
-    work: Callable[[Callable[[int, int], None]], T], progress: Callable[[int, int], None], terminal: Terminal
-) -> T:
-    """Blocking work in a thread, with its progress in the status line; it ends soon after this is cancelled."""
-    stopped = threading.Event()
-
-    def tell(done: int, total: int) -> None:
-        if stopped.is_set():
-            raise _Abandoned
-        progress(done, total)
-
-    terminal.screen.status.start("fetching")
-    try:
-        return await asyncio.to_thread(work, tell)
-    finally:
-        stopped.set()
-        terminal.screen.status.stop()

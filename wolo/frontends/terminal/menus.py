@@ -13,7 +13,11 @@ from wolo.errors import ToolError, WoloError
 from wolo.frontends.terminal.completion import FileNames
 from wolo.frontends.terminal.picker import Item, Menu
 from wolo.frontends.terminal.recalled import last_exchange
+from wolo.frontends.terminal.unlisted_models import ABOUT_SERVER, EMBEDDED, OTHERS, SERVER
 from wolo.messages.plural import counted
+from wolo.models import address
+from wolo.models.look_up import served_models
+from wolo.models.loopback import find_servers
 from wolo.places import find_places
 from wolo.sessions import listing, tree
 from wolo.sessions.listing import SessionInfo
@@ -44,25 +48,47 @@ def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
     return Menu("Which session?", listed, "all directories" if near and far else "", _last_exchange_of)
 
 
-def models_menu(desk: Desk) -> Menu[str]:
-    """Those there is a key for; the switch adds the others. Any other name may be written."""
+def models_menu(desk: Desk, *, ahead: bool = False) -> Menu[str]:
+    """Models that can be asked now, the current one first; the switch adds those without a key. Any other name may be written.
+
+    Asks the model servers on this machine, or the one of this run, what they serve: blocks. `ahead`: it is chosen for later,
+    so nothing can be set up.
+    """
+    from wolo.models.embedded import has_engine  # noqa: PLC0415  # loads what speaks with providers
+
     conversation = desk.conversation
-    found = [each for each in model_facts.models_here(conversation.bench.config) if not each.label.endswith(ANY_NAME)]
+    config = conversation.bench.config
+    known = [each for each in model_facts.models_here(config) if not each.label.endswith(ANY_NAME)]
+    if config.endpoint.base_url:
+        at_hand = [_served(f"{conversation.choice.provider.name}/{name}") for name in served_models(conversation.choice)]
+        here = address.origin(config.endpoint.base_url)
+        known = [each for each in known if each.provider.base_url and address.origin(each.provider.base_url) == here]
+    else:
+        at_hand = [_served(name) for server in find_servers(os.environ) for name in server.models]
+    current = Item(conversation.model, f"{conversation.model}", "current")
+    others = [] if ahead else [Item(name, OTHERS[name]) for name in (() if has_engine() else (EMBEDDED,)) + (SERVER,)]
 
     def listed(also_without: bool) -> Sequence[Item[str]]:
-        shown = [each for each in found if each.has_key or also_without]
-        return [
-            Item(each.label, f"{'* ' if each.label == conversation.model else ''}{each.label}", model_facts.in_brief(each))
-            for each in shown
-        ]
+        shown = [each for each in known if each.has_key or also_without]
+        items = [*at_hand, *(Item(each.label, each.label, model_facts.in_brief(each)) for each in shown)]
+        found = {item.value: item for item in items}
+        facts = found.pop(current.value, current).facts
+        marked = Item(current.value, current.label, " · ".join(dict.fromkeys((current.facts, facts))))
+        return [marked, *found.values(), *others]
 
     def preview(label: str, is_on: bool) -> Sequence[str]:
+        if label in OTHERS:
+            return [ABOUT_SERVER if label == SERVER else "The engine and a small model: no key, no account."]
         try:
-            return list(model_facts.page(model_facts.of_model(label, find_places(), conversation.bench.config)))
+            return list(model_facts.page(model_facts.of_model(label, find_places(), config)))
         except WoloError as error:
             return [error.message]
 
-    return Menu("Which model?", listed, "those without a key, too", preview, written=str)
+    return Menu("Which model?", listed, "those without a key, too" if known else "", preview, written=str)
+
+
+def _served(label: str) -> Item[str]:
+    return Item(label, label, "on this server")
 
 
 def rewind_menu(desk: Desk) -> Menu[Place]:

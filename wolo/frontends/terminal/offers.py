@@ -8,32 +8,34 @@ from collections.abc import Callable, Mapping, Sequence
 from wolo.frontends.terminal.pick import pick
 from wolo.frontends.terminal.picker import Item, Menu
 from wolo.frontends.terminal.terminal import Terminal
+from wolo.frontends.terminal.unlisted_models import ABOUT_SERVER, EMBEDDED, OTHERS, SERVER
 from wolo.models.loopback import Server
 from wolo.models.provider import Provider
-
-EMBEDDED = "embedded"
 
 
 async def pick_offer(
     servers: Sequence[Server],
     embedded: str,
+    has_embedded: bool,
     providers: Sequence[Provider],
     key_there: Callable[[Provider], str],
     terminal: Terminal,
 ) -> tuple[str, bool]:
-    """A model of a server, EMBEDDED or the name of a provider, and whether a model is to be tried out.
+    """A model of a server, EMBEDDED, SERVER or the name of a provider, and whether a model is to be tried out.
 
-    `embedded` says what that one is, and is empty where there is none; `key_there` where a key of a provider is.
+    `embedded` says what that one is, `has_embedded` whether its engine is installed; `key_there` where a key of a provider is.
     Raises EOFError when none is wanted.
     """
     items = [Item(model, model, f"{server.label}, on this machine") for server in servers for model in server.models]
     switch = "try out what it can do" if items else ""
-    if embedded:
+    if has_embedded:
         items.append(Item(EMBEDDED, "a small model inside wolo", "no key, no account"))
     items += [
         Item(each.name, each.label, _about(key_there(each))) for each in sorted(providers, key=lambda each: not key_there(each))
     ]
-    hints = {each.name: each.hint for each in providers} | {EMBEDDED: embedded}
+    others = (SERVER,) if has_embedded else (EMBEDDED, SERVER)
+    items += [Item(each, OTHERS[each]) for each in others]
+    hints = {each.name: each.hint for each in providers} | {EMBEDDED: embedded, SERVER: ABOUT_SERVER}
     menu = Menu("There is no model yet. Who shall answer?", lambda is_on: items, switch, _told(hints), is_numbered=True)
     picked = await pick(menu, terminal)
     if picked is None:

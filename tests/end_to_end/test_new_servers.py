@@ -1,0 +1,155 @@
+"""A model server that nobody has told wolo of: named by its URL in the first run or by /model, tried out and kept."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.test_commands import shown
+from tests.commands.test_every_command import begin, ran
+from tests.end_to_end.test_first_run import WITHOUT_ENGINE, first_run
+from tests.end_to_end.test_repl import leave, wait_for_prompt
+from tests.fakes.command import run_wolo
+from tests.fakes.provider_server import Asked, ProviderServer
+from tests.fakes.replies import Reply, call, text, whole
+from tests.fakes.screen import pty_wolo
+from wolo.commands.command import Desk, Opened
+from wolo.commands.table import COMMANDS
+from wolo.conversation.build import open_conversation
+from wolo.conversation.settling import Opening
+from wolo.errors import UsageError
+from wolo.frontends.terminal.menus import models_menu
+from wolo.frontends.terminal.unlisted_models import EMBEDDED, SERVER
+from wolo.places import find_places
+
+
+def serve(provider: ProviderServer, *names: str) -> None:
+    provider.pages["/v1/models"] = whole({"object": "list", "data": [{"id": name} for name in names]})
+    provider.linted = False  # each request of a probe is a conversation of its own
+    provider.otherwise = answer
+
+
+def answer(asked: Asked) -> Reply:
+    wants_call = asked.messages[-1]["role"] == "user" and "echo" in str(asked.json.get("tools"))
+    return call("echo", {"word": "red"}) if wants_call else text("Hello from here.")
+
+
+def settings() -> dict[str, Any]:
+    return tomllib.loads((find_places().config / "config.toml").read_text())
+
+
+def test_the_first_run_takes_the_url_of_a_server(provider: ProviderServer, tmp_path: Path) -> None:
+    serve(provider, "small", "large")
+    with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
+        terminal.wait_for("Use which one?")
+        assert terminal.shows("another server (URL)")
+        assert terminal.shows("install the embedded model")
+        terminal.enter(provider.origin)
+        terminal.wait_for("Its API key")
+        terminal.enter("sk-mine-0123456789abcdef")
+        terminal.wait_for("Which model?")
+        terminal.enter("2")
+        terminal.wait_for("Name of this provider")
+        terminal.enter("mine")
+        assert terminal.wait_for_exit() == 0
+        assert terminal.shows("Saved: mine/large")
+        assert terminal.shows("Hello from here.")
+    assert settings()["model"] == "mine/large"
+    assert settings()["providers"]["mine"]["base_url"] == provider.base_url
+    assert [each["id"] for each in settings()["providers"]["mine"]["models"]] == ["small", "large"]
+    assert "sk-mine" not in (find_places().config / "config.toml").read_text()
+    assert provider.requests[-1].headers["authorization"] == "Bearer sk-mine-0123456789abcdef"
+    assert run_wolo("-p", "again").stdout == "Hello from here.\n"
+
+
+def test_a_url_is_typed_where_there_is_nothing_to_choose(provider: ProviderServer, tmp_path: Path) -> None:
+    with first_run(tmp_path, WITHOUT_ENGINE, "say hello", OLLAMA_HOST="127.0.0.1:1") as terminal:
+        terminal.wait_for("Use which one?")
+        terminal.enter("http://127.0.0.1:1/v1")
+        terminal.wait_for("Its API key")
+        terminal.press("enter")
+        terminal.wait_for("Name of the model")
+        assert terminal.shows("lists no models")
+        terminal.enter("any")
+        terminal.wait_for("Save it anyway?")
+        terminal.press("enter")
+        terminal.wait_until(lambda: terminal.times("Use which one?") == 2)
+        terminal.press("enter")
+        assert terminal.wait_for_exit() == 2
+    assert not (find_places().config / "config.toml").exists()
+
+
+@pytest.mark.unfit("small", reason="the question is longer than five rows")
+def test_a_server_is_added_in_the_middle_of_a_conversation(provider: ProviderServer) -> None:
+    serve(provider, "small")
+    with ProviderServer(text("One.")) as first, pty_wolo(*first.flags) as terminal:
+        wait_for_prompt(terminal)
+        terminal.enter("one")
+        terminal.wait_for("One.")
+        wait_for_prompt(terminal)
+        terminal.enter("/model")
+        terminal.wait_for("another server (URL)")
+        terminal.type("another")
+        terminal.press("enter")
+        terminal.wait_for("Base URL")
+        terminal.press("escape")
+        wait_for_prompt(terminal)
+        leave(terminal)
+
+
+async def test_the_list_of_models_marks_the_current_one_and_leaves_out_what_cannot_run(
+    provider: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:1")
+    find_places().config.mkdir(parents=True)
+    (find_places().config / "config.toml").write_text(
+        f'model = "here/b"\n[providers.here]\nbase_url = "{provider.base_url}"\nmodels = [{{id = "a"}}, {{id = "b"}}]\n'
+    )
+    conversation = await open_conversation(Opening(given={}, attended=True))
+    menu = models_menu(Desk(conversation, COMMANDS))
+    first, *rest = menu.listed(False)
+    assert (first.value, first.facts.split(" ")[0]) == ("here/b", "current")
+    labels = [item.value for item in rest]
+    assert "here/a" in labels
+    assert SERVER in labels
+    assert "local/qwen2.5-coder-1.5b" not in labels, "its weights are not here"
+    assert not [label for label in labels if label.startswith(("zai/", "openai/"))]
+    assert "zai/glm-5.2" in [item.value for item in menu.listed(True)]
+    await conversation.close()
+
+
+async def test_with_an_address_the_list_is_what_the_server_lists(provider: ProviderServer) -> None:
+    serve(provider, "test-model", "other")
+    conversation = await begin(provider)
+    values = [item.value for item in models_menu(Desk(conversation, COMMANDS)).listed(True)]
+    assert [value for value in values if value not in (EMBEDDED, SERVER)] == ["custom/test-model", "custom/other"]
+    assert not {EMBEDDED, SERVER} & {item.value for item in models_menu(Desk(conversation, COMMANDS), ahead=True).listed(True)}
+    await conversation.close()
+
+
+@pytest.mark.parametrize("lists", [True, False])
+async def test_a_name_that_nobody_knows_is_refused_with_the_nearest(provider: ProviderServer, lists: bool) -> None:
+    if lists:
+        serve(provider, "test-model", "test-model-large")
+    conversation = await begin(provider, text("One."))
+    for name in ("zzz", "test-modle", *(["custom/zzz"] if lists else [])):
+        with pytest.raises(UsageError) as refused:
+            await ran(f"/model {name}", conversation)
+        if name == "test-modle":
+            assert "test-model" in refused.value.hint
+    assert (await shown("/model", conversation)).startswith("custom/test-model\n")
+    following = await ran("/model custom/test-model-large", conversation)
+    assert isinstance(following, Opened)
+    await following.conversation.close()
+
+
+def test_the_list_has_a_header_and_what_can_be_used_comes_first() -> None:
+    done = run_wolo("models", "list", env={"GROQ_API_KEY": "gk-0123456789abcdef"})
+    header, *lines = done.stdout.splitlines()
+    assert header.split() == ["MODEL", "SIZE", "IN/OUT"]
+    marks = [line[0] for line in lines]
+    assert marks == sorted(marks, reverse=True) or marks == sorted(marks, key=lambda mark: mark != "*")
+    assert any(line.startswith("* groq/") for line in lines)
