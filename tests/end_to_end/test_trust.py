@@ -255,7 +255,7 @@ def test_trust_does_not_change_the_mode(provider: ProviderServer, project: Path)
     shown = set()
     for answer in ("y", "n"):
         run_wolo("trust", "forget")
-        with pty_wolo("--mode", "ask", *provider.flags) as terminal:
+        with pty_wolo("--mode", "ask", *provider.flags, columns=80) as terminal:
             terminal.wait_for("›n")
             terminal.type(answer)
             terminal.wait_for("/help shows the rest")

@@ -103,8 +103,8 @@ def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Messa
 
 def _show(message: Message) -> None:
     tell(f"{message.role}: {message.text.strip()}")
-    from wolo.messages.call_text import call_line, shortened
+    from wolo.messages.call_text import SOME, call_line, shortened
 
     for part in message.calls:
-        tell(f"  ● {call_line(part, most_of_change=OUTPUT_CHARS)}")
+        tell(f"  ● {call_line(part, most_of_change=SOME)}")
         tell(f"    {part.status}: {shortened(part.output.strip(), OUTPUT_CHARS)}")

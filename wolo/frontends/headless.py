@@ -37,7 +37,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.frontends.meanwhile import Meanwhile
 from wolo.frontends.streams import as_json, for_stdout, say, write
 from wolo.frontends.words import compaction, hook_awaited, replacement, retrying, sentence, verified
-from wolo.messages.call_text import call_line
+from wolo.messages.call_text import SOME, call_line
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 
@@ -185,7 +185,7 @@ class Headless:
     def _say_calls(self, message: Message) -> None:
         if self._verbose:
             for part in message.calls:
-                self._say(call_line(part))
+                self._say(call_line(part, most_of_change=SOME))
 
     def _finish(self, ended: TurnEnded, exit_code: int) -> None:
         if self._format == "text":

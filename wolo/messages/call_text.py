@@ -13,6 +13,8 @@ from wolo.messages.terminal_text import spelled_line
 FILES = ("path", "file_path", "filepath", "filename", "file", "absolute_path", "target_file")
 MAIN = ("command", "cmd", "script", "pattern", "url", "query", "prompt", *FILES)
 """The first of them that a call has is shown first, without its name."""
+SOME = 200
+"""Characters of each text of a change, for lists and reports: commands and all other arguments are whole there."""
 CHANGING = frozenset({"write", "edit", "apply_patch", "todo", "ask"})
 """A front end shows their texts as a change, a list or a question: on the line of the call they may be short."""
 _WORD = r"[\w./:@%+,=~*?-]+"

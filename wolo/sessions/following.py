@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.messages.call_text import call_line
+from wolo.messages.call_text import SOME, call_line
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry
@@ -66,7 +66,7 @@ class Follower:
         elif message.text.strip():
             yield Line("text", message.text.strip())
         for call in message.calls:
-            yield Line("call", call_line(call))
+            yield Line("call", call_line(call, most_of_change=SOME))
         yield from self._results(message.calls)
 
     def _results(self, parts: Iterable[ToolPart]) -> Iterator[Line]:

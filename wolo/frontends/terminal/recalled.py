@@ -16,10 +16,12 @@ from wolo.messages.terminal_text import clean
 BELOW = 5
 """Rows for what follows: an empty line, the place to write in, the facts, and the first lines of the next turn."""
 LEAST_ROWS = 3
+PLAIN_LINES = 24
+"""Where lines are read aloud, or nothing is known of the window."""
 
 
 def recall(history: Sequence[Message], screen: Screen) -> None:
-    room = max(screen.stdout.rows - BELOW, LEAST_ROWS)
+    room = max(screen.stdout.rows - BELOW, LEAST_ROWS) if screen.stdout.can_move else PLAIN_LINES
     rows: list[Text] = []
     is_cut = False
     for message in reversed(history):
@@ -39,8 +41,10 @@ def recall(history: Sequence[Message], screen: Screen) -> None:
 def _rows(message: Message, screen: Screen) -> list[Text]:
     """As it was drawn when it was new."""
     columns, wrapper, drawn = screen.stdout.columns, Wrapper(), Text()
+    if not screen.stdout.can_move:
+        return list(Text().join(_said(message, plain=True)).split("\n"))
     for text in _said(message, plain=not screen.stdout.has_colours):
-        drawn.append_text(wrapper.wrap(text, columns) if screen.stdout.can_move else text)
+        drawn.append_text(wrapper.wrap(text, columns))
     rows: list[Text] = []
     for line in drawn.split("\n"):
         for at in range(0, max(len(line), 1), columns):
