@@ -9,7 +9,7 @@ import pytest
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent
 from wolo.tools.agents import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, described
-from wolo.tools.task import Task, TaskArgs, find
+from wolo.tools.task import IN_FOREGROUND, Task, TaskArgs, find
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import TO_DELEGATE, Toolbox
 from wolo.workspace.files import FileLedger
@@ -46,6 +46,19 @@ def test_an_agent_is_found_however_it_is_capitalised_and_a_wrong_name_tells_the_
 def test_an_empty_prompt_is_no_task(context: ToolContext) -> None:
     with pytest.raises(ToolError, match="prompt is empty"):
         Task().intents(TaskArgs(" \n"), context)
+
+
+async def test_a_task_for_the_background_says_that_it_ran_in_the_foreground(context: ToolContext) -> None:
+    async def delegate(name: str, prompt: str, call: ToolContext) -> Result:
+        return Result("done")
+
+    context.delegate = delegate
+    for spelling in ("background", "run_in_background"):
+        for wanted, said in ((True, f"{IN_FOREGROUND}\n\ndone"), (False, "done")):
+            tool, args = Toolbox().decode("task", {"prompt": "look", spelling: wanted})
+            assert (await tool.run(args, context)).text == said
+    (spec,) = (spec for spec in Toolbox().specs() if spec.name == "task")
+    assert "background" not in str(spec.parameters)
 
 
 async def test_the_call_goes_to_whoever_can_have_it_done(context: ToolContext) -> None:

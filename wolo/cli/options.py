@@ -72,6 +72,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("json", ("--json",), "flag", "Same as --output-format json.", means="json", target="output_format"),
     Option("partial", ("--include-partial-messages",), "flag", "With stream-json: also print deltas."),
     Option("output_last_message", ("-o", "--output-last-message"), "value", "Also write the final answer to this file.", "FILE"),
+    Option("agent", ("--agent",), "value", "Work as this agent: the name of an agent file.", "NAME"),
     Option("system_prompt", ("--system-prompt",), "value", "Replace the system prompt.", "TEXT|@FILE"),
     Option("append_system_prompt", ("--append-system-prompt",), "value", "Extend the system prompt.", "TEXT|@FILE"),
     Option("name", ("--name",), "value", 'The display name instead of "Wolo".', "NAME"),

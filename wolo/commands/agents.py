@@ -62,7 +62,7 @@ def _where(profile: Profile) -> str:
 
 def _told(profile: Profile) -> str:
     if profile.mode == "primary":
-        return "not for tasks"
+        return f"not for tasks; `wolo --agent {profile.name}` works as it"
     return "hidden from the model" if profile.is_hidden else ""
 
 

@@ -35,6 +35,7 @@ ENDPOINT_ENVIRONMENT = {"WOLO_BASE_URL": "base_url", "WOLO_API_KEY": "api_key", 
 FLAGS = {
     "model": "model",
     "fallback_model": "fallback_model",
+    "agent": "agent",
     "mode": "mode",
     "thinking": "thinking",
     "sandbox": "sandbox.backend",

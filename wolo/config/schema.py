@@ -90,6 +90,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`PROVIDER/MODEL[:LEVEL]`; empty: a key found in the environment decides."""
     fallback_model: str = ""
     """Asked when the model cannot be reached after all retries, for the rest of the turn."""
+    agent: str = ""
+    """The agent that wolo works as: the name of an agent file; empty: none."""
     mode: ModeName = "auto"
     """How much runs without asking. `yolo` counts on the command line only."""
     thinking: ThinkingLevel | None = None

@@ -23,7 +23,7 @@ from wolo.conversation.joints import Joints
 from wolo.conversation.judging import Bench
 from wolo.conversation.keeping import KeptInStore
 from wolo.conversation.library import Library, own_folders
-from wolo.conversation.preamble import Preamble, prepare, prompts_of, read_again
+from wolo.conversation.preamble import Preamble, Prompts, prepare, prompts_of, read_again
 from wolo.conversation.reaching import Reach, make_asker
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.run_options import options_of
@@ -82,7 +82,7 @@ def _tie(site: Site, found: Found) -> Conversation:
     confines = Confines(config, judge, context, places, shown)
     context.skill = library.offered
     watch_over(context, places, kept)
-    prompts = prompts_of(site.given)  # read once: a file that is named may be a pipe
+    prompts = _prompts(site)  # read once: a file that is named may be a pipe
     preamble = prepare(
         *(config, places, workspace.root, cwd, prompts),
         calls_in_text=site.choice.format == "xml",
@@ -189,7 +189,7 @@ def _make_agent(
         verify=make_verify(settings.verify, context, judge.confine),
         run_hook=run_hook,
         late=servers,
-        reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, site.given, library),
+        reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, partial(_prompts, site), library),
     )
     hooking.messages = lambda: agent.messages
     context.ask = ask_questions and partial(_ask_while_telling, agent, ask_questions)
@@ -198,8 +198,18 @@ def _make_agent(
     return agent
 
 
+def _prompts(site: Site) -> Prompts:
+    """Raises UsageError."""
+    if site.agent is None:
+        return prompts_of(site.given)
+    from wolo.conversation.main_agent import with_prompt  # few conversations work as an agent
+
+    return with_prompt(prompts_of(site.given), site.agent)
+
+
 def _told_with_every_event(site: Site, judge: Judge) -> dict[str, str]:
-    return {"session_id": site.kept.session_id, "cwd": str(site.cwd), "permission_mode": judge.mode.name}
+    told = {"session_id": site.kept.session_id, "cwd": str(site.cwd), "permission_mode": judge.mode.name}
+    return {**told, "agent_type": site.agent.name} if site.agent else told
 
 
 async def _ask_while_telling(agent: Agent, ask: AskQuestions, call_id: str, questions: Sequence[Question]) -> Replies | None:

@@ -46,7 +46,11 @@ class Library:
 
     def agents(self, choice: Choice) -> Agents:
         """Those that may be given tasks by this model; none by one that can hardly do its own."""
-        return NO_AGENTS if choice.provider.name == "local" else find_agents(self._agents)
+        return NO_AGENTS if choice.provider.name == "local" else self.all_agents()
+
+    def all_agents(self) -> Agents:
+        """As they are now."""
+        return find_agents(self._agents)
 
     def commands(self) -> Commands:
         """As they are now."""

@@ -82,11 +82,11 @@ def prepare(
     return Preamble(system, bare, offered, (*notices, *skills.notices, *agents.notices))
 
 
-def read_again(before: Preamble, places: Places, root: Path, cwd: Path, given: Given, library: Library) -> str:
+def read_again(before: Preamble, places: Places, root: Path, cwd: Path, prompts: Callable[[], Prompts], library: Library) -> str:
     """The system prompt as the files on disk make it now; the one `before` where they cannot be read any more."""
     skills = library.skills() if WITH_SKILLS & {*before.toolbox.names} else NO_SKILLS
     try:
-        return _composer(places, root, cwd, prompts_of(given))[0](skills=listed(skills))
+        return _composer(places, root, cwd, prompts())[0](skills=listed(skills))
     except UsageError:
         return before.system
 

@@ -21,6 +21,8 @@ from wolo.conversation.keeping import Branch, Kept, KeptInStore, KeptNowhere, Or
 from wolo.conversation.notices import said_once
 from wolo.conversation.reaching import check_reachable
 from wolo.conversation.which_session import find_session, moved
+from wolo.errors import UsageError
+from wolo.extensions.agents import Profile
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.provider import Choice
@@ -77,6 +79,8 @@ class Site(Struct, frozen=True, kw_only=True):
     enclosure: Enclosure
     choice: Choice
     fallback: Choice | None
+    agent: Profile | None
+    """The one that it works as."""
     kept: Kept
     notices: tuple[str, ...]
 
@@ -95,6 +99,8 @@ class Grounds(Struct, frozen=True, kw_only=True):
     enclosure: Enclosure
     environ: Mapping[str, str]
     """With the keys that wolo keeps."""
+    agent: Profile | None
+    """The one that the conversation works as."""
     notices: tuple[str, ...]
 
 
@@ -142,6 +148,7 @@ def settle(opening: Opening) -> Site:
         enclosure=enclosure,
         choice=choice,
         fallback=fallback,
+        agent=grounds.agent,
         kept=kept,
         notices=(
             *grounds.notices,
@@ -166,6 +173,13 @@ def _prepare_grounds(given: Given) -> Grounds:
     notices = [*config.notices]
     environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
     workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
+    agent = None
+    if config.settings.agent.strip():
+        from wolo.conversation.main_agent import as_agent, find_main_agent, model_notice  # noqa: PLC0415  # rarely named
+
+        agent = find_main_agent(config, places, workspace.root, cwd)
+        config = as_agent(config, agent)
+        notices += filter(None, [model_notice(agent)])
     return Grounds(
         config=config,
         places=places,
@@ -173,6 +187,7 @@ def _prepare_grounds(given: Given) -> Grounds:
         workspace=workspace,
         enclosure=settle_walls(config, workspace, places),
         environ=environ,
+        agent=agent,
         notices=tuple(notices),
     )
 
@@ -181,6 +196,10 @@ def _choose_models(opening: Opening, grounds: Grounds, session: SessionInfo | No
     environ, named = grounds.environ, opening.change.model if opening.change else ""
     config = for_provider_of(grounds.config, environ, named, opening.first_provider)
     choice = choose(config, environ, named=named, last=session.model if session else "")
+    if grounds.agent is not None and choice.provider.name == "local":
+        raise UsageError(
+            f"The embedded model cannot work as the agent {grounds.agent.name}.", hint="Leave --agent out, or use -m."
+        )
     fallback = choose_fallback(config, environ, choice)
     check_prices(config, choice, fallback)
     return Models(config, choice, fallback)

@@ -33,7 +33,7 @@ from wolo.conversation.recorder import Recorder
 from wolo.conversation.settling import Site
 from wolo.conversation.task_hooks import for_agent
 from wolo.errors import ConfigError, ToolError, WoloError
-from wolo.extensions.agents import Agents, Profile
+from wolo.extensions.agents import MODELS_ELSEWHERE, Agents, Profile
 from wolo.guard.judge import Judge
 from wolo.messages.message import OPENED, Message, user
 from wolo.messages.parts import TASK
@@ -49,8 +49,6 @@ from wolo.workspace.files import FileLedger
 
 AT_ONCE = 4
 """How many may work at the same time; those that change something work alone anyway."""
-_OTHER_WORDS = frozenset(("sonnet", "opus", "haiku", "default"))
-"""Names of models in files that were written for another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,7 @@ class Subagents:
     def _choice(self, profile: Profile) -> tuple[Choice, str]:
         """Its model, and a word to the person where that is not the one it names. Raises WoloError."""
         site, own = self._parent.site, self._agent.asker.choice
-        if not profile.model or (profile.model in _OTHER_WORDS and own.provider.name != "anthropic"):
+        if not profile.model or (profile.model in MODELS_ELSEWHERE and own.provider.name != "anthropic"):
             return own, ""
         environ = keys.with_kept_keys(os.environ, site.places, [], site.config.settings.providers)
         first = site.opening.first_provider or site.choice.provider.name

@@ -46,6 +46,8 @@ _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "askuserquestion": ("ask",),
 }
 """What other agents call tools, in small letters → ours."""
+MODELS_ELSEWHERE = frozenset(("sonnet", "opus", "haiku", "default"))
+"""Names of models in files that were written for another program."""
 _NOT_HERE = frozenset(("task", "agent", "websearch", "web_search", "notebookedit", "notebookread", "exitplanmode"))
 """Tools of other agents that have none of ours beside them; and no agent gives tasks to a third."""
 

@@ -237,6 +237,10 @@ _FORMS: Mapping[str, _Form] = {
     "fetch": _Form(CLAUDE_NAMES["fetch"], _same("url"), {"prompt": ""}),
     "todo": _Form(CLAUDE_NAMES["todo"], (_Field("items", "todos", _todos, _items),)),
     "ask": _Form(CLAUDE_NAMES["ask"], (_Field("questions", "questions", _questions, _asked),)),
-    "task": _Form(CLAUDE_NAMES["task"], (*_same("prompt"), _Field("agent", "subagent_type")), {"description": _title}),
+    "task": _Form(
+        CLAUDE_NAMES["task"],
+        (*_same("prompt"), _Field("agent", "subagent_type"), _Field("background", "run_in_background")),
+        {"description": _title},
+    ),
     "skill": _Form(CLAUDE_NAMES["skill"], (_Field("name", "skill"),)),
 }

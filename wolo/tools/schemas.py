@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.tools.tool import OwnTool
+from wolo.tools.tool import UNOFFERED, OwnTool
 
 
 def describe(tool: OwnTool) -> dict[str, Any]:
@@ -41,7 +41,9 @@ def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
     plain = {key: value for key, value in schema.items() if key not in ("title", "default", "properties")}
     plain = {key: _plain(value, components) for key, value in plain.items() if value != []}
     if "properties" in schema:
-        plain["properties"] = {name: _plain(value, components) for name, value in schema["properties"].items()}
+        plain["properties"] = {
+            name: _plain(value, components) for name, value in schema["properties"].items() if not value.get(UNOFFERED)
+        }
     return plain
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
@@ -11,12 +12,16 @@ from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.agents import DEFAULT, Offer
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import UNOFFERED, Result, ToolContext
+
+IN_FOREGROUND = "[A task cannot run in the background: it ran to its end while you waited, and this is its result.]"
 
 
 class TaskArgs(Struct, frozen=True):
     prompt: Annotated[str, Meta(description="all it has to know: it sees nothing of this conversation")]
     agent: Annotated[str, Meta(description="one of those above")] = DEFAULT
+    background: Annotated[bool, Meta(extra_json_schema={UNOFFERED: True})] = False
+    """Models that know other agents ask for it."""
 
 
 class Task:
@@ -29,7 +34,8 @@ class Task:
     aliases: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("subagent_type", "agent_type", "subagent", "agent_name"), "agent"),
         **dict.fromkeys(("task", "instructions"), "prompt"),
-        **dict.fromkeys(("title", "run_in_background", "background", "model"), ""),
+        "run_in_background": "background",
+        **dict.fromkeys(("title", "model"), ""),
     }
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "other"
@@ -45,7 +51,8 @@ class Task:
             return recorded
         if context.delegate is None:
             raise ToolError("No other agent can be given a task here; do it yourself.")
-        return await context.delegate(find(args.agent, context.agents).name, args.prompt, context)
+        result = await context.delegate(find(args.agent, context.agents).name, args.prompt, context)
+        return replace(result, text=f"{IN_FOREGROUND}\n\n{result.text}") if args.background else result
 
 
 def find(name: str, offers: Sequence[Offer]) -> Offer:

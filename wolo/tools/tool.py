@@ -27,6 +27,8 @@ from wolo.workspace.processes import Processes
 from wolo.workspace.root import Resolved, Workspace
 from wolo.workspace.saving import FileChange
 
+UNOFFERED = "x-unoffered"
+"""In the schema of an argument: it is understood, and the model is not told of it."""
 FIND_TOOLS = "find_tools"
 """The name of the tool that finds those which are not offered."""
 
