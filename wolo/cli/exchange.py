@@ -44,7 +44,7 @@ def export_session(
     from wolo.sessions.exchange.exporting import export
     from wolo.sessions.exchange.written import write_file
 
-    with open_store() as store:
+    with open_store(only_to_read=True) as store:
         info = require_session(store, id)
         secrets = redactor() if redact else None
 
@@ -116,7 +116,7 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
     if id and Path(id).is_file():
         checked, name = survey(Path(id)).checked, id
     else:
-        with open_store() as store:
+        with open_store(only_to_read=True) as store:
             info = require_session(store, id)
             checked, name = check(store, info.id), info.id
     if as_json:

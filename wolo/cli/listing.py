@@ -49,7 +49,7 @@ def list_sessions(
     """The sessions of this directory, newest first."""
     from pathlib import Path
 
-    with open_store() as store:
+    with open_store(only_to_read=True) as store:
         found = store.list(None if every else Path.cwd(), with_tasks=tasks)
     if as_json:
         print_json([row(info) for info in found])

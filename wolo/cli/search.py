@@ -39,7 +39,7 @@ def search_sessions(
         raise UsageError(f"--limit {limit} shows nothing.", hint="Give a number above 0.")
     query = parse(_joined(words), time.time())
     cwd = Path.cwd() if here else None
-    with open_store() as store:
+    with open_store(only_to_read=True) as store:
         sessions = store.list()
         hits = catching_up.ask(store, lambda index: search(index, sessions, query, cwd=cwd, limit=limit), reading_progress())
     if as_json:

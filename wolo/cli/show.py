@@ -46,7 +46,7 @@ def show_session(
         raise UsageError(f"--tail {tail} shows nothing.", hint="Give a number above 0.")
     if tail is not None and around is not None:
         raise UsageError("--tail and --around name two places; there can be one.")
-    with open_store() as store:
+    with open_store(only_to_read=True) as store:
         info = store.find(id, Path.cwd())
         loaded = _load(store, info.id, tail)
     said = messages(loaded.entries)

@@ -44,7 +44,7 @@ def stats(
     if days is not None and not 0 < days < 36_500:
         raise UsageError(f"--days {days} makes no sense.", hint="Give a number of days above 0.")
     since = _midnight(days) if days else 0.0
-    with open_store() as store:
+    with open_store(only_to_read=True) as store:
         sessions = store.list(with_tasks=True)
         found = catching_up.ask(store, lambda index: count(index, sessions, since), reading_progress())
     if as_json:

@@ -26,11 +26,13 @@ SessionSpec = Annotated[
 ]
 
 
-def open_store() -> Store:
+def open_store(*, only_to_read: bool = False) -> Store:
+    """`only_to_read`: also where nothing may be written."""
     from wolo.places import find_places
     from wolo.sessions.store import Store
 
-    store = Store.open(find_places().data)
+    data = find_places().data
+    store = Store.open_to_read(data) if only_to_read else Store.open(data)
     for warning in store.warnings:
         say(warning)
     return store
@@ -46,7 +48,7 @@ def require_session(store: Store, spec: str) -> SessionInfo:
 
 def load_session(spec: str, *, most_bytes: int | None = None) -> Loaded:
     """As `require_session` finds it, and `Store.load` reads it."""
-    with open_store() as store:
+    with open_store(only_to_read=True) as store:
         return store.load(require_session(store, spec).id, most_bytes=most_bytes)
 
 

@@ -18,7 +18,7 @@ def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
     from wolo.sessions.outline import draw, outline
 
-    with open_store() as store:
+    with open_store(only_to_read=True) as store:
         info = require_session(store, id)
         places = outline(store.nodes(info.id), store.head(info.id))
     if as_json:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wolo.sessions import blobs, listing, rows, verbatim
 from wolo.sessions.database import Database
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.names import check_id, check_name
+
+if TYPE_CHECKING:
+    from wolo.sessions.read_only import ReadOnlyDatabase
 
 _FROM = "SELECT blobs.session FROM blobs JOIN sessions ON sessions.id = blobs.session WHERE blobs.name = ? AND head {} 0"
 _FACTS = "name = ?, title = ?, model = ?, mode = ?, turns = ?, tokens = ?, cost = ?, parent = ?, head = ?"
@@ -18,7 +22,7 @@ _FACTS = "name = ?, title = ?, model = ?, mode = ?, turns = ?, tokens = ?, cost 
 class Adoption:
     """Until the last commit the session has no head: it is empty for everybody, and a run that died is taken away by the next."""
 
-    def __init__(self, database: Database, blobs_dir: Path, facts: verbatim.Facts, origin: bytes) -> None:
+    def __init__(self, database: Database | ReadOnlyDatabase, blobs_dir: Path, facts: verbatim.Facts, origin: bytes) -> None:
         self._database = database
         self._blobs_dir = blobs_dir
         self._facts = facts

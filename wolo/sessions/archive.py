@@ -6,12 +6,16 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wolo.errors import SessionError
 from wolo.sessions import adoption, listing, rows, verbatim
 from wolo.sessions.database import Database
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import Held, SessionLock, take
+
+if TYPE_CHECKING:
+    from wolo.sessions.read_only import ReadOnlyDatabase
 
 ADOPTION_WAIT_S = 60.0
 """A session of hundreds of megabytes is taken in sooner."""
@@ -22,7 +26,7 @@ class Archive:
 
     def __init__(
         self,
-        database: Database,
+        database: Database | ReadOnlyDatabase,
         blobs_dir: Path,
         *,
         row_limit: int,

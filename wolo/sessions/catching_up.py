@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 from wolo.errors import SessionError
-from wolo.sessions.index import Index, IndexDamaged, Mark
+from wolo.sessions.index import FILE, Index, IndexDamaged, Mark
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)
@@ -31,7 +35,7 @@ def ask(store: Store, question: Callable[[Index], T], progress: Progress | None 
 
 
 def _ask(store: Store, question: Callable[[Index], T], progress: Progress | None) -> T:
-    with Index.open(store.data_dir) as index:
+    with _index_of(store) as index:
         try:
             catch_up(index, store, progress=progress)
         except IndexDamaged:
@@ -40,6 +44,20 @@ def _ask(store: Store, question: Callable[[Index], T], progress: Progress | None
             # Another process is at it; what is there already is better than nothing.
             log.info("%s", error)
         return question(index)
+
+
+@contextmanager
+def _index_of(store: Store) -> Iterator[Index]:
+    """Where nothing may be written beside the sessions, a copy of the index that is gone in the end."""
+    if not store.is_read_only:
+        with Index.open(store.data_dir) as index:
+            yield index
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with suppress(OSError):
+            shutil.copyfile(store.data_dir / FILE, Path(folder) / FILE)
+        with Index.open(Path(folder)) as index:
+            yield index
 
 
 def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wait_s: float = 2.0) -> None:

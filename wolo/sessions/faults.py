@@ -15,6 +15,14 @@ _FAILED_HINT = "Check the disk, its quota and the limit on file sizes (ulimit -f
 _FOREIGN_HINT = "The file was not touched. Move it aside, or set WOLO_HOME to another directory."
 
 
+class Unwritable(SessionError):
+    """The sessions, or the directory they are in, cannot be written; they may be readable all the same."""
+
+
+class Newer(SessionError):
+    """A newer wolo wrote the database: this one must not write there."""
+
+
 class Damaged(SessionError):
     """What is said of the database cannot be trusted; whoever opens it alone saves what can be read."""
 
@@ -32,7 +40,7 @@ def explain(error: sqlite3.Error | OSError, path: Path) -> SessionError:
     if code == sqlite3.SQLITE_FULL:
         return SessionError(f"The disk is full: {path} cannot take the newest entry.", hint=_FULL_HINT)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH):
-        return SessionError(f"Sessions cannot be written: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
+        return Unwritable(f"Sessions cannot be written: {path} or its directory is read-only.", hint=_READ_ONLY_HINT)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return Damaged(path, str(error))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -51,6 +59,6 @@ def _explain_os(error: OSError, path: Path) -> SessionError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return SessionError(f"The disk is full: {where} cannot be written.", hint=_FULL_HINT)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return SessionError(f"Sessions cannot be written: no permission for {where}.", hint=_READ_ONLY_HINT)
+        return Unwritable(f"Sessions cannot be written: no permission for {where}.", hint=_READ_ONLY_HINT)
     reason = (error.strerror or str(error)).lower()
     return SessionError(f"Sessions cannot be kept: {where}: {reason}.", hint=_READ_ONLY_HINT)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import sys
-from collections.abc import Callable
-from contextlib import closing
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from wolo.errors import SessionError
-from wolo.sessions.faults import Damaged, foreign
+from wolo.sessions.faults import Damaged, Newer, foreign
 from wolo.sessions.filesystem import is_remote
 from wolo.sessions.private import sync_directory
 from wolo.sessions.write_ahead import is_torn, log_path
@@ -70,6 +71,55 @@ def create(path: Path, version: int, fill: Callable[[sqlite3.Connection], None] 
     sync_directory(path.parent)
 
 
+@contextmanager
+def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that changes nothing, neither the file nor its directory.
+
+    Where changes stand in a log that cannot be read in its place, a private copy of both is read.
+    """
+    log = log_path(path)
+    if not (log.exists() and log.stat().st_size):
+        with closing(_opened_as(f"{path.absolute().as_uri()}?mode=ro&immutable=1")) as connection:
+            yield connection
+        return
+    if (shared := _with_log(path)) is not None:
+        with closing(shared):
+            yield shared
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for each in (path, log):
+            shutil.copyfile(each, Path(folder) / each.name)
+        with closing(_opened_as((Path(folder) / path.name).as_uri())) as connection:
+            yield connection
+
+
+def _with_log(path: Path) -> sqlite3.Connection | None:
+    """None where SQLite would have to write to read the log."""
+    connection = _opened_as(f"{path.absolute().as_uri()}?mode=ro")
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        return None
+    return connection
+
+
+def _opened_as(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.text_factory = _read_text
+    return connection
+
+
+def check_ours(connection: sqlite3.Connection, path: Path) -> int:
+    """The version of the format. Raises SessionError for what is no database of wolo's."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION_ID or version < 1:
+        raise Damaged(path, "its header is broken") if _holds_our_tables(connection) else foreign(path)
+    return int(version)
+
+
 def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
     """Refuse what is no database, not ours, newer than this wolo or damaged, without changing a byte of it or its log."""
     if path.stat().st_size == 0:
@@ -80,12 +130,9 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
     is_logged = log.exists() and log.stat().st_size > 0
     how = "mode=ro" if is_logged else "mode=ro&immutable=1"
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as connection:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION_ID or version < 1:
-            raise Damaged(path, "its header is broken") if _holds_our_tables(connection) else foreign(path)
+        version = check_ours(connection, path)
         if version > known:
-            raise SessionError(
+            raise Newer(
                 f"{path} was written by a newer wolo (its format is {version}, this one knows {known}).",
                 hint="Upgrade wolo. The file was not touched.",
             )

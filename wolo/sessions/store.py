@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, MutableSequence, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wolo.errors import SessionError
 from wolo.messages.characters import whole
@@ -19,6 +20,7 @@ from wolo.sessions import blobs, chain, listing, migrations, rows
 from wolo.sessions.archive import Archive
 from wolo.sessions.database import Database
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
+from wolo.sessions.faults import Newer, Unwritable
 from wolo.sessions.index import Mark, Placed
 from wolo.sessions.index import forget as forget_in_index
 from wolo.sessions.listing import SessionInfo
@@ -27,6 +29,9 @@ from wolo.sessions.locks import SessionLock, clear_dead, is_held
 from wolo.sessions.names import check_id, check_name, new_session_id
 from wolo.sessions.private import make_directory
 from wolo.sessions.reading_back import Reach
+
+if TYPE_CHECKING:
+    from wolo.sessions.read_only import ReadOnlyDatabase
 
 ROW_LIMIT_BYTES = 64 * 1024
 """A larger entry lies in a file of its own."""
@@ -45,9 +50,17 @@ class Store:
     """`warnings` says what was found and repaired when it was opened; show it once."""
 
     def __init__(
-        self, database: Database, blobs_dir: Path, locks_dir: Path, warnings: tuple[str, ...], clock: Callable[[], float]
+        self,
+        database: Database | ReadOnlyDatabase,
+        blobs_dir: Path,
+        locks_dir: Path,
+        warnings: tuple[str, ...],
+        clock: Callable[[], float],
+        *,
+        is_read_only: bool = False,
     ):
         self.warnings = warnings
+        self.is_read_only = is_read_only
         self.blobs_dir = blobs_dir
         """Large entries and outputs, one file each."""
         self.data_dir = blobs_dir.parent
@@ -81,6 +94,22 @@ class Store:
             with database.writing():
                 blobs.clear_unfinished(blobs_dir)
         return cls(database, blobs_dir, locks_dir, (*warnings, *more), clock)
+
+    @classmethod
+    def open_to_read(cls, data_dir: Path) -> Store:
+        """As `open`, and where the sessions cannot be written, or a newer wolo wrote them, for reading only."""
+        try:
+            return cls.open(data_dir)
+        except (Unwritable, Newer) as error:
+            path = data_dir / "wolo.db"
+            if not path.exists():
+                raise
+            from wolo.sessions.read_only import ReadOnlyDatabase  # noqa: PLC0415  # hardly ever needed
+
+            database = ReadOnlyDatabase(path)
+            why = "A newer wolo wrote these sessions" if isinstance(error, Newer) else "These sessions cannot be written"
+            warning = f"{why}: {path} is only read."
+            return cls(database, data_dir / "blobs", data_dir / "locks", (warning,), time.time, is_read_only=True)
 
     def create(
         self,
@@ -223,7 +252,9 @@ class Store:
         """Newest first, of one directory or of all; `with_tasks`: also those of agents that worked on tasks of others."""
         with self._database.reading() as connection:
             found = listing.newest_first(connection, cwd, with_tasks=with_tasks)
-            locks = {path.stem for path in self._locks.iterdir()}  # at once: hardly any of many sessions is open
+            locks = (
+                {path.stem for path in self._locks.iterdir()} if self._locks.is_dir() else set()
+            )  # at once: hardly any of many sessions is open
         return [listing.marked_live(info, info.id in locks and is_held(self._lock_path(info.id))) for info in found]
 
     def is_live(self, session_id: str) -> bool:
