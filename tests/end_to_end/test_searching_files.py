@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.waiting import wait_for
-from tests.fakes.command import run_wolo, start_wolo
+from tests.fakes.command import Completed, run_wolo
 from tests.fakes.pace import allowed_s
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
+from tests.fakes.screen import pty_wolo
 
 
 @pytest.mark.parametrize("files", [3_000, pytest.param(200_000, marks=[pytest.mark.soak, pytest.mark.timeout(600)])])
@@ -24,11 +27,10 @@ def test_loops_and_very_many_files_are_searched_in_bounded_time(provider: Provid
         (folder / "loop").symlink_to("..")
         for each in range(500):
             (folder / f"f{each}.txt").write_text("needle\n" if each == 7 else "hay\n")
-    env = {"PATH": "/nowhere"} if program == "python" else {}
     wanted = calls(("grep", {"pattern": "needle", "output_mode": "files"}), ("glob", {"pattern": "f7.txt"}))
     provider.script(wanted, text("ok"))
     began = time.monotonic()
-    done = run_wolo("-p", *provider.flags, "go", env=env, timeout=60)
+    done = run_wolo("-p", *provider.flags, "go", timeout=60) if program == "rg" else run_without_ripgrep(provider)
     assert done.exit_code == 0, done.stderr
     assert time.monotonic() - began < allowed_s(22)
     grepped, globbed = provider.requests[-1].results
@@ -40,11 +42,41 @@ def test_loops_and_very_many_files_are_searched_in_bounded_time(provider: Provid
 def test_a_search_ends_with_the_run(provider: ProviderServer) -> None:
     Path("a.txt").write_text("a" * 60 + "!\n")
     provider.script(call("grep", {"pattern": r"^(a+)+$"}))
-    with start_wolo("-p", *provider.flags, "go", env={"PATH": "/nowhere"}) as process:
+    with start_without_ripgrep(provider) as process:
         wait_for(lambda: _searching() != [])
         process.terminate()
         process.communicate(timeout=5)
     wait_for(lambda: _searching() == [])
+
+
+def test_a_search_that_stops_early_says_so_on_the_screen(provider: ProviderServer) -> None:
+    for number in range(300):
+        Path(f"f{number}.txt").write_text("needle\n")
+    provider.script(call("grep", {"pattern": "needle", "head_limit": 5}), text("Some."))
+    with pty_wolo(*provider.flags, "go on", columns=120) as terminal:
+        terminal.wait_for("5 found · incomplete: there is more")
+        assert terminal.wait_for_exit() == 0
+
+
+def start_without_ripgrep(provider: ProviderServer) -> subprocess.Popen[bytes]:
+    """An interpreter beside which no `rg` lies, and a PATH without one."""
+    python = Path("../bin/python").absolute()
+    python.parent.mkdir()
+    python.symlink_to(os.path.realpath(sys.executable))
+    env = {**os.environ, "PATH": "/nowhere", "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        [python, "-m", "wolo", "-p", *provider.flags, "go"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def run_without_ripgrep(provider: ProviderServer) -> Completed:
+    with start_without_ripgrep(provider) as process:
+        stdout, stderr = process.communicate(timeout=60)
+    return Completed(stdout.decode(), stderr.decode(), process.returncode)
 
 
 def _searching() -> list[bytes]:

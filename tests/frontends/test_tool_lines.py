@@ -16,6 +16,8 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     assert headline(run, Output("make", "", None, 1.25)).plain == "● shell make⏎test · 1.2 s"  # it did not come to its end
     look = ToolPart(tool="grep", input={"pattern": "x", "path": "src"}, status="completed")
     assert headline(look, Listing("x", ("a",), 12)).plain == "● grep x path=src · 12 found"
+    part_of_it = Listing("x", ("a",), 12, "stopped after 9 s")
+    assert headline(look, part_of_it).plain == "● grep x path=src · 12 found · incomplete: stopped after 9 s"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
     assert headline(refused).plain == "● shell rm x · you said no"
 

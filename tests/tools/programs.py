@@ -17,5 +17,5 @@ def find_ripgrep() -> Path | None:
 
 needs_ripgrep = pytest.mark.skipif(
     find_ripgrep() is None and not os.environ.get("CI"),
-    reason=f"this test needs rg (install the package `{PACKAGES['rg']}`, or `pip install 'wolo-cli[rg]'`)",
+    reason=f"this test needs rg (install the package `{PACKAGES['rg']}`)",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import subprocess
 import time
@@ -16,13 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import unprivileged
 from tests.tools.desk import Desk
 from tests.tools.programs import find_ripgrep, needs_ripgrep
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.guard.secrets import Secrets
 from wolo.messages.secret_values import Known
-from wolo.tools.grep import Grep, GrepArgs
+from wolo.tools import plain_grep
+from wolo.tools.grep import Grep, GrepArgs, text_files
 from wolo.tools.ripgrep import find_program, ripgrep, stand_in
 from wolo.tools.tool import Listing, Result
 
@@ -290,6 +293,115 @@ async def test_a_pattern_that_runs_away_is_stopped(desk: Desk, grep: Grep, monke
     assert text.startswith("a.txt:1:needle")
     if grep._program == stand_in():
         assert "The search stopped after 1.5 s" in text
+
+
+async def missed(grep: Grep, desk: Desk, pattern: str, **arguments: Any) -> tuple[str, list[str]]:
+    """What people are told is missing, and what the model is told."""
+    result = await search(grep, desk, pattern, **arguments)
+    assert isinstance(result.view, Listing)
+    return result.view.incomplete, [line for line in result.text.splitlines() if line.startswith("[")]
+
+
+async def test_a_search_that_misses_nothing_says_nothing(desk: Desk, grep: Grep) -> None:
+    desk.put("a.txt", "needle\n")
+    assert await missed(grep, desk, "needle") == ("", [])
+    assert await missed(grep, desk, "hay") == ("", ["[No matches.]"])
+
+
+async def test_people_are_told_of_a_limit_too(desk: Desk, grep: Grep) -> None:
+    desk.put("a.txt", "needle\n" * 9)
+    shown, told = await missed(grep, desk, "needle", head_limit=3)
+    assert (shown, len(told)) == ("there is more", 1)
+
+
+async def test_people_are_told_when_the_time_is_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wolo.tools.grep.MAX_S", 1.0)
+    for name in ("a.txt", "b.txt"):
+        desk.put(name, "a" * 60 + "!\n")
+    shown, told = await missed(Grep(stand_in()), desk, r"^(a+)+$")
+    assert shown == "stopped after 1 s"
+    assert "No matches in what was searched" in told[0]
+
+
+@pytest.mark.parametrize("ends", ["exit 3", "exit 2", "kill -9 $$"])
+async def test_a_search_program_that_fails_is_told_of(desk: Desk, ends: str) -> None:
+    desk.put("a.txt", "needle\n")
+    script = desk.folder / "search"
+    script.write_text(f'#!/bin/sh\n"$@"\n{ends}\n')
+    shown, told = await missed(Grep(["/bin/sh", str(script), *stand_in()]), desk, "needle")
+    assert (shown, told) == ("some files could not be searched", ["[Some files could not be searched.]"])
+
+
+async def test_a_file_that_is_too_large_for_the_stand_in_is_told_of(desk: Desk) -> None:
+    desk.put("b.txt", "needle\n")
+    os.truncate(desk.put("a.txt", "hay\n" * 5000), 300 << 20)
+    shown, told = await missed(Grep(stand_in()), desk, "needle")
+    assert (shown, told) == ("some files could not be searched", ["[Some files could not be searched.]"])
+
+
+def test_files_that_cannot_be_read_are_counted() -> None:
+    with unprivileged.folder() as folder:
+        for name in ("a.txt", "b.txt", "c.txt"):
+            (folder / name).write_text("needle\n")
+            (folder / name).chmod(0o644 if name == "b.txt" else 0)
+        assert unprivileged.call(text_files, folder, ["a.txt", "b.txt", "c.txt", "gone.txt"]) == (["b.txt"], 2)
+
+
+async def test_hits_stay_in_order_however_many_programs_search(desk: Desk, grep: Grep) -> None:
+    names = sorted(f"d{number % 7}/f{number}.txt" for number in range(900))
+    for name in names:
+        desk.put(name, "needle\n")
+    result = await search(grep, desk, "needle", output_mode="files", head_limit=2000)
+    assert result.text.splitlines() == names
+
+
+@pytest.mark.soak
+async def test_thirty_thousand_files_are_searched_in_three_seconds_of_one_processor(desk: Desk, grep: Grep) -> None:
+    for number in range(30_000):
+        desk.put(f"d{number // 50}/f{number % 50}.py", "def name(value):\n    return other in value\n" * 25)
+    desk.put("z.py", "the_needle = 1\n")
+    began = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    result = await search(grep, desk, r"\bthe_\w+ = \d$")
+    took = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) - began
+    assert result.text == "z.py:1:the_needle = 1"
+    assert took < 3
+
+
+NEEDED = {
+    "needle": "needle",
+    "^import (os|sys)$": "import ",
+    "(?:needle)+x": "needle",
+    "(needle)?hay": "hay",
+    "(?:needle){0,3}hay": "hay",
+    "a|needle": "",
+    "(?i)NEEDLE": "needle",
+    "(?i:needle)x": "x",
+    "x(?=needle)": "x",
+    "x(?!needle)": "x",
+    "ab\\.cd": "ab.cd",
+    "ab.cde": "cde",
+    "größe": "gr",
+    "[nm]eedle": "eedle",
+    "a\nneedle": "needle",
+    "(a)(?(1)needle|hay)": "a",
+}
+
+
+@pytest.mark.parametrize("pattern", NEEDED)
+def test_the_stand_in_looks_first_for_what_every_match_holds(pattern: str) -> None:
+    compiled = plain_grep.compile_pattern(pattern, ignore_case=False, multiline=False)
+    assert plain_grep.needed_bytes(compiled).decode() == NEEDED[pattern]
+
+
+@given(
+    st.lists(st.sampled_from(["a", "k", "S", "b+", "[ak]", "(?:ab)?", "(k|S)", "(?:Sk){1,2}", r"\w", ".", "^", "$", "(?i:a)"])),
+    st.text(st.sampled_from("aAkKsSbB\u212a\u017fé\n "), max_size=12),
+    st.booleans(),
+)
+def test_no_file_that_matches_is_passed_over(pieces: list[str], text: str, ignore_case: bool) -> None:
+    pattern = plain_grep.compile_pattern("".join(pieces), ignore_case=ignore_case, multiline=False)
+    if any(pattern.search(line) for line in text.split("\n")):
+        assert plain_grep.may_match(text.encode(), plain_grep.needed_bytes(pattern), pattern)
 
 
 async def test_a_cancelled_search_leaves_no_program_behind(desk: Desk) -> None:

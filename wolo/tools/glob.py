@@ -47,13 +47,13 @@ class Glob:
         resolved = context.resolve(args.path)
         found = await find_files(resolved, args.pattern, context, Bounds(max_s=MAX_S))
         names = _names(found, context)
-        notes = list(found.notes)
+        notes = found.notes
         if len(names) < len(found.files):
             notes.insert(0, f"{len(names)} of {len(found.files):,} files: narrow the pattern.")
         elif not names:
             notes.insert(0, f"No file matches {args.pattern}.{_hint(args.pattern)}")
         text = "\n".join([*names, *(f"[{note}]" for note in notes)])
-        return Result(text, Listing(args.pattern, tuple(names), len(found.files)))
+        return Result(text, Listing(args.pattern, tuple(names), len(found.files), found.incomplete))
 
 
 def _names(found: Found, context: ToolContext) -> list[str]:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import stat
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
 from wolo.tools import spellings
 from wolo.tools.file_types import compile_type
-from wolo.tools.ripgrep import Hit, Mode, Query, find_hits, find_program
-from wolo.tools.search import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
+from wolo.tools.ripgrep import Hit, Mode, Query, Searched, find_hits, find_program
+from wolo.tools.search import MAX_S, MAX_TEXT_BYTES, Found, Gap, find_files, not_read, shown
 from wolo.tools.tool import Listing, Result, ToolContext
+from wolo.workspace.processes import Processes
 from wolo.workspace.walk import Bounds
 
 _DEFAULT_LIMIT = 200
@@ -38,6 +43,8 @@ _FIRST_BATCH = 64
 _MAX_BATCH = 4096
 _MAX_BATCH_BYTES = 200_000
 """Of file names; systems allow one to two megabytes."""
+_MAX_AT_ONCE = 4
+"""Programs that search at the same time, where there are so many processors."""
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -98,19 +105,51 @@ class Grep:
         found = await find_files(context.resolve(args.path), args.glob, context, looking, of_type)
         lines = _Lines(args, context, found.start)
         program = self._program or find_program(context.workspace)
-        notes = [*await _search(program, args, context, found, bounds, lines), *found.notes]
+        found.gaps[:0] = await _search(program, args, context, found, bounds, lines)
+        notes = found.notes
         if not lines.shown:
             more = " behind the lines that were skipped" if lines.skipped else ""
             notes.insert(0, f"No matches{more} in what was searched." if notes else f"No matches{more}.")
         text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
-        return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown)))
+        return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), found.incomplete))
 
 
 async def _search(
     program: Sequence[str], args: GrepArgs, context: ToolContext, found: Found, bounds: Bounds, lines: _Lines
-) -> list[str]:
-    """Batch by batch until the limit, the time or the files are used up; returns what must be said about that."""
-    query = Query(
+) -> list[Gap]:
+    """Batch by batch until the limit, the time or the files are used up; on each processor one, their hits in order."""
+    batches = _batches(found.files)
+    running: deque[asyncio.Task[Searched]] = deque()
+    not_searched, has_failed = 0, False
+    try:
+        at_once = 1  # a common word is found in the first batch
+        while True:
+            for batch in islice(batches, at_once - len(running)):
+                search = _search_batch(program, _query(args), batch, found.start, context.shell.processes, bounds)
+                running.append(asyncio.create_task(search))
+            if not running:
+                break
+            searched = await running.popleft()
+            at_once = _processors()
+            not_searched += searched.not_read
+            has_failed = has_failed or searched.has_failed
+            if not lines.add_all(searched.hits) or searched.has_more:
+                upto = lines.skipped + len(lines.shown)
+                told = f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."
+                return [Gap(told, "there is more")]
+            if not bounds.seconds_left():
+                told = f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."
+                return [Gap(told, f"stopped after {bounds.max_s:g} s")]
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    gaps = [not_read(not_searched, "file")] if not_searched else []
+    return [*gaps, Gap("Some files could not be searched.", "some files could not be searched")] if has_failed else gaps
+
+
+def _query(args: GrepArgs) -> Query:
+    return Query(
         args.pattern,
         args.output_mode,
         before=args.context if args.before is None else args.before,
@@ -119,19 +158,22 @@ async def _search(
         multiline=args.multiline,
         max_count=args.offset + args.head_limit + 1,
     )
-    for batch in _batches(found.files):
-        texts = await asyncio.to_thread(_text_files, found.start, batch)
-        if not texts:
-            continue
-        hits, has_more = await find_hits(
-            program, query, texts, start=found.start, processes=context.shell.processes, timeout_s=bounds.seconds_left()
-        )
-        if not lines.add_all(hits) or has_more:
-            upto = lines.skipped + len(lines.shown)
-            return [f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."]
-        if not bounds.seconds_left():
-            return [f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."]
-    return []
+
+
+async def _search_batch(
+    program: Sequence[str], query: Query, batch: Sequence[str], start: Path, processes: Processes, bounds: Bounds
+) -> Searched:
+    texts, not_read = await asyncio.to_thread(text_files, start, batch)
+    if not texts:
+        return Searched(not_read=not_read)
+    searched = await find_hits(program, query, texts, start=start, processes=processes, timeout_s=bounds.seconds_left())
+    return replace(searched, not_read=searched.not_read + not_read)
+
+
+def _processors() -> int:
+    has_affinity = hasattr(os, "sched_getaffinity")
+    count = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return min(count, _MAX_AT_ONCE)
 
 
 class _Lines:
@@ -203,22 +245,24 @@ def _batches(files: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _text_files(start: Path, files: Sequence[str]) -> list[str]:
-    return [path for path in files if _is_text(f"{start}/{path}")]
+def text_files(start: Path, files: Sequence[str]) -> tuple[list[str], int]:
+    """Those that hold text, and how many could not be read."""
+    kinds = [(path, _is_text(f"{start}/{path}")) for path in files]
+    return [path for path, is_text in kinds if is_text], sum(is_text is None for _, is_text in kinds)
 
 
-def _is_text(path: str) -> bool:
-    """Not binary in git's sense: no NUL near the beginning. False for what cannot be read or is no file any more."""
+def _is_text(path: str) -> bool | None:
+    """Not binary in git's sense: no NUL near the beginning. False also for what is no file any more, None: it cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return False
+    except OSError as error:
+        return False if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO) else None
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return False
         head = os.read(handle, _SNIFF_BYTES)
     except OSError:
-        return False
+        return None
     finally:
         os.close(handle)
     return b"\0" not in head or head.startswith(_UTF16_MARKS)

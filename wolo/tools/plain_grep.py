@@ -12,9 +12,14 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
+from re import _parser  # type: ignore[attr-defined]  # what a pattern needs is known to nobody else
 
 _BAD_PATTERN = 2
+_NOT_ALL_SEARCHED = 3
 _MAX_COLUMNS = 2000
+_MOST_BYTES = 256 << 20
+"""Of a file: it is held in memory."""
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _CLASSES = {
     "alpha": r"^\W\d_",
     "digit": "0-9",
@@ -37,14 +42,51 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"error: {error}\n")
         return _BAD_PATTERN
     show = _show_name if options.files_with_matches else _show_count if options.count else _show_lines
+    needed = needed_bytes(pattern)
+    is_complete = True
     for path in options.files:
         try:
-            text = _read_text(path)
-        except OSError:
+            data = _read(path)
+            if may_match(data, needed, pattern):
+                show(path, _decoded(data), pattern, options)
+                sys.stdout.buffer.flush()  # what is found is not lost when the next file takes too long
+        except FileNotFoundError:
             continue
-        show(path, text, pattern, options)
-        sys.stdout.buffer.flush()  # what is found is not lost when the next file takes too long
-    return 0
+        except (OSError, MemoryError, RecursionError):
+            is_complete = False
+    return 0 if is_complete else _NOT_ALL_SEARCHED
+
+
+def needed_bytes(pattern: re.Pattern[str]) -> bytes:
+    """The longest text that every match holds, as far as the pattern says it plainly; small letters where case does not count."""
+    longest = max(_runs(_parser.parse(pattern.pattern, pattern.flags)), key=len)
+    return (longest.lower() if pattern.flags & re.IGNORECASE else longest).encode()
+
+
+def _runs(parsed: _parser.SubPattern) -> Iterator[str]:
+    """ASCII characters in a row that no match can be without."""
+    run = ""
+    for kind, value in parsed:
+        name = str(kind)
+        if name == "LITERAL" and value < 128 and value not in (10, 13):
+            run += chr(value)
+            continue
+        yield run
+        run = ""
+        if name == "SUBPATTERN" and not value[1] and not value[2]:
+            yield from _runs(value[3])
+        elif name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT") and value[0] > 0:
+            yield from _runs(value[2])
+    yield run
+
+
+def may_match(data: bytes, needed: bytes, pattern: re.Pattern[str]) -> bool:
+    """A quick look: most files are seen not to match without being read line by line."""
+    if not needed or data.startswith(_UTF16_MARKS):
+        return True
+    if not pattern.flags & re.IGNORECASE:
+        return needed in data
+    return not data.isascii() or needed in data.lower()  # letters beyond ASCII may equal one of it
 
 
 def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.Pattern[str]:
@@ -69,10 +111,15 @@ def _read_options(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _read_text(path: str) -> str:
+def _read(path: str) -> bytes:
     with open(path, "rb") as file:
-        data = file.read()
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if os.fstat(file.fileno()).st_size > _MOST_BYTES:
+            raise OSError("too large")
+        return file.read()
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith(_UTF16_MARKS):
         text = data.decode("utf-16", errors="replace")
     else:
         text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")

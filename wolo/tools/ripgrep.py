@@ -27,7 +27,9 @@ Mode = Literal["content", "files", "files_with_matches", "count"]
 _OUTPUT_BYTES = 4 * 1024 * 1024
 _MAX_COLUMNS = 2000
 """Longer lines are printed only so far."""
-_BAD_PATTERN = 2
+_NOTHING_FOUND = 1
+_FAULT = 2
+"""A pattern that cannot be used, or a file that cannot be read."""
 _HANDLES = "/dev/fd/"
 """Where a program finds what was opened for it."""
 _MOST_HANDLES = 200
@@ -83,6 +85,18 @@ class Hit(Struct, frozen=True):
     """The line may go on."""
 
 
+class Searched(Struct, frozen=True):
+    """What came of searching some files."""
+
+    hits: tuple[Hit, ...] = ()
+    has_more: bool = False
+    """There was more than could be read."""
+    not_read: int = 0
+    """Files."""
+    has_failed: bool = False
+    """The program could not search all of them."""
+
+
 def find_program(workspace: Workspace) -> list[str]:
     """`rg` beside the Python that runs wolo (from its wheel) or on the PATH, but never one that the workspace brings along."""
     beside = Path(sys.executable).with_name("rg")
@@ -102,24 +116,25 @@ def stand_in() -> list[str]:
 
 async def find_hits(
     program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
-) -> tuple[list[Hit], bool]:
-    """Hits in the order of `files`, and whether there were more than could be read. Raises ToolError for a bad pattern.
+) -> Searched:
+    """Hits in the order of `files`. Raises ToolError for a bad pattern.
 
     A name may be a link by the time it is opened, and lead anywhere. So what has hits is searched once more by handles that were
     opened without following one, and only what is found then counts.
     """
     deadline = time.monotonic() + timeout_s
-    found, has_more = await _run(program, query, [f"./{path}" for path in files], start, processes, timeout_s)
-    names = list(dict.fromkeys(hit.path for hit in found))
+    found = await _run(program, query, [f"./{path}" for path in files], start, processes, timeout_s)
+    names = list(dict.fromkeys(hit.path for hit in found.hits))
     hits: list[Hit] = []
     for at in range(0, len(names), _MOST_HANDLES):
         with _opened(start, names[at : at + _MOST_HANDLES]) as opened:
             if opened:
                 handles = [f"{_HANDLES}{handle}" for handle in opened]
                 left_s = max(deadline - time.monotonic(), _LEAST_S)
-                again, _ = await _run(program, query, handles, start, processes, left_s, tuple(opened))
-                hits += (replace(hit, path=opened[int(hit.path)]) for hit in again)
-    return hits, has_more
+                again = await _run(program, query, handles, start, processes, left_s, tuple(opened))
+                hits += (replace(hit, path=opened[int(hit.path)]) for hit in again.hits)
+                found = replace(found, has_failed=found.has_failed or again.has_failed)
+    return replace(found, hits=tuple(hits))
 
 
 @contextmanager
@@ -149,7 +164,7 @@ async def _run(
     processes: Processes,
     timeout_s: float,
     handles: tuple[int, ...] = (),
-) -> tuple[list[Hit], bool]:
+) -> Searched:
     printed = Printed(_OUTPUT_BYTES)
     try:
         finished = await processes.run(
@@ -163,9 +178,10 @@ async def _run(
     except OSError as error:
         raise ToolError(f"The search could not be started: {error.strerror}.") from error
     output, tail = printed.take()
-    if finished.exit_code == _BAD_PATTERN and output and not output.startswith((b"./", _HANDLES.encode())):
+    if finished.exit_code == _FAULT and output and not output.startswith((b"./", _HANDLES.encode())):
         raise ToolError(f"The pattern cannot be used: {_reason(output)}. Put \\ before characters that mean themselves.")
-    return list(_read(query, output)), bool(tail)
+    has_failed = finished.cause == "exited" and finished.exit_code not in (0, _NOTHING_FOUND)
+    return Searched(tuple(_read(query, output)), bool(tail), has_failed=has_failed)
 
 
 def _options(query: Query) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -25,6 +26,15 @@ MAX_TEXT_BYTES = 25_000
 _UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f]"
 
 
+class Gap(NamedTuple):
+    """A reason why a search may have missed something."""
+
+    told: str
+    """A sentence for the model."""
+    shown: str
+    """A few words for people."""
+
+
 class Found(Struct):
     start: Path
     """The folder that was searched."""
@@ -32,8 +42,18 @@ class Found(Struct):
     """Relative to it, sorted."""
     protected: int = 0
     """Left out because they may not be read."""
-    notes: list[str] = []
-    """What the model must know about how complete this is."""
+    gaps: list[Gap] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What the model must know about how complete this is."""
+        left_out = [f"{self.protected} protected files were left out."] if self.protected else []
+        return [*(gap.told for gap in self.gaps), *left_out]
+
+    @property
+    def incomplete(self) -> str:
+        """The same for people; empty when nothing was missed."""
+        return ", ".join(gap.shown for gap in self.gaps)
 
 
 def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
@@ -64,6 +84,11 @@ def shown(path: str) -> str:
     return re.sub(_UNPRINTABLE, lambda match: f"\\x{ord(match[0]):02x}", readable)
 
 
+def not_read(count: int, kind: str) -> Gap:
+    what = f"{count:,} {kind}{'' if count == 1 else 's'} could not be read"
+    return Gap(f"{what}.", what)
+
+
 def _find_files(
     resolved: Resolved, glob: str | None, of_type: re.Pattern[str] | None, context: ToolContext, bounds: Bounds
 ) -> Found:
@@ -82,11 +107,9 @@ def _find_files(
             if all(wanted.fullmatch(path) for wanted in filters):
                 _add(path, found, context)
     except Stopped as stopped:
-        found.notes.append(f"The search stopped {stopped}: narrow `path`.")
+        found.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
     if bounds.unreadable_folders:
-        found.notes.append(f"{bounds.unreadable_folders} folders could not be opened.")
-    if found.protected:
-        found.notes.append(f"{found.protected} protected files were left out.")
+        found.gaps.append(not_read(bounds.unreadable_folders, "folder"))
     return found
 
 

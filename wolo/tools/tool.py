@@ -50,6 +50,8 @@ class Listing(Struct, frozen=True, tag="listing"):
     title: str
     lines: tuple[str, ...]
     total: int
+    incomplete: str = ""
+    """Why there may be more, in a few words; empty when this is all."""
 
 
 class Output(Struct, frozen=True, tag="output"):

@@ -117,7 +117,8 @@ def _in_short(view: View | None) -> Text:
             size = f"{view.size_bytes / 1000:,.1f} kB" if view.size_bytes >= 1000 else counted(view.size_bytes, "byte")
             return Text.assemble((f" · {view.status} · {size}", "red" if view.status >= 400 else "dim"))
         case Listing():
-            return Text.assemble((f" · {view.total} found", "dim"))
+            incomplete = f" · incomplete: {view.incomplete}" if view.incomplete else ""
+            return Text.assemble((f" · {view.total} found", "dim"), (incomplete, "yellow"))
         case TodoList():
             done = sum(item.status == "completed" for item in view.items)
             return Text.assemble((f" {done} of {len(view.items)} done" if view.items else " cleared", "dim"))
