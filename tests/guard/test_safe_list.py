@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from tests.components import require
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.lines import read_line
 from wolo.guard.safe import PROGRAMS, SafeList
 
-STRACE = shutil.which("strace")
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _LONG = """
 regexp file max-count after-context before-context context color count recursive include exclude-from exclude-dir directories
@@ -85,7 +84,7 @@ def opened_by(commands: list[list[str]], ground: Path, **environment: str) -> se
     log = ground / "log"
     subprocess.run(
         [
-            str(STRACE),
+            require("strace"),
             "-f",
             "-qq",
             "-s",
@@ -119,7 +118,6 @@ def spelt(commands: list[list[str]], ground: Path) -> list[list[str]]:
     return [[word.replace("{out}", str(ground / "outside")) for word in words] for words in commands]
 
 
-@pytest.mark.skipif(STRACE is None, reason="strace shows what a program opened")
 @pytest.mark.parametrize("environment", [{}, {"POSIXLY_CORRECT": "1"}], ids=["gnu", "posix"])
 @given(st.lists(commands, min_size=40, max_size=120))
 @settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
@@ -132,7 +130,6 @@ def test_every_file_a_safe_command_opens_was_judged(ground: Path, environment: d
     assert not opened_by(safe, ground, **environment) & forbidden(ground)
 
 
-@pytest.mark.skipif(STRACE is None, reason="strace shows what a program opened")
 def test_strace_sees_what_the_property_looks_for(ground: Path) -> None:
     """Otherwise it would pass whatever the list said."""
     commands = spelt([["cat", "link"], ["grep", "-e", "--", ".env"], ["ls", "{out}"]], ground)
