@@ -22,8 +22,8 @@ from wolo.sessions.entries import MessageEntry
 from wolo.sessions.store import Store
 
 SUMMARY = "## Goal\nTell long stories. SENTINEL-S\n## Next steps\nGo on."
-STORY = "Once upon a time there was a word. " * 850
-"""Some 7,500 tokens."""
+STORY = "".join(f"Once upon a time there was word {number:03}. " for number in range(780))
+"""Some 7,500 tokens, and no passage twice."""
 WINDOW = "context.window=30000"
 
 
@@ -113,7 +113,7 @@ def test_instructions_that_changed_meanwhile_hold_from_then_on(provider: Provide
         if len(written) == 2:
             Path("AGENTS.md").write_text("Rule: SENTINEL-A2.", encoding="utf-8")
         number = len(written)
-        tale = f"word{number} " * 4_300
+        tale = " ".join(f"word{number}.{at:04}" for at in range(2_500))
         return call("read", {"path": "story.txt", "limit": number}, content=tale) if number < 6 else text("The end.")
 
     Path("story.txt").write_text("short", encoding="utf-8")

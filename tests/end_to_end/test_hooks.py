@@ -453,7 +453,7 @@ def test_when_its_time_is_up_all_that_a_hook_started_is_ended(provider: Provider
 
 def test_a_hook_need_not_read_and_may_flood(provider: ProviderServer) -> None:
     write_settings(*hook("PreToolUse", "yes | head -c 50000000; yes >&2 | head -c 100 >/dev/null; exit 0", timeout_s=20))
-    provider.script(call("write", {"path": "a.txt", "content": "x" * 400_000}), text("Done."))
+    provider.script(call("write", {"path": "a.txt", "content": "\n".join(map(str, range(60_000)))}), text("Done."))
     assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it", timeout=60).exit_code == 0
 
 
