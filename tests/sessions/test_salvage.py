@@ -290,17 +290,52 @@ def test_a_row_that_its_index_has_lost_is_found_again(filled: Path) -> None:
     assert set(missing.values()) == {0}
 
 
-def test_damage_that_is_met_on_the_way_is_mended_at_the_next_start(filled: Path) -> None:
-    with sqlite3.connect(filled) as connection:
-        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'entries'").fetchone()
+def rot(path: Path, table: str = "entries") -> None:
+    """The root page of a table becomes noise, without a trace elsewhere."""
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
     connection.close()
-    store = Store.open(filled.parent)
-    with filled.open("r+b") as file:
+    before = path.stat()
+    with path.open("r+b") as file:
         file.seek((root - 1) * PAGE)
         file.write(b"\xff" * PAGE)
-    with pytest.raises(SessionError, match="damaged"):
-        store.load("session_2")
-    store.close()
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("what", ["load", "append", "create", "list", "find", "rename", "fork", "nodes", "rows"])
+def test_damage_that_is_met_on_the_way_costs_nothing(filled: Path, what: str) -> None:
+    rot(filled)
+    work = {
+        "load": lambda store: store.load("session_2"),
+        "append": lambda store: store.append("session_2", [said("more")]),
+        "create": lambda store: store.append(store.create("/", id="session_3").id, [said("new")]),
+        "list": lambda store: store.ends() and store.list(),
+        "find": lambda store: store.load(store.find("session_2").id),
+        "rename": lambda store: store.rename("session_2", title="x"),
+        "fork": lambda store: store.fork("session_2"),
+        "nodes": lambda store: store.nodes("session_2"),
+        "rows": lambda store: list(store.archive.rows("session_2")),
+    }
+    with Store.open(filled.parent) as store:
+        assert store.warnings == ()
+        work[what](store)
+        assert "was damaged" in "".join(store.rescues())
+        assert store.rescues() == []
+        assert len(store.load("session_0").entries) == ENTRIES
+        store.append("session_0", [said("goes on")])
+    there, missing, warnings = kept(filled.parent)
+    assert warnings == ()
+    assert there["session_0"] == ENTRIES + 1
+    assert set(missing.values()) == {0}
+    assert (only_folder(filled.parent) / "report.txt").exists()
+
+
+def test_damage_that_is_met_while_another_has_it_open_is_mended_at_the_next_start(filled: Path) -> None:
+    rot(filled)
+    with Store.open(filled.parent) as store, Store.open(filled.parent) as other:
+        for each in (store, other, store):
+            with pytest.raises(SessionError, match="damaged"):
+                each.load("session_2")
     there, missing, warnings = kept(filled.parent)
     assert any("was damaged" in warning for warning in warnings)
     assert set(there.values()) == {ENTRIES}

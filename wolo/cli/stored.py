@@ -35,6 +35,7 @@ def open_store(*, only_to_read: bool = False) -> Store:
     store = Store.open_to_read(data) if only_to_read else Store.open(data)
     for warning in store.warnings:
         say(warning)
+    store.on_rescue = say
     return store
 
 

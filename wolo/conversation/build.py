@@ -117,6 +117,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,
         unread=site.kept.unread,
+        rescues=site.kept.rescues,
         label=partial(_label, site),
         entitle=partial(_entitle, site, recorder),
         servers=found.servers,

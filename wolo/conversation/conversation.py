@@ -368,6 +368,8 @@ class Conversation:
     async def emit(self, event: Event) -> None:
         """What the agent calls with every event: first to disk, then to the front end."""
         await self._recorder.record(event)
+        for text in self._joints.rescues():
+            self._events.put_nowait(Noticed(text=text, level="warning"))
         if isinstance(event, Compacted) and event.usage is not None:
             self.summed_up += (event.usage,)
         self._events.put_nowait(event)

@@ -53,6 +53,8 @@ class Joints(Struct, frozen=True):
     """All entries of this session, and where the conversation stands."""
     unread: Callable[[], Unread]
     """What of a huge session is only on the disk."""
+    rescues: Callable[[], list[str]]
+    """What came of damage to the store since it was asked last."""
     label: Callable[[str, str], None]
     """Names a message of this session."""
     entitle: Callable[[str], None]

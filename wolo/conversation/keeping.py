@@ -59,6 +59,10 @@ class Kept(Protocol):
         """A large output as a file the model can page."""
         ...
 
+    def rescues(self) -> list[str]:
+        """What came of damage to the store since, for people."""
+        ...
+
     def unread(self) -> Unread:
         """What of a huge session was not read; takes a while where there is such a thing."""
         ...
@@ -141,6 +145,7 @@ class KeptInStore:
                     self.notices += (too_large(loaded.unread),)
             self.summed_up, self.asked_aside = tree.summed_up(loaded.entries), tree.asked_aside(loaded.entries)
             self.notices += (loaded.warning,) if loaded.warning else ()
+        self.notices += (*store.rescues(),)
 
     @property
     def is_begun(self) -> bool:
@@ -174,6 +179,9 @@ class KeptInStore:
 
     def tree(self) -> tuple[list[Node], int]:
         return (self._store.nodes(self.session_id), self._store.head(self.session_id)) if self._lock is not None else ([], 0)
+
+    def rescues(self) -> list[str]:
+        return self._store.rescues()
 
     def unread(self) -> Unread:
         if not self._unread_until:
@@ -234,6 +242,9 @@ class KeptNowhere:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(data)
         return path
+
+    def rescues(self) -> list[str]:
+        return []
 
     def unread(self) -> Unread:
         return Unread()

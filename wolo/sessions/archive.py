@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from wolo.errors import SessionError
 from wolo.sessions import adoption, listing, rows, verbatim
 from wolo.sessions.database import Database
+from wolo.sessions.faults import Damaged
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.locks import Held, SessionLock, take
+from wolo.sessions.retrying import retrying
 
 if TYPE_CHECKING:
     from wolo.sessions.read_only import ReadOnlyDatabase
@@ -21,6 +23,7 @@ ADOPTION_WAIT_S = 60.0
 """A session of hundreds of megabytes is taken in sooner."""
 
 
+@retrying(but=("mend", "adopt", "alone"))
 class Archive:
     """`Store.archive`; what holds for the methods of the store holds for these."""
 
@@ -32,12 +35,14 @@ class Archive:
         row_limit: int,
         lock: Callable[[str], SessionLock],
         is_live: Callable[[str], bool],
+        mend: Callable[[Damaged], bool],
     ) -> None:
         self._database = database
         self._blobs_dir = blobs_dir
         self._row_limit = row_limit
         self._lock = lock
         self._is_live = is_live
+        self.mend = mend
 
     def rows(self, session_id: str) -> Iterator[verbatim.RawRow]:
         """All rows of all branches as they are when this is called, a few at a time, in the order in which they were added."""
@@ -100,10 +105,14 @@ class Archive:
         with self._database.writing() as connection:
             rows.touch(connection, session_id)
 
+    def page(self, session_id: str, after: int, last: int) -> list[verbatim.RawRow]:
+        """The next few rows behind a place."""
+        with self._database.reading() as connection:
+            return verbatim.read_page(connection, self._blobs_dir, session_id, after, last)
+
     def _pages(self, session_id: str, last: int) -> Iterator[verbatim.RawRow]:
         after = 0
         while after < last:
-            with self._database.reading() as connection:
-                page = verbatim.read_page(connection, self._blobs_dir, session_id, after, last)
+            page = self.page(session_id, after, last)
             yield from page
             after = page[-1].seq if page else last

@@ -35,14 +35,18 @@ class Database:
     Do not carry it over a fork: a child that goes on without exec must not touch it.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, use: Use) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, use: Use, steps: Sequence[migrations.Step]) -> None:
         self.path = path
-        self._connection = connection
         self._use = use
+        self._steps = steps
         self._mutex = RLock()
         self._log = log_path(path)
+        self._set(connection)
+
+    def _set(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
         # Also at the end of the interpreter: the last connection checkpoints as it closes, and that needs the lock.
-        self._finish = weakref.finalize(self, _close, connection, _lock_path(path), use)
+        self._finish = weakref.finalize(self, _close, connection, _lock_path(self.path), self._use)
 
     @classmethod
     def open(cls, path: Path, steps: Sequence[migrations.Step] = migrations.STEPS) -> tuple[Database, list[str]]:
@@ -62,7 +66,7 @@ class Database:
                     raise
         except (sqlite3.Error, OSError) as error:
             raise explain(error, path) from error
-        return cls(path, connection, use), [*warnings, *more]
+        return cls(path, connection, use, steps), [*warnings, *more]
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -90,6 +94,24 @@ class Database:
         if self._log_bytes():
             with self._mutex, self._explained(), held(_lock_path(self.path)):
                 _checkpoint(self._connection)
+
+    def rescue(self, why: str) -> str:
+        """Sets the damaged database aside and saves what can be read of it, at once, when nobody else has it open.
+
+        Returns what to tell a person; empty when somebody has, and nothing was done.
+        """
+        with self._mutex, self._explained(), held(_lock_path(self.path)):
+            if not self._use.take_alone():
+                return ""
+            try:
+                self._finish.detach()
+                self._connection.close()
+                told = salvage.rescue(self.path, len(self._steps) + 1, why)
+                self._set(_attach(self.path, self._steps, self._use)[0])
+                self._use.opened()
+            finally:
+                self._use.share()
+        return told
 
     def close(self) -> None:
         with self._mutex:

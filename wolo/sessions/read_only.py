@@ -49,6 +49,10 @@ class ReadOnlyDatabase:
         raise Unwritable(f"{self.path} can only be read here.", hint="Set WOLO_HOME to a directory that can be written.")
         yield self._connection
 
+    def rescue(self, why: str) -> str:
+        """Nothing can be done about damage."""
+        return ""
+
     def checkpoint(self) -> None:
         """There is nothing to copy."""
 

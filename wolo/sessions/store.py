@@ -20,7 +20,7 @@ from wolo.sessions import blobs, chain, listing, migrations, rows
 from wolo.sessions.archive import Archive
 from wolo.sessions.database import Database
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
-from wolo.sessions.faults import Newer, Unwritable
+from wolo.sessions.faults import Damaged, Newer, Unwritable
 from wolo.sessions.index import Mark, Placed
 from wolo.sessions.index import forget as forget_in_index
 from wolo.sessions.listing import SessionInfo
@@ -29,6 +29,7 @@ from wolo.sessions.locks import SessionLock, clear_dead, is_held
 from wolo.sessions.names import check_id, check_name, new_session_id
 from wolo.sessions.private import make_directory
 from wolo.sessions.reading_back import Reach
+from wolo.sessions.retrying import retrying
 
 if TYPE_CHECKING:
     from wolo.sessions.read_only import ReadOnlyDatabase
@@ -46,6 +47,7 @@ _BODY = 3
 """Where it stands in a row, behind its place and its parent."""
 
 
+@retrying(but=("mend", "close", "checkpoint", "lock", "is_live", "check"))
 class Store:
     """`warnings` says what was found and repaired when it was opened; show it once."""
 
@@ -65,6 +67,9 @@ class Store:
         """Large entries and outputs, one file each."""
         self.data_dir = blobs_dir.parent
         self._database = database
+        self.on_rescue: Callable[[str], None] = self._note_rescue
+        """Told what came of damage that was met after the start."""
+        self._rescues: list[str] = []
         self._locks = locks_dir
         self._clock = clock
         self.archive = Archive(
@@ -73,6 +78,7 @@ class Store:
             row_limit=ROW_LIMIT_BYTES,
             lock=self.lock,
             is_live=lambda session_id: is_held(self._lock_path(session_id)),
+            mend=self.mend,
         )
         """What exports and imports use."""
 
@@ -94,6 +100,21 @@ class Store:
             with database.writing():
                 blobs.clear_unfinished(blobs_dir)
         return cls(database, blobs_dir, locks_dir, (*warnings, *more), clock)
+
+    def mend(self, damage: Damaged) -> bool:
+        """Saves what can be read of a damaged database at once; False when another process has it open."""
+        told = self._database.rescue(damage.what)
+        if told:
+            self.on_rescue(told)
+        return bool(told)
+
+    def rescues(self) -> list[str]:
+        """What was not told yet."""
+        told, self._rescues = self._rescues, []
+        return told
+
+    def _note_rescue(self, told: str) -> None:
+        self._rescues.append(told)
 
     @classmethod
     def open_to_read(cls, data_dir: Path) -> Store:

@@ -40,6 +40,17 @@ class Use:
             os.close(self._descriptor)
             raise
 
+    def take_alone(self) -> bool:
+        """Whether nobody else has it open; then nobody can until `share`. Under the database's own lock."""
+        if try_lock(self._descriptor, self._path):
+            self.is_alone = True
+            return True
+        self.share()
+        return False
+
+    def share(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
     def opened(self) -> None:
         """Once the log is there: from now on a process that ends without a word leaves a database to be checked."""
         if self.is_alone:
