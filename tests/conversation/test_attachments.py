@@ -88,7 +88,7 @@ def test_a_file_whose_name_looks_like_lines_is_that_file() -> None:
 
 def test_lines_that_are_not_there_are_said() -> None:
     Path("a.py").write_text("one\n")
-    with pytest.raises(UsageError, match="has 1 lines"):
+    with pytest.raises(UsageError, match="has 1 line,"):
         compose("@a.py:7-9", cwd=Path.cwd())
     assert len(compose("@b.py:7-9 and @a.py:99999999999999999999", cwd=Path.cwd()).parts) == 1
 

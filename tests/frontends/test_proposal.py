@@ -14,7 +14,7 @@ from wolo.frontends.terminal.panels.rows import as_rows
 from wolo.frontends.terminal.proposal import proposal
 from wolo.frontends.terminal.render.changes import replaced
 from wolo.frontends.terminal.theme import ADDED_WORD, REMOVED_WORD
-from wolo.guard.intents import Intent, RunIntent, WriteIntent
+from wolo.guard.intents import Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
 from wolo.tools.matching import with_line_endings_of
 
@@ -28,7 +28,7 @@ def plain(question: ApprovalAsked, *waiting: ToolPart) -> list[str]:
 
 
 def test_a_command_with_its_reason_and_its_side_of_the_walls() -> None:
-    part = ToolPart(tool="shell", input={"command": "make"})
+    part = ToolPart(tool="shell", input={"command": "make\nx\ty"})
     lines = plain(asked(part, RunIntent("make\nx\ty", Path("/w")), walls="inside"))
     assert lines == [
         "? shell wants to run a command",
@@ -36,6 +36,17 @@ def test_a_command_with_its_reason_and_its_side_of_the_walls() -> None:
         "  > x\\ty",
         "  inside the sandbox",
         "  It needs an approval.",
+    ]
+
+
+def test_every_argument_is_shown_but_for_what_stands_there_already() -> None:
+    part = ToolPart(tool="shell", input={"command": "make", "background": True, "note": "\x1b]0;hidden\x07"})
+    lines = plain(asked(part, RunIntent("make", Path("/w")), walls="inside"))
+    assert lines[1:4] == ["  $ make", "  background: true", "  note: \\x1b]0;hidden\\x07"]
+    part = ToolPart(tool="read", input={"path": "/etc/passwd", "offset": 3})
+    assert plain(asked(part, ReadIntent(Path("/etc/passwd"), inside=False)))[1:3] == [
+        "  /etc/passwd   outside the workspace",
+        "  offset: 3",
     ]
 
 

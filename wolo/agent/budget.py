@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from wolo.messages.message import Usage, UsageCost
+from wolo.messages.plural import counted
 
 Spent = Literal["max_turns", "max_cost", "max_tokens", "max_seconds"]
 
@@ -83,11 +84,12 @@ class Account:
 
 def describe(limits: Limits, cause: Spent) -> str:
     """The sentence for people."""
+    seconds = limits.max_seconds or 0
     said = {
-        "max_turns": f"Stopped after {limits.max_turns} answers",
+        "max_turns": f"Stopped after {counted(limits.max_turns or 0, 'answer')}",
         "max_cost": f"Stopped: ${limits.max_cost} are spent, or the price of an answer is not known",
-        "max_tokens": f"Stopped: {limits.max_tokens} tokens are used",
-        "max_seconds": f"Stopped after {limits.max_seconds:g} seconds" if limits.max_seconds is not None else "",
+        "max_tokens": f"Stopped: {counted(limits.max_tokens or 0, 'token')} used",
+        "max_seconds": f"Stopped after {seconds:g} second{'' if seconds == 1 else 's'}",
     }
     return f"{said[cause]} (limit --{cause.replace('_', '-')})."
 

@@ -12,6 +12,7 @@ from wolo.errors import UsageError
 from wolo.messages.media_types import audio_type, image_type
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
+from wolo.messages.plural import counted
 from wolo.models.ask import has_media
 from wolo.models.provider import Choice
 from wolo.places import find_home
@@ -161,5 +162,7 @@ def _cut(path: Path, data: bytes, lines: Lines) -> tuple[bytes, str]:
     all_lines = data.removesuffix(b"\n").split(b"\n")
     last = min(lines.last or len(all_lines), len(all_lines))
     if lines.first > last:
-        raise UsageError(f"{path} has {len(all_lines):,} lines, so there is no line {lines.first:,} to attach up to {last:,}.")
+        raise UsageError(
+            f"{path} has {counted(len(all_lines), 'line')}, so there is no line {lines.first:,} to attach up to {last:,}."
+        )
     return b"\n".join(all_lines[lines.first - 1 : last]), f' lines="{lines.first}-{last}"'

@@ -28,8 +28,9 @@ class Loaded(Struct, frozen=True):
         if not self.skipped:
             return ""
         total = len(self.entries) + self.skipped
+        was = "was" if self.skipped == 1 else "were"
         return (
-            f"{self.skipped} of {total} entries of session {self.info.id} cannot be read and were left out; the rest is intact."
+            f"{self.skipped} of {total} entries of session {self.info.id} cannot be read and {was} left out; the rest is intact."
         )
 
 

@@ -49,7 +49,8 @@ def copy_tree(source: Path, target: Path, *, most_bytes: int = MAX_BYTES) -> Cop
     for entry in _entries(source, leaving_out=GIT if leaves_git else ""):
         _copy(entry, source, target, skipped)
     if skipped:
-        notices.append(f"{len(skipped)} files could not be read and are not in the copy, {skipped[0]} among them.")
+        many = f"{len(skipped)} files could not be read and are not in the copy, {skipped[0]} among them."
+        notices.append(f"{skipped[0]} could not be read and is not in the copy." if len(skipped) == 1 else many)
     return Copied(sizes.entries, sizes.size_bytes, tuple(notices))
 
 

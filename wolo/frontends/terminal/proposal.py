@@ -10,7 +10,7 @@ from rich.text import Text
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.frontends.terminal.render.changes import Line, ink, replaced, rewritten, signed_lines
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.messages.call_text import arguments, call_line
+from wolo.messages.call_text import CHANGING, FILES, arguments, call_line
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, spelled_line, spelled_out
 from wolo.tools.apply_patch import ApplyPatchArgs
@@ -44,8 +44,7 @@ def proposal(asked: ApprovalAsked, waiting: Sequence[ToolPart] = (), *, before: 
     lines += _each_once(_spelled_out(intent) for intent in asked.intents)
     if any(isinstance(intent, WriteIntent) for intent in asked.intents):
         lines += [Text("  ", no_wrap=True).append_text(line) for line in _changes(asked.part, before)]
-    if any(isinstance(intent, CallIntent) for intent in asked.intents):
-        lines += _arguments(asked.part)
+    lines += _arguments(asked)
     if asked.walls:
         words, style = _WALLS[asked.walls]
         lines.append(Text(f"  {words}", style))
@@ -133,9 +132,15 @@ def _spelled_out(intent: Intent) -> list[Text]:
             return _marked(intent.target, "  ", "  ")
 
 
-def _arguments(part: ToolPart) -> list[Text]:
-    """What a server, or another agent, would be told."""
-    return [line for name, value in arguments(part) for line in _marked(f"{name}: {value}", "  ", "    ")]
+def _arguments(asked: ApprovalAsked) -> list[Text]:
+    """Those that are not shown as a command, an address, a file or a change."""
+    given = arguments(asked.part)
+    if not any(isinstance(intent, CallIntent) for intent in asked.intents):
+        shown = {intent.command for intent in asked.intents if isinstance(intent, RunIntent)}
+        shown |= {intent.url for intent in asked.intents if isinstance(intent, FetchIntent)}
+        is_change = asked.part.tool in CHANGING
+        given = [(name, value) for name, value in given if not is_change and value not in shown and name not in FILES]
+    return [line for name, value in given for line in _marked(f"{name}: {value}", "  ", "    ")]
 
 
 def _marked(shown: str, first: str, following: str) -> list[Text]:

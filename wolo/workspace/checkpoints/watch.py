@@ -310,7 +310,8 @@ class Watch:
         if left_out.large:
             self._say(f"Too large to be saved for undo when a command changes it: {_named(left_out.large)}.")
         if left_out.later:
-            self._say(f"{left_out.later:,} files are not saved for undo yet; the next command goes on with that.")
+            files = "1 file is" if left_out.later == 1 else f"{left_out.later:,} files are"
+            self._say(f"{files} not saved for undo yet; the next command goes on with that.")
 
     def _say(self, text: str) -> None:
         if text not in self._said:
