@@ -55,12 +55,14 @@ def test_a_command_runs_unasked_inside_and_nothing_of_it_reaches_outside(provide
         "getent hosts example.org || curl -sS http://example.org",
         "cat ~/.ssh/id_rsa",
         "sh -c 'echo x > .g''it/hooks/pre-commit'",
+        "touch /usr/wolo-test",
     )
     provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
     done = run_wolo("--json", *provider.flags, "go")
     results = provider.requests[1].results
     assert results[0] == "made\nbubblewrap\n[exit 0]\n"
-    assert "sandbox denied: inside the sandbox only the workspace can be written" in results[1]
+    assert "sandbox denied: inside the sandbox nothing is seen of the home directory, nor of other projects" in results[1]
+    assert "sandbox denied: inside the sandbox only the workspace can be written" in results[-1]
     assert "sandbox denied: inside the sandbox there is no network" in results[2]
     assert "sandbox denied: inside the sandbox there is no network" in results[3]
     assert not (ground.folder / "outside" / "new").exists()
@@ -328,7 +330,7 @@ def test_a_wall_is_told_of_also_where_the_command_went_on(provider: ProviderServ
     )
     provider.script(calls(*(("shell", {"command": command}) for command in commands)), text("ok"))
     done = run_wolo("--json", *provider.flags, "go")
-    told = ["sandbox denied: inside the sandbox only the workspace" in result for result in provider.requests[1].results]
+    told = ["sandbox denied: inside the sandbox" in result for result in provider.requests[1].results]
     assert told == [True, True, False, False]
     assert (done.exit_code, done.json["permission_denials"]) == (0, [])
 

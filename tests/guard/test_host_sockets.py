@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from tests import components, unprivileged
 from tests.guard.besieged import Ground, land, put_up
 from tests.tools.desk import Desk
 from tests.unprivileged import NOBODY
+from wolo.errors import ToolError
+from wolo.guard.sandbox import sockets
 from wolo.guard.sandbox.ladder import find
 from wolo.guard.sandbox.sockets import host_sockets
 from wolo.guard.walls import Enclosed, Walls
@@ -29,6 +32,13 @@ def ground() -> Iterator[Ground]:
         yield ground
 
 
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that commands see, and cannot write to."""
+    with land("root") as folder:
+        yield folder
+
+
 def listening(place: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(place))
@@ -36,9 +46,10 @@ def listening(place: Path) -> socket.socket:
     return listener
 
 
-def run(walls: Walls, ground: Ground) -> tuple[Enclosed, subprocess.CompletedProcess[str]]:
+def run(walls: Walls, ground: Ground, elsewhere: Path | None = None) -> tuple[Enclosed, subprocess.CompletedProcess[str]]:
     enclosed = walls.enclose(["sh", "-c", "echo ran"], ground.work)
-    (ground.folder / "outside" / "brief").unlink(missing_ok=True)
+    if elsewhere is not None:
+        (elsewhere / "brief").unlink(missing_ok=True)
     done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
     enclosed.tidy()
     return enclosed, done
@@ -75,13 +86,14 @@ def sockets_seen() -> list[str]:
     return host_sockets(by_modes=False)
 
 
-def test_walls_say_that_a_command_has_not_begun(ground: Ground) -> None:
-    walls = put_up("bubblewrap", ground.profile)
+@pytest.mark.parametrize("backend", ["bubblewrap", "namespaces"])
+def test_walls_say_that_a_command_has_not_begun(ground: Ground, elsewhere: Path, backend: str) -> None:
+    walls = put_up(backend, ground.profile)
     try:
-        with listening(ground.folder / "outside" / "brief"):
-            enclosed, done = run(walls, ground)
+        with listening(elsewhere / "brief"):
+            enclosed, done = run(walls, ground, elsewhere)
             assert (done.stdout, enclosed.has_begun()) == ("", False)
-            enclosed, done = run(walls, ground)
+            enclosed, done = run(walls, ground, elsewhere)
             assert (done.stdout, enclosed.has_begun()) == ("ran\n", True)
     finally:
         walls.close()
@@ -106,16 +118,21 @@ class Unsteady:
 
     def prepare(self) -> None: ...
 
+    def hides(self, path: str) -> bool:
+        return False
+
     def take_restored(self) -> None: ...
 
     def close(self) -> None: ...
 
 
 @pytest.mark.parametrize(("times", "expected"), [(1, "ran 7"), (2, "ran 7"), (99, "bwrap: ")])
-async def test_the_shell_runs_a_command_once_that_had_not_begun(ground: Ground, times: int, expected: str) -> None:
+async def test_the_shell_runs_a_command_once_that_had_not_begun(
+    ground: Ground, elsewhere: Path, times: int, expected: str
+) -> None:
     desk = Desk(ground.folder)
     walls = put_up("bubblewrap", ground.profile)
-    desk.context.walls = Unsteady(walls, ground.folder / "outside" / "brief", times)
+    desk.context.walls = Unsteady(walls, elsewhere / "brief", times)
     desk.context.confined = True
     try:
         result = await desk.call("shell", command="echo x >> runs; echo ran $((3 + 4)); exit 1")
@@ -125,3 +142,50 @@ async def test_the_shell_runs_a_command_once_that_had_not_begun(ground: Ground, 
     assert result.text.startswith(expected)
     runs = ground.work / "runs"
     assert (runs.read_text() if runs.exists() else "") == ("" if times == 99 else "x\n")
+
+
+def test_a_socket_under_a_relative_name_is_found(ground: Ground) -> None:
+    place = ground.work / "relative"
+    place.mkdir()
+    code = "import os, socket, sys; s = socket.socket(1); s.bind('./here'); s.listen(); print('up', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=place, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"up\n"
+        assert f"{place}/here" in host_sockets(by_modes=False)
+        owner.communicate()
+
+
+def test_too_many_sockets_let_nothing_run(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "_MOST", 0)
+    with listening(ground.work / "one"):
+        for backend in ("bubblewrap", "namespaces"):
+            walls = put_up(backend, ground.profile)
+            with pytest.raises(ToolError, match="programs outside have sockets"):
+                walls.enclose(["true"], ground.work)
+            walls.close()
+            monkeypatch.setattr(sockets, "_TABLE", Path("/proc/net/none"))
+            with pytest.raises(ToolError, match="cannot be read"):
+                put_up(backend, ground.profile).enclose(["true"], ground.work)
+            monkeypatch.setattr(sockets, "_TABLE", Path("/proc/net/unix"))
+
+
+def test_many_sockets_are_hidden_all(ground: Ground) -> None:
+    with ExitStack() as stack:
+        for number in range(250):
+            stack.enter_context(listening(ground.work / f"s{number}"))
+        walls = put_up("namespaces", ground.profile)
+        code = "import glob, socket; s = glob.glob('s*'); print(sum(socket.socket(1).connect_ex(x) == 0 for x in s), len(s))"
+        try:
+            assert ground.run(f'"$PYTHON" -c "{code}"', walls).stdout == "0 251\n"
+        finally:
+            walls.close()
+
+
+def test_a_socket_of_the_workspace_that_goes_away_leaves_nothing_behind(ground: Ground) -> None:
+    walls = put_up("namespaces", ground.profile)
+    try:
+        with listening(ground.work / "brief"):
+            enclosed, done = run(walls, ground, ground.work)
+            assert (done.stdout, enclosed.has_begun(), (ground.work / "brief").exists()) == ("", False, False)
+    finally:
+        walls.close()

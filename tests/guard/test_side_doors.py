@@ -35,6 +35,9 @@ class Open:
 
     def prepare(self) -> None: ...
 
+    def hides(self, path: str) -> bool:
+        return False
+
     def take_restored(self) -> None: ...
 
     def close(self) -> None: ...

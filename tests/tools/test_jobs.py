@@ -64,6 +64,9 @@ class Walls:
 
     def prepare(self) -> None: ...
 
+    def hides(self, path: str) -> bool:
+        return False
+
     def take_restored(self) -> None: ...
 
     def close(self) -> None: ...

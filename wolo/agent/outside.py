@@ -10,7 +10,7 @@ from pathlib import Path
 from wolo.agent.brake import Stopped
 from wolo.agent.events import ApprovalGiven, Walls
 from wolo.guard.intents import RunIntent
-from wolo.guard.sandbox.denied import ADVICE, PREFIX, what_was_denied
+from wolo.guard.sandbox.denied import ADVICE, PREFIX, wanted_shared, what_was_denied
 from wolo.guard.walls import Restored
 from wolo.tools.tool import Output, Result, ToolContext
 
@@ -52,10 +52,11 @@ class Outside:
         denied = _denied(result, context)
         if not denied:
             return result
-        if not result.is_error or ask is None or call in self._said:
+        is_offered = result.is_error or wanted_shared(result.text[-_MOST_CHARS:])
+        if not is_offered or ask is None or call in self._said:
             return _with_line(result, denied)
         try:
-            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")), "again")
+            given = await ask(QUESTION.format(denied=denied.replace(ADVICE, "")), "again")  # also where it ended well
             if given.scope != "once" or not given.allowed:
                 self._said[call] = given.allowed
             if not given.allowed:
@@ -106,15 +107,21 @@ def _denied(result: Result, context: ToolContext) -> str:
         return ""
     if not result.is_error:
         return _perhaps_denied(result, context)
-    return why_it_never_ran(result, context) or what_was_denied(result.text, _roots(context))
+    return why_it_never_ran(result, context) or what_was_denied(result.text, _roots(context), _hides(context))
 
 
 def _perhaps_denied(result: Result, context: ToolContext) -> str:
     """`make || true` ends well whatever happened inside; of a program that shows texts these are no complaints."""
     if context.only_reads or not isinstance(result.view, Output) or _SHOWS_TEXTS.match(result.view.command):
         return ""
-    said = what_was_denied(result.text[-_MOST_CHARS:], _roots(context))
+    said = what_was_denied(result.text[-_MOST_CHARS:], _roots(context), _hides(context))
     return f"{said} The command itself ended well." if said else ""
+
+
+def _hides(context: ToolContext) -> Callable[[str], bool]:
+    """For paths as a command prints them."""
+    walls, cwd = context.walls, context.shell.cwd
+    return lambda path: walls is not None and walls.hides(str(Path(cwd, Path(path).expanduser())))
 
 
 def _roots(context: ToolContext) -> list[str]:

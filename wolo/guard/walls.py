@@ -69,6 +69,10 @@ class Walls(Protocol):
         """
         ...
 
+    def hides(self, path: str) -> bool:
+        """Whether a command finds nothing at this absolute path, or may not read it, although something is there."""
+        ...
+
     def take_restored(self) -> Restored | None:
         """What was restored after commands that have ended since; each is told once."""
         ...

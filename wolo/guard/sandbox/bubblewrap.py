@@ -15,19 +15,27 @@ from wolo.guard.sandbox.around import Around, Ending
 from wolo.guard.sandbox.bare import bare_python, line_for, packed
 from wolo.guard.sandbox.memory import in_memory
 from wolo.guard.sandbox.names import Names, folders_between
-from wolo.guard.sandbox.neighbours import secrets_around
 from wolo.guard.sandbox.placeholders import Janitor, Placeholders
-from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.profile import Profile, environment, hides
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.sandbox.sockets import host_sockets
 from wolo.guard.sandbox.tree import TEMPORARY, Tree, is_below, topmost_missing
 from wolo.guard.walls import Enclosed, Restored
 
 COVERS = (
-    *("files outside the workspace", "protected names", "secrets", "network", "host sockets", "FIFOs of this machine"),
+    *(
+        "files outside the workspace",
+        "protected names",
+        "the home directory",
+        "other projects",
+        "secrets",
+        "network",
+        "host sockets",
+        "FIFOs of this machine",
+    ),
     *("processes", "system calls", "settings of the kernel", "set-user-ID bits"),
 )
-NOT_COVERED = ("reading other files of this machine", "what is in the workspace", "weaknesses of the kernel")
+NOT_COVERED = ("reading files of the system and of other disks", "what is in the workspace", "weaknesses of the kernel")
 _NAMESPACES = ("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _OF_ROOT = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3}
 KEPT_OF_ROOT = sum(1 << bit for bit in _OF_ROOT.values())
@@ -104,13 +112,14 @@ class Bubblewrap:
         self._scratch = Scratch(profile.state)
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
         self._janitor = Janitor([each.record for each in self._placeholders.values()])
-        self._around: list[str] | None = None
-        """Secrets of other projects, once they were looked for."""
         self._filter = seccomp.program(in_namespaces=True)
         self._names = Around(profile)
 
     def prepare(self) -> None:
         self._names.prepare()
+
+    def hides(self, path: str) -> bool:
+        return hides(self._profile, path)
 
     def take_restored(self) -> Restored | None:
         return self._names.take_restored()
@@ -169,13 +178,15 @@ class Bubblewrap:
                 tree.write(root)
             else:
                 tree.show(root)
-        if self._around is None:
-            self._around = secrets_around(profile.writable, profile.home)
-        for path in (*profile.hidden, *self._around, *profile.own):
+        for path in profile.closed:
             tree.hide(path)
-        for path in (*profile.shown, *profile.needed, *profile.writable):
+        for path in (*profile.needed, *profile.writable):
             tree.show(path)
-        for path in host_sockets(by_modes=self._goes_by_modes):
+        for path in (*profile.hidden, *profile.own):
+            tree.hide(path)
+        for path in (*profile.shown, *profile.writable):
+            tree.show(path)
+        for path in host_sockets(by_modes=self._goes_by_modes, is_seen=tree.is_seen):
             tree.hide(path)
         for path in profile.kept:
             around = next((root for root in profile.writable if is_below(path, root)), "")

@@ -12,8 +12,7 @@ from wolo.guard.sandbox.around import Around, Ending
 from wolo.guard.sandbox.bare import bare_python, line_for, packed
 from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT
 from wolo.guard.sandbox.memory import in_memory
-from wolo.guard.sandbox.neighbours import secrets_around
-from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.profile import Profile, environment, hides
 from wolo.guard.sandbox.scratch import Scratch
 from wolo.guard.sandbox.tree import is_below
 from wolo.guard.walls import Enclosed, Restored
@@ -52,6 +51,9 @@ class Landlock:
 
     def prepare(self) -> None:
         self._names.prepare()
+
+    def hides(self, path: str) -> bool:
+        return hides(self._profile, path)
 
     def take_restored(self) -> Restored | None:
         return self._names.take_restored()
@@ -105,7 +107,7 @@ class Landlock:
 
     def _rules(self, tmp: str) -> Iterator[tuple[str, int]]:
         profile = self._profile
-        hidden = (*profile.hidden, *profile.own, *secrets_around(profile.writable, profile.home))
+        secrets = (*profile.hidden, *profile.own)
         everything = self._handled()
         for path in (*profile.writable, tmp):
             yield path, everything
@@ -113,8 +115,12 @@ class Landlock:
             yield f"/dev/{name}", landlock.WRITE_FILE | landlock.TRUNCATE | landlock.IOCTL_DEVICE
         for path in profile.shown:
             yield path, landlock.READ_FILE
-        for path in _around("/", hidden):
+        for path in _around("/", (*profile.closed, *secrets)):
             yield path, landlock.READ_FILE
+        for place in profile.needed:
+            if any(is_below(place, folder) for folder in profile.closed):
+                for path in _around(place, secrets):
+                    yield path, landlock.READ_FILE
 
 
 def not_covered() -> tuple[str, ...]:
@@ -129,7 +135,7 @@ def not_covered() -> tuple[str, ...]:
         "other processes of yours being seen",
         *(() if known > 5 else ("signals to other processes of yours",)),
         *(() if known > 2 else ("cutting files short",)),
-        "reading other files of this machine",
+        "reading files of the system and of other disks",
     )
 
 

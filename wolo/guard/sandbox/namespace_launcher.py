@@ -49,6 +49,8 @@ class Root:
     def __init__(self) -> None:
         self.old = os.open("/", os.O_PATH | os.O_CLOEXEC)
         self.fd = -1
+        self.kinds: dict[str, str] = {}
+        """Of what is mounted, by its place."""
 
     def find(self, path: str, above: int) -> int:
         """A descriptor of it. Raises OSError for a path with a link in it."""
@@ -64,7 +66,7 @@ class Root:
             return
         is_folder = os.path.isdir(f"/proc/self/fd/{place}")
         os.close(place)
-        self.attach(tree, target, is_folder)
+        self.attach(tree, target, is_folder, "" if source == target else "own")
 
     def become(self, tree: int) -> None:
         """The root of everything, with the old one stacked upon it until `finish`."""
@@ -79,8 +81,9 @@ class Root:
         os.close(self.old)
         os.close(self.fd)
 
-    def attach(self, mount: int, target: str, is_folder: bool = True) -> None:
+    def attach(self, mount: int, target: str, is_folder: bool = True, kind: str = "") -> None:
         place = self.make(target, is_folder)
+        self.kinds[target] = kind
         call(MOVE_MOUNT, mount, b"", place, b"", 0x04 | 0x40)
         os.close(place)
         os.close(mount)
@@ -90,6 +93,8 @@ class Root:
         try:
             return self.find(path, self.fd)
         except FileNotFoundError:
+            if not self.is_emptied(path):
+                raise
             above, _, name = path.rstrip("/").rpartition("/")
             folder = self.make(above, True)
             if is_folder:
@@ -99,6 +104,11 @@ class Root:
             os.close(folder)
             return self.find(path, self.fd)
 
+    def is_emptied(self, path: str) -> bool:
+        """What would be made there is in memory, or in the private folder of the conversation: nowhere in the user's."""
+        nearest = max((each for each in self.kinds if f"{path}/".startswith(f"{each.rstrip('/')}/")), key=len, default="/")
+        return self.kinds.get(nearest) in ("tmpfs", "own")
+
     def new(self, kind: str, target: str, attributes: int, **options: str) -> None:
         context = call(FSOPEN, kind.encode(), 1)
         for name, value in options.items():
@@ -106,7 +116,7 @@ class Root:
         call(FSCONFIG, context, 6, None, None, 0)
         mount = call(FSMOUNT, context, 1, attributes)
         os.close(context)
-        self.attach(mount, target)
+        self.attach(mount, target, kind=kind)
 
     def close_to_writing(self, path: str) -> None:
         place = self.find(path, self.fd)

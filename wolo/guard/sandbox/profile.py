@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.guard import protected
+from wolo.guard.sandbox.needed import closed_folders, is_hidden, needed_in, secrets_of_tools
 from wolo.places import find_home
 
 _BROWSERS_AND_KEYRINGS = """
@@ -23,7 +24,7 @@ _HISTORIES = """
 .bash_history .zsh_history .sh_history .python_history .node_repl_history .psql_history .mysql_history .sqlite_history
 .lesshst .viminfo
 """
-VERSION = 3
+VERSION = 4
 """Of the profile: a new one must prove itself again."""
 IN_HOME = tuple(name.replace("\0", " ") for name in (_BROWSERS_AND_KEYRINGS + _HISTORIES).replace("\\ ", "\0").split())
 """Below the home directory, beside what `protected` knows by name."""
@@ -31,7 +32,6 @@ OF_THE_SYSTEM = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-",
 """Readable for root, and no command's business."""
 _LOOKED_THROUGH = ("", ".config", ".local/share", ".docker")
 _MOST_ENTRIES = 2000
-_MOST_HOMES = 20
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -48,10 +48,18 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Readable although it lies in something hidden."""
     kept: tuple[str, ...] = ()
     """What rules do not let the model write, where it lies in what is writable."""
+    closed: tuple[str, ...] = ()
+    """Folders of which nothing is seen but what is needed: the home directory, and those around the workspace."""
     needed: tuple[str, ...] = ()
-    """Readable although it lies in a folder that is replaced, such as `/tmp`."""
+    """Readable although it lies in one of them, or in a folder that is replaced, such as `/tmp`."""
     state: Path
     """Where wolo keeps what it needs for the walls: the private folder of each conversation, traces of placeholders."""
+
+
+def hides(profile: Profile, path: str) -> bool:
+    """Whether a command finds nothing there, although there is something, or a folder to put something into."""
+    real = os.path.realpath(path)
+    return is_hidden(real, (*profile.closed, *profile.hidden, *profile.own), (*profile.needed, *profile.shown, *profile.writable))
 
 
 def profile_for(
@@ -60,15 +68,16 @@ def profile_for(
     """`own` are wolo's places; `shown` what the model may read in them."""
     writable = tuple(dict.fromkeys(map(os.path.realpath, roots)))
     at_home = os.path.realpath(home or find_home())
-    homes = [at_home, *(_homes_of_others() if os.getuid() == 0 else ())]
-    secrets = dict.fromkeys(map(os.path.realpath, [*(path for each in homes for path in secrets_in(each)), *OF_THE_SYSTEM]))
+    secrets = dict.fromkeys(map(os.path.realpath, [*secrets_in(at_home), *secrets_of_tools(at_home), *OF_THE_SYSTEM]))
+    needed = [path for path in needed_in(writable, at_home) if path not in secrets]
     return Profile(
         home=at_home,
         writable=writable,
         hidden=tuple(path for path in secrets if path not in writable),
         own=tuple(dict.fromkeys(map(os.path.realpath, own))),
         shown=tuple(dict.fromkeys(map(os.path.realpath, shown))),
-        needed=tuple(dict.fromkeys(_of_the_machine(at_home))),
+        closed=tuple(closed_folders(writable, at_home)),
+        needed=tuple(needed),
         state=Path(os.path.realpath(state)),
     )
 
@@ -95,18 +104,3 @@ def secrets_in(home: str) -> list[str]:
             continue
         found += [path for path in names if protected.is_secret(path) or protected.is_secret(f"{path}/")]
     return found
-
-
-def _homes_of_others() -> list[str]:
-    """Root may read them; a command has no reason to."""
-    try:
-        with os.scandir("/home") as entries:
-            return [entry.path for entry, _ in zip(entries, range(_MOST_HOMES), strict=False)]
-    except OSError:
-        return []
-
-
-def _of_the_machine(home: str) -> list[str]:
-    """What commands need to see even where it lies in a folder that is replaced: the home directory, and programs."""
-    programs = (os.path.realpath(Path(folder).parent) for folder in os.get_exec_path() if folder.startswith("/"))
-    return [home, *(folder for folder in programs if folder.count("/") > 1)]

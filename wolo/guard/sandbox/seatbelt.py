@@ -11,6 +11,7 @@ from wolo.guard.protected import AT_THE_TOP, RUNS_CODE
 from wolo.guard.sandbox.around import Around
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.scratch import Scratch
+from wolo.guard.sandbox.tree import is_below
 from wolo.guard.walls import Enclosed, Restored
 
 BINARY = "/usr/bin/sandbox-exec"
@@ -18,7 +19,7 @@ COVERS = ("writing outside the workspace", "protected names", "secrets", "networ
 NOT_COVERED = (
     "other processes being seen",
     "services of macOS",
-    "reading other files of this machine",
+    "reading other files of this machine, secrets of other projects among them",
     "what is in the workspace",
 )
 _DEVICES = ("null", "zero", "random", "urandom", "tty", "ptmx")
@@ -47,6 +48,9 @@ class Seatbelt:
 
     def prepare(self) -> None:
         self._names.prepare()
+
+    def hides(self, path: str) -> bool:
+        return any(is_below(path, each) for each in (*self._profile.hidden, *self._profile.own))
 
     def take_restored(self) -> Restored | None:
         return self._names.take_restored()

@@ -41,6 +41,8 @@ class Tree:
         if not self.is_seen(path) and Path(path).exists():
             self._mounts[path] = ("--ro-bind", os.path.realpath(path), path)
             self._opened.append(path)
+            self._covering = [each for each in self._covering if each != path]
+            self._closed = [each for each in self._closed if each != path]
 
     def hide(self, path: str) -> None:
         """Nothing is found there, nor can anything be put there."""

@@ -1,0 +1,125 @@
+"""Folders that are closed as a whole: what commands see of the home directory and of other projects."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from tests import unprivileged
+from tests.guard.besieged import Ground, land, put_up
+from tests.guard.test_walls import BACKENDS, USERS, need
+from wolo.guard.judge import Judge
+from wolo.guard.modes import find_mode
+from wolo.guard.rules import parse_rule
+from wolo.guard.sandbox.needed import closed_folders, needed_in
+from wolo.guard.sandbox.profile import profile_for
+
+SECRET = "sesame"
+
+
+def plant(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(SECRET)
+
+
+HIDDEN = (
+    "home/documents/letter",
+    "home/projects/one/backend/deep/deeper/deepest/.env",
+    "home/.config/unknown/token",
+    "home/.local/share/chat/messages",
+    "home/.secrets.txt",
+    "home/.cargo/credentials.toml",
+    "home/.m2/settings.xml",
+    "home/.ssh/id_rsa",
+    "neighbour/a/b/c/d/e/.env",
+    "neighbour/notes",
+)
+SEEN = ("home/.cargo/bin/tool", "home/.gitconfig", "home/.pyenv/versions/3/bin/x", "work/.env", "work/src/a")
+
+
+def found(folder: Path, backend: str) -> set[str]:
+    with Ground(folder) as ground:
+        plant(folder, *HIDDEN, *SEEN)
+        for number in range(1500):
+            (folder / "neighbour" / f"{number}").mkdir()
+        walls = put_up(backend, ground.profile)
+        try:
+            lines = [f"cat {folder}/{name} > /dev/null 2>&1 && echo {name}" for name in (*HIDDEN, *SEEN)]
+            return set(ground.run("\n".join(lines), walls).stdout.split())
+        finally:
+            walls.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("user", USERS)
+def test_tools_are_seen_and_nothing_else_however_much_there_is(backend: str, user: str) -> None:
+    need(backend)
+    with land(user) as folder:
+        assert USERS[user](found, folder, backend) == set(SEEN)
+
+
+def through_rule(folder: Path, backend: str) -> str:
+    with Ground(folder) as ground:
+        plant(folder, "home/data/set/x", "home/data2/y")
+        profile = profile_for((ground.work,), (), folder / "own/state", home=folder / "home")
+        judge = Judge(find_mode("auto"), [parse_rule(f"read:{folder}/home/data/**", "allow")], ground.work)
+        assert judge.readable_places() == (f"{folder}/home/data",)
+        walls = put_up(backend, replace(profile, needed=(*profile.needed, *judge.readable_places())))
+        try:
+            return ground.run(f"cat {folder}/home/data/set/x; cat {folder}/home/data2/y", walls).stdout
+        finally:
+            walls.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_rule_that_lets_a_place_be_read_shows_it(backend: str) -> None:
+    need(backend)
+    with land() as folder:
+        assert unprivileged.call(through_rule, folder, backend) == SECRET
+
+
+def test_a_worktree_sees_its_repository_and_a_forged_one_sees_nothing(tmp_path: Path) -> None:
+    work, private = tmp_path / "mine", tmp_path / "home/private/.git"
+    plant(private, "HEAD", "config", "worktrees/x/HEAD")
+    (private / "worktrees/x/commondir").write_text("../..\n")
+    work.mkdir(exist_ok=True)
+    (work / ".git").write_text(f"gitdir: {private}/worktrees/x\n")
+    assert str(private) not in needed_in([str(work)], str(tmp_path / "home"))
+    (private / "worktrees/x/gitdir").write_text(f"{work}/.git\n")
+    assert str(private) in needed_in([str(work)], str(tmp_path / "home"))
+
+
+def test_an_environment_sees_the_python_it_was_made_from_and_no_other_folder(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    plant(home, "pythons/3.13/bin/python3", "private/bin/x")
+    (home / "pythons/3.13/bin/python3").chmod(0o755)
+    for place, is_seen in (("pythons/3.13", True), ("private", False), ("", False)):
+        (work / ".venv").mkdir(parents=True, exist_ok=True)
+        (work / ".venv/pyvenv.cfg").write_text(f"home = {home / place}/bin\n")
+        assert (str(home / place) in needed_in([str(work)], str(home))) is is_seen
+
+
+@pytest.mark.parametrize(
+    ("root", "closed"),
+    [
+        ("/srv/code/app", ["/srv/code"]),
+        ("/app", []),
+        ("/etc/nixos", []),
+        ("/opt/app", ["/opt"]),
+    ],
+)
+def test_the_folder_around_a_workspace_is_closed_unless_the_system_is_in_it(root: str, closed: list[str], tmp_path: Path) -> None:
+    Path("/srv/code").mkdir(exist_ok=True)
+    try:
+        known = [folder for folder in closed_folders([root], str(tmp_path)) if folder not in (str(tmp_path), "/home")]
+        assert known == closed
+    finally:
+        subprocess.run(["rmdir", "/srv/code"], check=False)
+
+
+def test_a_workspace_that_is_the_home_directory_stays_open(tmp_path: Path) -> None:
+    assert str(tmp_path) not in closed_folders([str(tmp_path)], str(tmp_path))
