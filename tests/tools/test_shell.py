@@ -360,19 +360,19 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    ("command", "limit_s"),
+    "command",
     [
-        ("yes | head -c 2G", 30),
-        ("head -c 50M /dev/zero | tr '\\0' a", 10),
-        ("yes 😀é | head -c 100M", 10),
-        ("head -c 50M /dev/urandom", 10),
-        ("head -c 50M /dev/zero | tr '\\0' '\\377'", 10),
-        ("head -c 50M /dev/zero | tr '\\0' '\\r'", 10),
+        "yes | head -c 700M",
+        pytest.param("yes | head -c 4G", marks=[pytest.mark.soak, pytest.mark.timeout(600)]),
+        "head -c 50M /dev/zero | tr '\\0' a",
+        "yes 😀é | head -c 100M",
+        "head -c 50M /dev/urandom",
+        "head -c 50M /dev/zero | tr '\\0' '\\377'",
+        "head -c 50M /dev/zero | tr '\\0' '\\r'",
     ],
 )
-def test_a_flood_costs_neither_memory_nor_context(tmp_path: Path, command: str, limit_s: float) -> None:
+def test_a_flood_costs_neither_memory_nor_context(tmp_path: Path, command: str) -> None:
     root = Path(__file__).parents[2]
-    started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", FLOOD, str(tmp_path), command],
         cwd=root,
@@ -381,7 +381,6 @@ def test_a_flood_costs_neither_memory_nor_context(tmp_path: Path, command: str, 
         text=True,
         check=True,
     )
-    assert time.monotonic() - started < limit_s
     growth_mb, length, is_error = done.stdout.splitlines()[0].split()
     assert int(growth_mb) < 50
     assert int(length) < 35_000
