@@ -109,6 +109,13 @@ grep --directories recurse hello
 grep --include='*.py' hello a.txt
 grep hello .env
 grep -e x /etc/passwd
+grep -e -- /etc/passwd
+grep --regexp -- /etc/passwd
+grep -ie -- .env
+grep -e x /no/such/file
+grep /no/such/file -e x
+grep -C 3 /etc/passwd a.txt
+head -n -- /etc/passwd
 cut --output-delimiter=x -f1 a.txt
 /bin/ls
 ./ls
