@@ -322,6 +322,18 @@ FRAGMENTS = st.sampled_from(
         "</function_calls>",
         "<arg_value>",
         "</arg_value>",
+        "~~~",
+        "~~~\n",
+        "````",
+        "\n\n",
+        "\r\n",
+        "    ",
+        "\t",
+        "> ",
+        "- ",
+        "<pre>",
+        "</pre>",
+        "<!--",
     ]
 )
 

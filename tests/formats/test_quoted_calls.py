@@ -12,8 +12,9 @@ from wolo.formats.dialect import Dialect
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.formats.ollama.stream import OllamaDecoder
 from wolo.formats.openai_chat.stream import ChatDecoder
+from wolo.formats.spoken.leaked_calls import Leaked, LeakedCalls
 from wolo.formats.xml_tools.parse import ToolBlocks
-from wolo.messages.deltas import Assembler
+from wolo.messages.deltas import Assembler, size_of
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE
 
@@ -89,6 +90,7 @@ TEXT = {
     "indented behind prose": "So:\n\n  {call}",
     "indented fence behind prose": "So:\n\n   ```\n{call}\n   ```",
     "mark of a call": "So:\n<tool_call>\nthat is\n{call}",
+    "indented end of a fence": "So:\n```\n    ```\n{call}",
     "list that is not closed": "calls = [\n{call}",
 }
 LINES = {
@@ -216,6 +218,17 @@ def test_blanks_without_end_are_no_part_of_a_call() -> None:
     assert (message.text, message.calls) == (text, ())
 
 
+def test_blanks_without_end_are_not_held() -> None:
+    for before in ("", "<think>hm</think>", FORMS["object"]):
+        decoder = ChatDecoder(Dialect(), OFFERED)
+        text = 0
+        for piece in pieces(before, 7) + ["\n"] * 3_000:
+            deltas = decoder.feed(json.dumps({"choices": [{"index": 0, "delta": {"content": piece}}]}).encode())
+            text += size_of(deltas)
+        assert text > 1_500
+        assert decoder.held_chars < 1_100
+
+
 BLOCK = '<tool>{"server_name": "local", "tool_name": "read", "arguments": {"path": "a"}}</tool>'
 
 
@@ -236,3 +249,32 @@ def test_a_block_of_the_text_protocol_that_is_quoted_is_text(text: str) -> None:
         blocks = ToolBlocks({"read"})
         found = [each for piece in pieces(text, size) for each in blocks.feed(piece)] + [*blocks.expect_no_more()]
         assert "".join(map(str, found)) == text
+
+
+LOOPS = [
+    "\n",
+    "`",
+    "~",
+    "<tool_call>",
+    "\n{",
+    "> {",
+    '{"name": "',
+    "</function>",
+    "0",
+    "```\n",
+    "<pre>\n",
+    FORMS["object"] + "\n",
+]
+
+
+@pytest.mark.parametrize(
+    "begin", ["", "<tool_call>", "<function=write><parameter=content>", "```json\n", FORMS["object"], '{"name": "']
+)
+def test_what_goes_round_in_circles_is_held_only_in_part_and_comes_through_to_the_letter(begin: str) -> None:
+    for loop in LOOPS:
+        scanner = LeakedCalls(OFFERED)
+        text = begin + loop * (10_000 // len(loop))
+        found = [each for piece in pieces(text, 1) for each in scanner.feed(piece)]
+        assert scanner.held_chars < 4_000 or begin in ("<function=write><parameter=content>", '{"name": "') or "{" in loop
+        found += scanner.expect_no_more()
+        assert "".join(each.raw if isinstance(each, Leaked) else each for each in found) == text

@@ -66,6 +66,16 @@ async def test_an_answer_may_only_be_so_long(provider: ProviderServer, ask: Ask,
     assert len(provider.requests) == 1
 
 
+async def test_an_answer_may_only_make_so_many_calls(provider: ProviderServer, ask: Ask) -> None:
+    def call(number: int) -> Any:
+        function = {"name": "read", "arguments": json.dumps({"path": str(number)})}
+        return delta(tool_calls=[{"index": number, "id": f"c{number}", "function": function}])
+
+    provider.script(sse(*map(call, range(2_100)), finish("tool_calls")))
+    with pytest.raises(BadAnswer, match="more than 2,000 calls"):
+        await ask()
+
+
 async def test_one_that_is_shorter_is_whole(provider: ProviderServer, ask: Ask) -> None:
     provider.script(sse(*[delta("0123456789")] * 1_000, finish("stop")))
     assert len((await ask(max_answer_bytes=10_000)).text) == 10_000

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wolo.errors import BadAnswer, Unavailable
-from wolo.messages.deltas import Delta, size_of
+from wolo.messages.deltas import CallDelta, Delta, size_of
 from wolo.models.http_body import PATIENCE
 
 MOST_BYTES = 4_000_000
+MOST_CALLS = 2_000
+"""In one answer."""
 KEEP_ALIVES = (b'"ping"', b'"keepalive"')
 """Events by which a server says that it still works: they may come for as long as comments may."""
 _KIND_BYTES = 80
@@ -24,6 +26,7 @@ class StreamLimits:
         self._idle_s = idle_s
         self._clock = clock
         self._told_bytes = 0
+        self._slots: set[int] = set()
         self._size_bytes = 0
         self._grown = clock()
         """When something came last."""
@@ -36,7 +39,7 @@ class StreamLimits:
         return self._clock() - max(self._ended, self._grown)
 
     def take(self, payloads: Sequence[bytes], deltas: Sequence[Delta], held_chars: int) -> None:
-        """Raises BadAnswer when the answer is too long, Unavailable when nothing has come for too long."""
+        """Raises BadAnswer when the answer is too long or makes too many calls, Unavailable when nothing came for too long."""
         self._told_bytes += size_of(deltas)
         size_bytes = self._told_bytes + held_chars
         if size_bytes > self._max_bytes:
@@ -44,6 +47,9 @@ class StreamLimits:
                 f"The answer is longer than {self._max_bytes:,} bytes; it was stopped.",
                 hint="Ask for less at a time, or raise limits.max_answer_bytes.",
             )
+        self._slots.update(delta.slot for delta in deltas if isinstance(delta, CallDelta))
+        if len(self._slots) > MOST_CALLS:
+            raise BadAnswer(f"The answer makes more than {MOST_CALLS:,} calls; it was stopped.", hint="Ask for less at a time.")
         if size_bytes != self._size_bytes:
             self._size_bytes, self._grown = size_bytes, self._clock()
         elif self._idle_s and (silence_s := self._clock() - self._grown) > self._limit_s(payloads):

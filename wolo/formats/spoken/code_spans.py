@@ -6,6 +6,8 @@ import re
 
 _RUNS = re.compile(r"`+")
 _FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)?(?:(`{3,})[^`]*|(~{3,}).*)\Z", re.DOTALL)
+MOST_INDENT = 3
+"""A line that is indented more than that beyond the beginning of a fence does not end it."""
 _PARAGRAPH_ENDS = re.compile(r"\n[ \t]*\r?\n")
 
 
@@ -15,6 +17,7 @@ class CodeSpans:
     def __init__(self) -> None:
         self._fence = ""
         """What opened the fence we are in."""
+        self._fence_indent = 0
         self._open = 0
         """Backticks of the span that is open at the beginning of this line."""
         self._line: list[str] = []
@@ -46,10 +49,12 @@ class CodeSpans:
     def _end_line(self, line: str) -> None:
         if self._fence:
             bare = line.strip(" \t\r>")
-            if len(bare) >= len(self._fence) and not bare.strip(self._fence[0]):
+            is_near = len(line) - len(line.lstrip(" \t>")) <= self._fence_indent + MOST_INDENT
+            if is_near and len(bare) >= len(self._fence) and not bare.strip(self._fence[0]):
                 self._fence = ""
         elif fence := _FENCE.match(line) if "```" in line or "~~~" in line else None:
             self._fence, self._open = fence[1] or fence[2], 0
+            self._fence_indent = max(fence.start(1), fence.start(2))
         elif not line.strip():
             self._open = 0
         elif "`" in line:

@@ -41,11 +41,12 @@ MOST_BLANKS = 1_000
 
 FENCES = "`~"
 
-_FENCE_LINE = re.compile(r"(`{3,}(?=[^`\n]{0,200}\n)|~{3,}(?=[^\n]{0,200}\n))[^\n]*\n")
-_FENCE_LINE_BEGUN = re.compile(r"`{1,2}|~{1,2}|`{3,}[^`\n]{0,200}|~{3,}[^\n]{0,200}")
-_FENCE_END = re.compile(r"(`+|~+)[ \t\r]*(\n|\Z)")
-_FIRST_KEY = re.compile(r'\{\s*"([a-z_]*)("?)')
-_FIRST_KEY_BEGUN = re.compile(r"\{\s*")
+_FENCE_LINE = re.compile(r"(`{3,200}(?=[^`\n]{0,200}\n)|~{3,200}(?=[^~\n][^\n]{0,200}\n|\n))[^\n]*\n")
+_FENCE_LINE_BEGUN = re.compile(r"`{1,2}|~{1,2}|`{3,200}[^`\n]{0,200}|~{3,200}(?:[^~\n][^\n]{0,200})?")
+_FENCE_END = re.compile(r"(`{1,200}|~{1,200})[ \t\r]{0,200}(\n|\Z)")
+_BLANKS = re.compile(r"\s*")
+_FIRST_KEY = re.compile(r'\{\s{0,1000}"([a-z_]*)("?)')
+_FIRST_KEY_BEGUN = re.compile(r"\{\s{0,1000}")
 _decoder = json.JSONDecoder(strict=False)  # tiny models write line breaks into strings as they are
 
 
@@ -175,8 +176,11 @@ class LeakedCalls:
     def _read_behind_call(self, found: list[str | Leaked]) -> bool:
         """More calls of the same kind, or text, behind which those before are text as well."""
         begin = _skip_space(self._buffer, 0)
+        if begin > MOST_BLANKS:
+            self._release(found)
+            return True
         if begin == len(self._buffer):
-            return self._is_lost(found)
+            return False
         is_fence = self._buffer[begin] in FENCES
         return self._go_on(begin, self._find_opening(begin) if is_fence == bool(self._num_fences) else NEVER, found)
 
@@ -191,13 +195,6 @@ class LeakedCalls:
             self._open(opening._replace(end=opening.end - begin))
         return True
 
-    def _is_lost(self, found: list[str | Leaked]) -> bool:
-        """Nothing but blanks came behind a call: for too long?"""
-        if len(self._buffer) <= MOST_BLANKS:
-            return False
-        self._release(found)
-        return True
-
     def _find_opening(self, begin: int) -> Opening | int:
         """What opens at this fence, mark or brace; NEVER, or NOT_YET while more text must tell."""
         text, at = self._buffer, begin
@@ -206,8 +203,10 @@ class LeakedCalls:
             if line is None:
                 return NOT_YET if _FENCE_LINE_BEGUN.fullmatch(text, at) else NEVER
             at = _skip_space(text, line.end())
+            if at - line.end() > MOST_BLANKS:
+                return NEVER
             if at == len(text):
-                return NOT_YET if at - line.end() <= MOST_BLANKS else NEVER
+                return NOT_YET
         opening = Opening(BARE, "", at) if text.startswith("{", at) else find_form(text, at, self._offered)
         if isinstance(opening, int) or opening.form.content != "call":
             return opening
@@ -248,12 +247,12 @@ class LeakedCalls:
         while True:
             begin = _skip_space(self._buffer, at)
             closer = next((each for each in self._closers if self._buffer.startswith(each, begin)), None)
-            if closer is None:
+            if closer is None or begin - at > MOST_BLANKS:
                 break
             at = begin + len(closer)
         behind = self._buffer[begin:]
         self._add_to_call(at)
-        if len(self._buffer) <= MOST_BLANKS and any(each.startswith(behind) for each in ("", *self._closers)):
+        if begin - at <= MOST_BLANKS and any(each.startswith(behind) for each in ("", *self._closers)):
             return False
         self._state = "fence" if self._fence else "text"
         return True
@@ -261,8 +260,11 @@ class LeakedCalls:
     def _read_fence(self, found: list[str | Leaked]) -> bool:
         """More calls, or its end; with anything else in it, it is text."""
         begin = _skip_space(self._buffer, 0)
+        if begin > MOST_BLANKS:
+            self._release(found)
+            return True
         if begin == len(self._buffer):
-            return self._is_lost(found)
+            return False
         if end := _FENCE_END.match(self._buffer, begin):
             if not end[2]:
                 return False
@@ -364,6 +366,6 @@ def _name_and_arguments(value: Any) -> tuple[str, str] | None:
 
 
 def _skip_space(text: str, at: int) -> int:
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+    found = _BLANKS.match(text, at)
+    assert found is not None  # it may be empty
+    return found.end()

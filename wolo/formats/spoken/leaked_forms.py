@@ -48,7 +48,7 @@ class _Tool:
 
 Step = str | Maybe | Before | Run | _Tool
 TOOL = _Tool()
-SPACE = Run(re.compile(r"\s*"))
+SPACE = Run(re.compile(r"\s{0,1000}"))  # no run is without end: a model that has lost itself writes blanks, or digits, for ever
 
 Content = Literal["call", "arguments"] | Values
 """A JSON object with name and arguments, one with the arguments of the tool that was named, or markup."""
@@ -69,7 +69,7 @@ class Opening(NamedTuple):
     end: int
 
 
-_NAME = re.compile(r"[\w.-]*")
+_NAME = re.compile(r"[\w.-]{0,200}")
 
 
 def _between(open_value: str, close_value: str, again: str, end: str, mark: str = "") -> Values:
@@ -93,7 +93,7 @@ def _claude(space: str) -> Form:
 
 _KIMI_CLOSERS = ("<|tool_call_end|>", "<|tool_calls_section_end|>")
 _KIMI_CALL: tuple[Step, ...] = (
-    *("<|tool_call_begin|>", SPACE, Maybe("functions."), TOOL, Run(re.compile(r"[:\d]*")), SPACE),
+    *("<|tool_call_begin|>", SPACE, Maybe("functions."), TOOL, Run(re.compile(r"[:\d]{0,40}")), SPACE),
     *("<|tool_call_argument_begin|>", SPACE),
 )
 _HARMONY_CLOSERS = ("<|call|>", "<|end|>")
@@ -119,7 +119,7 @@ BARE = Form((), "call", (_END_TAG,))
 
 MAY_OPEN, MAY_OPEN_AT_END = "{`~<[=", "to"
 """Text without any of these letters, and none of those at its end, holds the beginning of no form."""
-CANDIDATE = re.compile(r'\{(?=\s*(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=[tfia|]|\Z)|\[(?=T|\Z)|t(?=o=|o?\Z)')
+CANDIDATE = re.compile(r'\{(?=\s{0,1000}(?:"|\Z))|`(?=``|`?\Z)|~(?=~~|~?\Z)|<(?=[tfia|]|\Z)|\[(?=T|\Z)|t(?=o=|o?\Z)')
 
 
 def find_form(text: str, at: int, offered: Collection[str]) -> Opening | int:

@@ -14,6 +14,8 @@ SWALLOWED = (
     "Send the call again with every argument between its own marks."
 )
 TWICE = "The argument `{key}` is given twice. Nothing was run. Send the call again with each argument once."
+MOST_ENDS = 200
+"""So many marks that may end a call are none: each costs a look at all that was read."""
 MOST_DEPTH = 20
 """Schemas that refer to themselves have no end."""
 _SIGNS = {"properties": "object", "additionalProperties": "object", "items": "array"}
@@ -33,6 +35,8 @@ class Markup:
         self._values = values
         self._schema = schema
         self._fragments: list[str] = []
+        self._ends = 0
+        """How many end marks were read."""
         self._tail = ""
         """The end of what was read: an end mark may be cut in two."""
 
@@ -41,13 +45,16 @@ class Markup:
         return "".join(self._fragments)
 
     def take(self, text: str) -> str | None:
-        """Returns what follows the call, or None while it goes on."""
+        """Returns what follows the call, or None while it goes on. Without `arguments` it turned out to be none."""
         self._fragments.append(text)
         end = self._values.end
         fresh = self._tail + text
         self._tail = fresh[-len(end) + 1 :]
         if end not in fresh:
             return None
+        self._ends += fresh.count(end)
+        if self._ends > MOST_ENDS:
+            return ""
         everything = self.text
         body = self._values.body.match(everything)
         if body is None or (arguments := self._read(everything, body.end(1))) is None:

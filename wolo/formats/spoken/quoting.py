@@ -6,6 +6,8 @@ import re
 
 from wolo.formats.spoken.code_spans import CodeSpans
 
+MOST_BLANKS = 40
+"""So many before a text are remembered."""
 INDENTED_CODE = 4
 """So many columns make a line an example."""
 
@@ -38,8 +40,8 @@ class Quoting(CodeSpans):
     def follow(self, text: str) -> None:
         super().follow(text)
         _, broken, line = text.rpartition("\n")
-        begin = line if broken else None if self._begin is None else self._begin + line
-        self._begin = begin if begin is not None and not begin.strip() else None
+        begin = "" if broken else self._begin
+        self._begin = None if begin is None or line.strip() else (begin + line)[:MOST_BLANKS]
 
     @property
     def indentation(self) -> int | None:

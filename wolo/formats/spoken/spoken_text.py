@@ -28,8 +28,8 @@ class SpokenText:
 
     @property
     def held_chars(self) -> int:
-        """How much was read and is not given yet: it may become a call."""
-        return self._scanner.held_chars if self._scanner is not None else 0
+        """How much was read and is not given yet: it may become a tag or a call."""
+        return (self._scanner.held_chars if self._scanner is not None else 0) + (self._tags.held_chars if self._tags else 0)
 
     def feed(self, text: str, deltas: list[Delta]) -> None:
         if self._is_idle and not _may_matter(text) and text[-1:] not in MAY_OPEN_AT_END:

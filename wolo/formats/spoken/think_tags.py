@@ -23,6 +23,9 @@ FIRST_LETTERS = "<[◁`"
 FIELD = "text"
 """What such reasoning names as its field: it came within the text and does not go back."""
 
+MOST_BLANKS = 1_000
+"""More blanks than that stand before no tag: a model that has lost itself writes them without end."""
+
 _MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
 
 
@@ -46,6 +49,10 @@ class ThinkTags:
     def is_idle(self) -> bool:
         """What has none of the first letters would come out as it went in."""
         return self._state == "text" and not self._held
+
+    @property
+    def held_chars(self) -> int:
+        return len(self._held)
 
     def feed(self, text: str) -> Sequence[TextDelta | ThinkingDelta]:
         if self._state == "text" and not self._held and (not self._may_be_unopened or not _MAY_CLOSE.search(text)):
@@ -81,14 +88,15 @@ class ThinkTags:
     def _begin(self) -> bool:
         """False while it cannot be told yet whether a block begins."""
         begun = self._held.lstrip()
-        opener = next((tag for tag in TAGS if begun.startswith(tag)), None)
+        is_blank = len(self._held) - len(begun) > MOST_BLANKS
+        opener = None if is_blank else next((tag for tag in TAGS if begun.startswith(tag)), None)
         if opener is not None:
             self._state, self._closer, self._held = "inside", TAGS[opener], begun[len(opener) :]
             self._may_be_unopened = False
             return True
-        if any(tag.startswith(begun) for tag in TAGS):
+        if not is_blank and any(tag.startswith(begun) for tag in TAGS):
             return False
-        self._held = begun if self._state == "after" else self._held
+        self._held = begun if self._state == "after" and not is_blank else self._held
         self._state = "text"
         return True
 
