@@ -254,3 +254,16 @@ def test_a_dumb_terminal_is_asked_too(provider: ProviderServer) -> None:
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0
     assert Path("made").exists()
+
+
+def test_one_may_accept_edits_from_now_on_by_a_line_too(provider: ProviderServer) -> None:
+    writes = [call("write", {"path": name, "content": "x\n"}) for name in ("one", "two")]
+    provider.script(*writes, text("I see."))
+    with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:
+        terminal.wait_for(READY)
+        assert terminal.shows("f: yes, and accept edits from now on")
+        terminal.enter("f")
+        assert terminal.wait_for_exit() == 0
+        assert terminal.times(READY) == 1
+    assert Path("one").exists()
+    assert Path("two").exists()

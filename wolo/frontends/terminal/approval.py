@@ -48,11 +48,13 @@ async def _ask_by_line(
 ) -> Answer:
     """Only one of the offered letters is a yes; any other text is a no with that reason."""
     rule = asked.rule
+    if may_accept_edits:
+        screen.say("  f: yes, and accept edits from now on", "dim")
     while True:
         if rule:
             screen.say(f"  always: writes the rule {rule} for this workspace, everywhere: for all", "dim")
         try:
-            typed = await ask_line(_choices(asked, rule, may_accept_edits), screen, keyboard)
+            typed = await ask_line(_choices(asked, rule), screen, keyboard)
             if may_accept_edits and typed.strip().lower() == "f":
                 return Answer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
             if typed.strip().lower() not in ("e", "edit") or asked.walls in ("again", "restored"):
@@ -73,13 +75,12 @@ async def _edit(asked: ApprovalAsked, rule: str, screen: Screen, keyboard: Keybo
     return typed
 
 
-def _choices(asked: ApprovalAsked, rule: str, may_accept_edits: bool) -> str:
+def _choices(asked: ApprovalAsked, rule: str) -> str:
     """Short enough for 80 columns."""
     if asked.walls == "again":
         return "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
     always = "  [a]lways  every[w]here" if rule else ""
-    edits = "  [f]rom now on all edits" if may_accept_edits else ""
-    return f"  [y]es{edits}  [s]ession{always}  [e]dit  [N]o, or type why not › "
+    return f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
 
 
 def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
