@@ -1,0 +1,225 @@
+"""Every setting has an effect that can be seen: a row for each, and a setting without a row fails."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.effects.observing import GO, PAGE, Effect, Elsewhere, broken, fine, observe, runs, writes
+from wolo.agent.compaction import Compaction, Compactor
+from wolo.agent.window import Context, Fixed
+from wolo.config.schema import Settings
+from wolo.guard.rules import Exampled
+from wolo.messages.message import Message, user
+from wolo.messages.parts import ToolPart
+
+TESTS = Path(__file__).parents[1]
+ALLOWED = 'mode = "auto"\npermissions.allow = ["shell:*"]\nsandbox.backend = "off"'
+LADDER, SUBAGENTS, CLIENT = "agent/test_ladder.py", "conversation/test_subagents.py", "mcp/test_client.py"
+NOTIFY, HOOKS, SHARED = "end_to_end/test_notifications.py", "end_to_end/test_hooks.py", "mcp/test_shared_form.py"
+LONG = ("-p", "-m", "here/m", "word " * 400)
+
+
+def model(row: str) -> Effect:
+    """Seen on the page of the model."""
+    return Effect(f'[providers.here]\nbase_url = "{{url}}"\nmodels = [{{{{id = "m", {row}}}}}]', BARE_MODEL, PAGE)
+
+
+def provider(line: str, args: tuple[str, ...] = PAGE) -> Effect:
+    return Effect(f'[providers.here]\nbase_url = "{{url}}"\n{line}', BARE, args)
+
+
+BARE = '[providers.here]\nbase_url = "{url}"'
+BARE_MODEL = '[providers.here]\nbase_url = "{url}"\nmodels = [{{id = "m"}}]'
+
+PROOFS: dict[str, Effect | Elsewhere] = {
+    "model": Effect('model = "here/m"', 'providers.x.base_url = "{url}"', ("-p", "go")),
+    "fallback_model": Effect('fallback_model = "here/other"', "retry.tries = 1", script=(broken, fine)),
+    "mode": Effect('mode = "edit"', script=(writes, fine), args=("-p", "--set", "sandbox.backend=off", *GO[1:])),
+    "thinking": Effect('thinking = "high"'),
+    "agent": Effect('agent = "explore"'),
+    "context.window": Effect("context.window = 100", "compaction.auto = false"),
+    "context.reserve": Elsewhere(
+        "agent/test_compaction.py", "test_the_smaller_window_counts_of_the_one_declared_and_the_one_known"
+    ),
+    "compaction.auto": Effect("compaction.auto = false", "context.window = 100"),
+    "compaction.keep_turns": Elsewhere("effects/test_every_setting.py", "test_the_latest_turns_are_shortened_last"),
+    "compaction.summary": Elsewhere(LADDER, "test_a_summary_that_is_switched_off_is_not_asked_for"),
+    "compaction.protected_tools": Elsewhere(
+        "effects/test_every_setting.py", "test_outputs_of_protected_tools_are_not_shortened_first"
+    ),
+    "compaction.timeout_s": Elsewhere(LADDER, "test_whatever_becomes_of_the_summary_the_turn_goes_on"),
+    "limits.max_turns": Effect("limits.max_turns = 1", script=(writes, fine)),
+    "limits.max_cost": Effect("limits.max_cost = 0.000001", script=(writes, fine)),
+    "limits.max_tokens": Effect("limits.max_tokens = 1", script=(writes, fine)),
+    "limits.max_seconds": Effect("limits.max_seconds = 0.000001", script=(writes, fine)),
+    "limits.max_answer_bytes": Elsewhere("models/test_stream_limits.py", "test_an_answer_may_only_be_so_long"),
+    "retry.tries": Effect("retry.tries = 1", script=(broken, fine)),
+    "retry.total_s": Effect("retry.total_s = 0", script=(broken, fine)),
+    "retry.idle_s": Elsewhere("models/test_stream.py", "test_a_stalled_stream_is_given_up_and_tried_again"),
+    "retry.first_byte_s": Elsewhere(
+        "conversation/test_no_effect.py", "test_the_limit_of_the_silence_before_an_answer_holds_with_every_other"
+    ),
+    "headers.profile": Effect('headers.profile = "none"'),
+    "headers.extra": Effect('headers.extra = {{x-mark = "seen"}}'),
+    "permissions.allow": Effect('permissions.allow = ["shell:touch *"]', 'mode = "ask"', script=(lambda: runs("touch y"), fine)),
+    "permissions.ask": Effect('permissions.ask = ["write:**"]', script=(writes, fine)),
+    "permissions.deny": Effect('permissions.deny = ["write:**"]', script=(writes, fine)),
+    "sandbox.backend": Effect('sandbox.backend = "off"', args=("--output-format", "stream-json", *GO)),
+    "shell.timeout_s": Effect("shell.timeout_s = 0.2", ALLOWED, script=(lambda: runs("sleep 1; echo done"), fine)),
+    "shell.env": Effect('shell.env = ["SHELL_MARK"]', ALLOWED, script=(lambda: runs("printenv SHELL_MARK"), fine)),
+    "tools.offer": Effect('tools.offer = ["read"]'),
+    "tools.hide": Effect('tools.hide = ["read"]'),
+    "tasks.timeout_s": Elsewhere(SUBAGENTS, "test_one_that_stalls_is_timed_out_and_the_parent_goes_on"),
+    "tasks.max_turns": Elsewhere(SUBAGENTS, "test_a_projects_agent_may_take_no_more_turns_than_the_settings_say"),
+    "verify.command": Effect('verify.command = "test ! -e written.txt"', script=(writes, fine)),
+    "verify.rounds": Elsewhere(
+        "end_to_end/test_verify.py", "test_a_model_that_mends_nothing_is_asked_as_often_as_it_may_and_the_run_fails"
+    ),
+    "verify.timeout_s": Elsewhere("end_to_end/test_verify.py", "test_a_check_that_hangs_is_a_failure_of_the_work"),
+    "ui.theme": Elsewhere("frontends/test_theme.py", "test_what_the_background_is"),
+    "ui.status": Elsewhere("frontends/test_facts_line.py", "test_the_order_is_the_persons"),
+    "ui.keys": Elsewhere("end_to_end/test_composer.py", "test_vi_keys"),
+    "ui.keymap": Elsewhere("end_to_end/test_composer.py", "test_a_keymap_of_ones_own"),
+    "ui.plain": Elsewhere("end_to_end/test_plain.py", "test_one_reads_and_writes_in_turns"),
+    "ui.notify": Elsewhere(NOTIFY, "test_it_can_be_turned_off"),
+    "ui.notify_after_s": Elsewhere(NOTIFY, "test_a_long_turn_calls_only_whoever_looks_elsewhere"),
+    "ui.notify_command": Elsewhere(NOTIFY, "test_a_program_of_the_person_is_called_instead_and_no_shell_reads_the_text"),
+    "providers.*.base_url": Effect(
+        'providers.openai.base_url = "{url}/elsewhere"', args=("models", "show", "openai/gpt-5", "--json")
+    ),
+    "providers.*.api": provider('api = "anthropic"'),
+    "providers.*.api_key": provider('api_key = "k-0123456789abcdef"', GO),
+    "providers.*.key_env": provider('key_env = ["NO_SUCH_KEY"]'),
+    "providers.*.label": provider('label = "Over here"'),
+    "providers.*.headers": provider('headers = {{x-mark = "seen"}}', GO),
+    "providers.*.query": provider('query = {{version = "seen"}}', GO),
+    "providers.*.auth": Effect(
+        '[providers.here]\nbase_url = "{url}"\napi_key = "k-0123456789abcdef"\nauth = "x-api-key"',
+        '[providers.here]\nbase_url = "{url}"\napi_key = "k-0123456789abcdef"',
+    ),
+    "providers.*.dialect": provider('dialect = {{system_role = "developer"}}', GO),
+    "providers.*.edit_tool": provider('edit_tool = "apply_patch"', GO),
+    "providers.*.models.*.id": Effect(
+        '[providers.here]\nbase_url = "{url}"\nmodels = [{{id = "m"}}]', BARE, ("models", "list", "here/m")
+    ),
+    "providers.*.models.*.context": model("context = 12345"),
+    "providers.*.models.*.max_output": model("max_output = 1234"),
+    "providers.*.models.*.price.*.input": model("price = {{input = 1.5}}"),
+    "providers.*.models.*.price.*.output": model("price = {{output = 1.5}}"),
+    "providers.*.models.*.price.*.cache_read": model("price = {{cache_read = 1.5}}"),
+    "providers.*.models.*.price.*.cache_write": model("price = {{cache_write = 1.5}}"),
+    "providers.*.models.*.price.*.source": model('price = {{source = "a list"}}'),
+    "providers.*.models.*.price.*.date": model('price = {{date = "2026-11-01"}}'),
+    "providers.*.models.*.abilities": model('abilities = ["tools", "images"]'),
+    "providers.*.models.*.aliases": model('aliases = ["also"]'),
+    "providers.*.models.*.format": model('format = "anthropic"'),
+    "providers.*.models.*.edit_tool": model('edit_tool = "apply_patch"'),
+    "providers.*.models.*.dialect": model("dialect = {{usage_option = false}}"),
+    "providers.*.default_model": Effect(
+        '[providers.here]\nbase_url = "{url}"\ndefault_model = "small"', BARE, ("-p", "-m", "here/", "go")
+    ),
+    "providers.*.loopback": Effect(f"{BARE}\nkey_env = ['NO_SUCH_KEY']\nloopback = true", f"{BARE}\nkey_env = ['NO_SUCH_KEY']"),
+    "providers.*.any_model": provider("any_model = false", ("-p", "-m", "here/unknown", "go")),
+    "mcp_servers.*.command": Elsewhere(CLIENT, "test_another_command_line_is_another_server_whose_tools_nobody_knows"),
+    "mcp_servers.*.args": Elsewhere(CLIENT, "test_another_command_line_is_another_server_whose_tools_nobody_knows"),
+    "mcp_servers.*.env": Elsewhere(CLIENT, "test_a_server_sees_the_few_variables_of_commands_and_its_own"),
+    "mcp_servers.*.cwd": Elsewhere(SHARED, "test_whatever_changes_about_how_it_is_reached_is_another_server"),
+    "mcp_servers.*.url": Elsewhere("end_to_end/test_mcp.py", "test_a_server_over_http_is_sent_its_headers_and_answers"),
+    "mcp_servers.*.headers": Elsewhere("end_to_end/test_mcp.py", "test_a_server_over_http_is_sent_its_headers_and_answers"),
+    "mcp_servers.*.transport": Elsewhere(SHARED, "test_a_program_and_an_address_are_read"),
+    "mcp_servers.*.startup_timeout_s": Elsewhere(CLIENT, "test_those_that_fail_are_told_together_with_their_last_words"),
+    "mcp_servers.*.tool_timeout_s": Elsewhere(CLIENT, "test_an_answer_that_does_not_come_in_time_costs_the_call_only"),
+    "mcp_servers.*.enabled_tools": Elsewhere(CLIENT, "test_only_some_of_its_tools_are_offered"),
+    "mcp_servers.*.disabled_tools": Elsewhere(CLIENT, "test_only_some_of_its_tools_are_offered"),
+    "mcp_servers.*.enabled": Elsewhere("end_to_end/test_mcp.py", "test_the_stream_names_the_servers"),
+    "hooks.*.*.command": Effect('[[hooks.UserPromptSubmit]]\ncommand = "echo told by a hook"'),
+    "hooks.*.*.matcher": Effect(
+        '[[hooks.PreToolUse]]\ncommand = "exit 2"\nmatcher = "Read"',
+        '[[hooks.PreToolUse]]\ncommand = "exit 2"',
+        script=(writes, fine),
+    ),
+    "hooks.*.*.if": Elsewhere("extensions/test_hook_conditions.py", "test_commands"),
+    "hooks.*.*.timeout_s": Effect(
+        '[[hooks.PreToolUse]]\ncommand = "sleep 1"\ntimeout_s = 0.1',
+        '[[hooks.PreToolUse]]\ncommand = "sleep 1"',
+        script=(writes, fine),
+    ),
+    "hooks.*.*.strict": Elsewhere(HOOKS, "test_a_hook_that_fails_is_a_warning_and_if_it_is_strict_a_no"),
+}
+"""For each setting, as the schema names it (`*` stands for a name, an event or a row), what shows that it has an effect."""
+
+
+def settings(kind: Any = Settings, path: tuple[str, ...] = ()) -> Iterator[str]:
+    for each in msgspec.structs.fields(kind):
+        inner = _struct_in(each.type)
+        here = (*path, each.encode_name)
+        if inner is None:
+            yield ".".join(here)
+        elif path == ("hooks",):
+            yield from settings(inner, ("hooks", "*", "*"))
+        else:
+            yield from settings(inner, here if inner is each.type else (*here, "*"))
+
+
+def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return None if kind is Exampled else kind
+    return next(filter(None, map(_struct_in, typing.get_args(kind))), None)
+
+
+def test_every_setting_has_a_row() -> None:
+    """Add a row to PROOFS for a new setting: a run that differs with it, or the test that shows what it does."""
+    assert set(settings()) == set(PROOFS)
+
+
+@pytest.mark.parametrize("key", [key for key, proof in PROOFS.items() if isinstance(proof, Elsewhere)])
+def test_what_shows_it_elsewhere_is_there(key: str) -> None:
+    proof = PROOFS[key]
+    assert isinstance(proof, Elsewhere)
+    assert f"def {proof.name}(" in (TESTS / proof.path).read_text()
+
+
+@pytest.mark.parametrize("key", [key for key, proof in PROOFS.items() if isinstance(proof, Effect)])
+def test_it_makes_a_difference(key: str, tmp_path: Path) -> None:
+    effect = PROOFS[key]
+    assert isinstance(effect, Effect)
+    without = observe(effect, tmp_path / "without", with_it=False)
+    with_it = observe(effect, tmp_path / "with", with_it=True)
+    assert "config.toml" not in with_it, "the settings of this row make no sense"
+    assert without != with_it
+
+
+# What shortens, and how
+
+
+def said(turns: int, tool: str = "read") -> list[Message]:
+    messages: list[Message] = []
+    for number in range(turns):
+        messages.append(user(f"prompt {number}"))
+        done = ToolPart(
+            tool=tool, input={"path": f"{number}.py"}, status="completed", outcome="ok", output=f"{number} words " * 300
+        )
+        messages.append(Message(role="assistant", parts=[done], finished=True))
+    return [*messages, user("and now?")]
+
+
+def sizes(messages: list[Message], **settings: Any) -> list[int]:
+    """How much of each output is sent."""
+    compaction = msgspec.convert({"summary": False, **settings}, Compaction)
+    sent, _ = Compactor(Context(window=3_100, reserve=100), compaction).view(messages, Fixed("", (), None))
+    return [len(part.output) for message in sent for part in message.calls]
+
+
+def test_the_latest_turns_are_shortened_last() -> None:
+    assert len(sizes(said(5), keep_turns=1)) == 5 > len(sizes(said(5), keep_turns=4))
+
+
+def test_outputs_of_protected_tools_are_not_shortened_first() -> None:
+    messages = [*said(2, "todo")[:-1], *said(3)]
+    assert sizes(messages, keep_turns=1, protected_tools=["todo"]) != sizes(messages, keep_turns=1, protected_tools=[])
