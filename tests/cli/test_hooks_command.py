@@ -49,6 +49,9 @@ def test_an_event_is_tried_out_with_a_sample_input() -> None:
     assert (denied.json["decision"], denied.json["reason"], len(denied.json["hooks"])) == ("deny", "never", 1)
     assert run_wolo("hooks", "test", "PreToolUse", "--tool", "shell", "--input", command, "--json").json["decision"] == "deny"
     assert run_wolo("hooks", "test", "PreToolUse", "--tool", "Read", "--json").json["hooks"] == []
+    sample = run_wolo("hooks", "test", "PreToolUse")
+    assert "PreToolUse: no decision" in sample.stdout
+    assert 'The sample is a call of Bash with {"command": "true"}' in sample.stderr
     started = run_wolo("hooks", "test", "SessionStart")
     assert "SessionStart: no decision · tells the model: export A=1" in started.stdout
     assert not list(find_places().state.glob("hooks-*"))
@@ -57,11 +60,9 @@ def test_an_event_is_tried_out_with_a_sample_input() -> None:
 def test_mistakes_are_told_before_anything_runs() -> None:
     for words, said in (
         (("test", "PreTool"), "There is no event PreTool."),
-        (("test", "PreToolUse"), "which tool?"),
         (("test", "Stop", "--input", "{"), "--input is no JSON"),
         (("test", "Stop", "--input", "[]"), "--input is no JSON object"),
-        (("allow",), "This folder is not trusted"),
-        (("allow", "--trust"), "There are no hooks of this project."),
+        (("allow",), "There are no hooks of this project."),
     ):
         ran = run_wolo("hooks", *words)
         assert (ran.exit_code, said in ran.stderr) == (2, True), ran.stderr
@@ -69,8 +70,9 @@ def test_mistakes_are_told_before_anything_runs() -> None:
 
 def test_hooks_of_a_project_are_allowed_without_a_terminal() -> None:
     write_project_hooks()
-    ran = run_wolo("hooks", "allow", "--trust")
+    ran = run_wolo("hooks", "allow")
     assert ran.exit_code == 0, ran.stderr
+    assert "This folder is not trusted: a run reads its hooks with --trust" in ran.stderr
     assert "Stop                true" in ran.stdout
     (found,) = hooking.of_project(find_places(), Path.cwd(), Path.cwd())
     assert found.standing == "allowed"

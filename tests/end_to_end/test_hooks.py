@@ -659,6 +659,14 @@ def test_trust_for_one_run_is_no_yes_to_them(provider: ProviderServer) -> None:
     assert write_once(provider, "--trust").exit_code == 4
 
 
+def test_they_are_allowed_on_a_machine_without_a_terminal(provider: ProviderServer) -> None:
+    project_hooks("sys.exit(2)")
+    assert write_once(provider, "--trust").exit_code == 0
+    assert run_wolo("hooks", "allow").exit_code == 0
+    assert write_once(provider, "--trust").exit_code == 4
+    assert write_once(provider).exit_code == 0
+
+
 def test_of_a_folder_that_is_not_trusted_nothing_is_read(provider: ProviderServer) -> None:
     Path(".claude").mkdir()
     Path(".claude/settings.json").write_text("{ broken")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
+_SAMPLE = '{"command": "true"}'
+
 Trust = Annotated[bool, typer.Option("--trust", help="Read this folder's project files, for this run.")]
 
 
@@ -59,11 +61,15 @@ def try_out(
     import asyncio
 
     from wolo.conversation.hook_trial import hooks_here, try_hooks
+    from wolo.extensions.hook_settings import ABOUT_TOOLS
 
     notices: list[str] = []
     sets = hooks_here(_given(trust), notices)
     for notice in notices:
         say(notice)
+    if event in ABOUT_TOOLS and not tool:
+        tool, given = "Bash", _SAMPLE if given == "{}" else given
+        say(f"The sample is a call of Bash with {given}; --tool and --input try another one.")
     trials, answer = asyncio.run(try_hooks(sets, event, tool, _object(given), mode))
     if as_json:
         print_json({"event": event, **_answer(answer), "hooks": [{**_hook(each), **_answer(each.answer)} for each in trials]})
@@ -78,7 +84,6 @@ def allow(
     source: Annotated[
         str, typer.Argument(metavar="[FILE]", help="As `list` names it; all files otherwise.", show_default=False)
     ] = "",
-    trust: Trust = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Allow hooks that came with this project: every command is shown. Without a terminal they are allowed at once."""
@@ -91,10 +96,6 @@ def allow(
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
-    if not trust and trusted.answer_for(places, root, []) != "trusted":
-        raise UsageError(
-            "This folder is not trusted, so its hooks are not read.", hint="`wolo hooks allow --trust` reads them now."
-        )
     found = [each for each in of_project(places, root, Path.cwd()) if each.hooks and source in ("", each.source)]
     if not found:
         raise UsageError(f"There are no hooks of this project{f' in {source}' if source else ''}.", hint="wolo hooks list")
@@ -108,6 +109,8 @@ def allow(
             continue
         keep_answer(places, root, each, "yes")
         tell(f"The hooks of {each.source} run from now on, as long as none of them changes.")
+    if trusted.answer_for(places, root, []) != "trusted":
+        say("This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal.")
 
 
 def _says_yes(question: str) -> bool:

@@ -45,12 +45,10 @@ async def try_hooks(
     """What each hook of an event answers that may run and matches, and what they say together.
 
     About a call, `tool` and its arguments in `given` may have Claude Code's names; at other events `given` joins what is
-    told. Raises UsageError for an unknown event and a call without a tool.
+    told. Raises UsageError for an unknown event.
     """
     if event not in EVENTS:
         raise UsageError(f"There is no event {event}.", hint=f"The events are: {', '.join(EVENTS)}.")
-    if event in ABOUT_TOOLS and not tool:
-        raise UsageError(f"{event} is about a call: which tool?", hint=f"wolo hooks test {event} --tool Bash --input '{{…}}'")
     places, cwd = find_places(), Path.cwd()
     processes = Processes()
     records = HookRecords(places.state, "session_test", cwd)
