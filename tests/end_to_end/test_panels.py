@@ -430,3 +430,17 @@ def test_the_offer_to_run_outside_says_what_the_walls_refused(provider: Provider
             wait_for_prompt(terminal)
             leave(terminal)
         assert outside.exists()
+
+
+def test_a_call_in_a_fence_is_asked_about_in_yolo_and_a_yes_holds_once(provider: ProviderServer) -> None:
+    fenced = f"They write so:\n```json\n{json.dumps({'name': 'shell', 'arguments': {'command': 'touch made'}})}\n```"
+    with asked(provider, text(fenced), text(fenced), text("I see."), mode="yolo") as terminal:
+        assert "may be meant as an example" in visible(terminal)
+        assert "This session" not in visible(terminal)
+        assert not Path("made").exists()
+        terminal.type("y")
+        terminal.wait_until(lambda: Path("made").exists() and READY in visible(terminal), complaint="it was not asked again")
+        terminal.type("n")
+        terminal.wait_for("I see.")
+        wait_for_prompt(terminal)
+        leave(terminal)

@@ -24,7 +24,7 @@ from msgspec import Struct
 from wolo.errors import ProviderError, WoloError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message, Usage
-from wolo.messages.parts import ToolPart
+from wolo.messages.parts import IN_FENCE, ToolPart
 from wolo.tools.background import Ending, Job
 from wolo.tools.questions import Question, Reply
 from wolo.tools.tool import View
@@ -206,6 +206,11 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     """Another agent that asks, in the middle of a task; empty: the one that is talked to."""
     task: str = ""
     """The id of the call that gave it this task."""
+
+    @property
+    def only_once(self) -> bool:
+        """A yes can hold for this call alone: one that may be an example asks each time."""
+        return IN_FENCE in self.part.metadata
 
 
 class ApprovalGiven(Event, frozen=True, kw_only=True, tag="approval_given"):

@@ -39,7 +39,7 @@ from wolo.frontends.streams import as_json, for_stdout, say, write
 from wolo.frontends.words import compaction, hook_awaited, replacement, retrying, sentence, verified
 from wolo.messages.call_text import SOME, call_line
 from wolo.messages.message import Message, Usage
-from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import IN_FENCE, MediaPart, TextPart, ThinkingPart, ToolPart
 
 OutputFormat = Literal["text", "json", "stream-json"]
 
@@ -71,6 +71,8 @@ class Headless:
         self._partial = partial and format == "stream-json"
         self._verbose = verbose
         self._denials: list[dict[str, Any]] = []
+        self._rules_help = False
+        """Whether a rule or another mode would have allowed one of them."""
         self._changed: set[str] = set()
         self._model = conversation.model
         """Who answered last."""
@@ -116,6 +118,7 @@ class Headless:
             denial = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
             denial |= {"agent": event.agent} if event.agent else {}
             self._denials.append(denial)
+            self._rules_help = self._rules_help or IN_FENCE not in event.part.metadata
             self._system("denied", denial)
             who = f"{event.agent}: " if event.agent else ""
             self._say(f"denied: {who}{event.part.tool}: {event.reason}")
@@ -194,7 +197,10 @@ class Headless:
             if ended.error is not None:
                 say(ended.error.message, hint=ended.error.hint)
             if self._denials and exit_code == 4:
-                say("Something needed an approval that nobody could give; the rest was done.", hint=APPROVAL_HINT)
+                say(
+                    "Something needed an approval that nobody could give; the rest was done.",
+                    hint=APPROVAL_HINT if self._rules_help else FENCE_HINT,
+                )
             return
         result = _result(ended.cause, exit_code, ended.error, denied=bool(self._denials))
         talk = self._conversation
@@ -226,6 +232,7 @@ STATUS: Mapping[str, str] = {
     "off": "disabled",
 }
 """Of an MCP server, in the words of others' streams; `pending`: it starts when it is needed, or is about to be ready."""
+FENCE_HINT = "A call in a code fence is run only with your yes: ask again in a terminal (wolo -c)."
 APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode."
 
 

@@ -57,7 +57,7 @@ async def _ask_by_line(
             typed = await ask_line(_choices(asked, rule), screen, keyboard)
             if may_accept_edits and typed.strip().lower() == "f":
                 return Answer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
-            if typed.strip().lower() not in ("e", "edit") or asked.walls in ("again", "restored"):
+            if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored"):
                 return Answer(_read_answer(asked, typed, rule))
             rule = await _edit(asked, rule, screen, keyboard, complaint)
         except EOFError:
@@ -79,6 +79,8 @@ def _choices(asked: ApprovalAsked, rule: str) -> str:
     """Short enough for 80 columns."""
     if asked.walls == "again":
         return "  outside: [y]es, once  [s]ession  [N]o, or type why not › "
+    if asked.only_once:
+        return "  [y]es, run it  [N]o, or type why not › "
     always = "  [a]lways  every[w]here" if rule else ""
     return f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
 
@@ -88,7 +90,7 @@ def _read_answer(asked: ApprovalAsked, typed: str, rule: str) -> ApprovalGiven:
     match typed.lower().strip(" \t"):
         case "y" | "yes":
             return ApprovalGiven(id=asked.id, allowed=True)
-        case "s" | "session":
+        case "s" | "session" if not asked.only_once:
             return ApprovalGiven(id=asked.id, allowed=True, scope="session", rule=edited)
         case "a" | "always" | "here" if rule:
             return ApprovalGiven(id=asked.id, allowed=True, scope="always", rule=edited)

@@ -145,7 +145,7 @@ class _Turn:
                 self._terminal.screen,
                 self._terminal.keyboard,
                 self._conversation.complaint,
-                may_accept_edits=self._conversation.mode == "ask" and is_edit(asked),
+                may_accept_edits=self._conversation.mode == "ask" and is_edit(asked) and not asked.only_once,
             )
         )
         if answer := await coming.while_asking(asked, asking):

@@ -94,6 +94,8 @@ class ApprovalPanel(Panel[Answer]):
         if self._asked.walls == "restored":
             no = _NO._replace(label="No, they stay restored")
             return ChoiceRow((Choice("y", "Yes, keep its version"), no, _BECAUSE), no)
+        if self._asked.only_once:
+            return ChoiceRow((Choice("y", "Yes, run it"), _NO, _BECAUSE), _NO)
         yes, session = Choice("y", "Yes, once"), Choice("s", "This session")
         here, everywhere = ((Choice("a", "Always here"),), (Choice("w", "Always everywhere"),)) if self._rule else ((), ())
         if self._may_accept_edits:
