@@ -23,12 +23,17 @@ lines = st.lists(words, max_size=20).map(" ".join)
 columns = st.integers(2, 40)
 
 
+def is_right(row: str, columns: int) -> bool:
+    """It fits, but for a word that no row has room for, and what follows in the rows that the terminal makes of it."""
+    return cells(row) <= columns or cells(row.split()[0]) > columns or "漢" in row
+
+
 @given(lines, columns)
 def test_no_word_is_broken_and_none_is_lost(line: str, columns: int) -> None:
     rows = wrapped(line, columns).split("\n")
     assert " ".join(rows).split() == line.split()
     for row in rows:
-        assert cells(row) <= columns or " " not in row.strip() or "漢" in row
+        assert is_right(row, columns)
 
 
 @given(lines, columns, st.lists(st.integers(0, 200), max_size=5))
@@ -40,7 +45,7 @@ def test_pieces_of_a_line_are_wrapped_as_the_whole_is(line: str, columns: int, c
     drawn = "".join(wrapper.wrap(Text(piece), columns).plain for piece in pieces)
     assert drawn.split() == line.split()
     for row in drawn.split("\n"):
-        assert cells(row.rstrip()) <= columns or " " not in row.strip() or "漢" in row
+        assert is_right(row.rstrip(), columns)
 
 
 @given(lines, columns)
@@ -109,3 +114,9 @@ def test_an_address_leads_to_what_it_says() -> None:
 )
 def test_links_only_where_they_are_understood(environment: dict[str, str], does: bool) -> None:
     assert takes_links(environment) == does
+
+
+def test_hostile_lines_take_no_time() -> None:
+    for line in (" " * 200_000, "a " * 100_000, "> " * 100_000, "http://" + ")" * 200_000, "- " * 100_000):
+        link_addresses(Text(wrapped(line, 40)))
+        newest_rows(line[:2000], 40, 6)

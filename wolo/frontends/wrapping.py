@@ -43,8 +43,9 @@ def breaks(line: str, columns: int, *, column: int = 0, lead: str | None = None)
         is_first = token.start(2) <= begins and column == 0
         fits = column + gap + size <= columns
         if not fits and not is_first and (size <= columns - cells(lead) or size == len(word)):
-            found.append(Break(token.start(), token.start(2), lead))
-            column, gap = cells(lead), 0
+            mark = "" if columns - cells(lead) < size <= columns else lead  # it fits the row by itself alone
+            found.append(Break(token.start(), token.start(2), mark))
+            column, gap = cells(mark), 0
         column += gap + size
         if column > columns:
             column = (column - 1) % columns + 1

@@ -37,8 +37,8 @@ def takes_links(environment: Mapping[str, str]) -> bool:
 def link_addresses(text: Text) -> Text:
     """Each address leads to what it says, and to nothing else."""
     for found in _ADDRESS.finditer(text.plain) if "://" in text.plain else ():
-        address = _without_end(found[0])
-        if len(address) <= LONGEST:
+        if len(found[0]) <= LONGEST:
+            address = _without_end(found[0])
             text.stylize(Style(link=address), found.start(), found.start() + len(address))
     return text
 

@@ -25,7 +25,7 @@ class Wrapper:
         offsets: list[int] = []
         leads: list[str] = []
         at = 0
-        for number, line in enumerate(_with_whole_code(text, columns).split("\n")):
+        for number, line in enumerate((_with_whole_code(text, columns) if is_whole else plain).split("\n")):
             if number or not self._column:
                 self._column, self._lead = 0, lead_of(line, columns)
             if is_whole:
