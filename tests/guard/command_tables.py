@@ -116,6 +116,10 @@ grep -e x /no/such/file
 grep /no/such/file -e x
 grep -C 3 /etc/passwd a.txt
 head -n -- /etc/passwd
+basename --multiple a b
+which -s ls
+pwd -x
+tr --truncate-set1 a b
 cut --output-delimiter=x -f1 a.txt
 /bin/ls
 ./ls

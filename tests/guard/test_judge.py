@@ -774,6 +774,21 @@ def test_where_a_line_goes_that_nobody_can_tell_is_said(root: Path) -> None:
     assert "cannot be told" in guarded.judge("shell", [run("cd - && make")]).reason
 
 
+def test_the_sandbox_is_told_what_rules_deny_as_a_whole(root: Path) -> None:
+    texts = (
+        "deny read:notes/**",
+        "deny read:~/private",
+        "deny read:**/*.key",
+        "ask read:a/**",
+        "allow read:b/**",
+        "deny write:c/**",
+    )
+    guarded = judge(root, *texts, "deny read:.")
+    guarded.obey([root / "hook.sh"])
+    assert guarded.denied_places("read") == (str(root / "notes"), os.path.realpath(Path.home() / "private"))
+    assert guarded.denied_places("write") == (str(root / "c"), str(root / "hook.sh"))
+
+
 def test_a_rule_must_cover_all_that_a_call_does(root: Path) -> None:
     guarded = judge(root, mode="ask")
     both = [write("a.txt"), write("b.txt")]

@@ -188,7 +188,7 @@ async def test_protected_files_are_never_opened(desk: Desk, grep: Grep) -> None:
         text = (await search(grep, desk, "TOKEN", output_mode=mode)).text
         assert "canary" not in text
         assert ".env" not in text
-        assert "[1 protected files were left out.]" in text
+        assert "[1 protected file was left out.]" in text
     assert "canary" not in (await search(grep, desk, "TOKEN", path=".env")).text
     assert secret.stat().st_atime_ns == before
 

@@ -243,7 +243,8 @@ class Judge:
             return verdict
         if any(map(self._boundaries.runs_code, {*paths})):
             return Verdict(
-                "ask", f"{self._shown(intent)} is a protected name, what is written there may run, so this needs an approval."
+                "ask",
+                f"{self._shown(intent)} is a protected name: programs obey what is written there. So this needs an approval.",
             )
         if any(map(protected.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")

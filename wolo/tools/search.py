@@ -47,7 +47,8 @@ class Found(Struct):
     @property
     def notes(self) -> list[str]:
         """What the model must know about how complete this is."""
-        left_out = [f"{self.protected} protected files were left out."] if self.protected else []
+        were = "file was" if self.protected == 1 else "files were"
+        left_out = [f"{self.protected:,} protected {were} left out."] if self.protected else []
         return [*(gap.told for gap in self.gaps), *left_out]
 
     @property
