@@ -86,6 +86,17 @@ def test_every_part_of_a_message_is_hidden() -> None:
     assert secrets.hide_message(hidden) is hidden
 
 
+@pytest.mark.parametrize("at", range(4))
+def test_one_secret_among_much_that_holds_none_is_hidden(at: int) -> None:
+    secrets = Secrets([Known("PASSWORD", K), Known("SHORT", "abc")])
+    texts = [f"clean {number}" if number != at else f"see {K}" for number in range(3)]
+    message = Message(role="assistant", parts=tuple(TextPart(text=text) for text in texts), error=K if at == 3 else "")
+    assert K not in repr(secrets.hide_message(message))
+    values = {"a": texts, "b": {text: 1 for text in texts}, "c": tuple(texts), "d": message.error}
+    assert K not in repr(secrets.hide_value(values))
+    assert secrets.hide("abc and abcd") == "abc and abcd"
+
+
 def test_what_would_leave_the_machine_asks_and_says_so() -> None:
     carries, nothing = Restored(None, ("TOKEN",), has_metacharacters=True), Restored(None)
     allow = Verdict("allow", "By a rule.", rule="fetch:x.test")
