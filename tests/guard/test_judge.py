@@ -484,6 +484,11 @@ cd ~ && rm -rf .config
 sudo mv ~/.config ~/.c2
 bash -c 'chmod -R 777 ~/.config'
 find ~ -name keys.toml -delete
+cat ~/.*/*/*
+cat /HOME/.conf*/w*/k*
+cat /HOME/.[c]onfig/*/*/
+cat */*/* ../.config/wolo/keys.toml
+rm -rf /HOME/../*/.conf*
 find ~/.config -type f -exec rm {} +
 rm -rf ~/.*
 """
@@ -498,6 +503,36 @@ def test_no_command_touches_wolos_own_files_in_any_mode(root: Path, isolated: Pa
     guarded = Judge(MODES[mode], rules("allow shell:*"), root, own_places=[own], home=isolated, confine="unless_allowed")
     verdict = guarded.judge("shell", [run(command.replace("/HOME", str(isolated)))])
     assert (verdict.decision, "wolo's own files" in verdict.reason) == ("deny", True)
+
+
+@pytest.mark.parametrize("command", ["cat */*/* notes/a", "cat */*/*", "sed -n 1p src/*/*/n*", "head -1 [[:alpha:]]*/a"])
+@pytest.mark.parametrize("rule", ["deny read:notes/**", "ask write:**/*.lock"])
+def test_wildcards_that_cannot_be_looked_at_hide_no_file_from_rules(root: Path, command: str, rule: str) -> None:
+    assert decision(judge(root, rule, mode="yolo"), run(command)) == "ask"
+    assert decision(judge(root, mode="yolo"), run(command)) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("sed -n 1p src/*/*/*.py", "allow"),
+        ("ruff check src/*/*/*.py tests/*/*/test_*.py", "allow"),
+        ("wc -l */*/*", "allow"),
+        ("sed -n 1p */*/*", "ask"),
+        ("sed -n 1p */*/*/.en*", "ask"),
+        ("sed -n 1p */*/*/.??v", "ask"),
+        ("sed -n 1p */*/*.pem", "ask"),
+        ("sed -n 1p */*/*.p[e]m", "ask"),
+        ("sed -n 1p */*/id_*", "ask"),
+        ("sed -n 1p */*/.g*/config", "ask"),
+        ("sed -n 1p */*/*/.git/config", "ask"),
+        ("for f in */*/*/.env*; do sed -n 1p $f; done", "ask"),
+        ("for f in src/*/*/*.py; do sed -n 1p $f; done", "allow"),
+    ],
+)
+def test_wildcards_that_could_name_a_secret_ask_inside_the_sandbox_too(root: Path, command: str, expected: str) -> None:
+    guarded = Judge(MODES["auto"], [], root, confine="unless_allowed")
+    assert decision(guarded, run(command)) == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wolo.guard import protected
-from wolo.guard.naming import files_of, spelled
+from wolo.guard.naming import Named, files_of, may_name, spelled
 
 
 class Boundaries:
@@ -33,7 +33,12 @@ class Boundaries:
         return self._own.holds(path)
 
     def is_above_own(self, path: str) -> bool:
-        return any(folder.startswith(path.rstrip("/") + "/") for folder in self._own.folders)
+        """`path` may hold wildcards."""
+        if any(folder.startswith(path.rstrip("/") + "/") for folder in self._own.folders):
+            return True
+        depth = path.count("/") + 1
+        above = {"/".join(folder.split("/")[:depth]) for folder in self._own.folders if folder.count("/") >= depth}
+        return any(letter in path for letter in "*?[") and any(may_name(path, each) for each in above)
 
     def runs_code(self, path: str) -> bool:
         """Whether something obeys what is written there."""
@@ -43,12 +48,14 @@ class Boundaries:
         """A file that was spilled for the model, who was told its name; not the folder, which lists what others were told."""
         return path not in self._free_reads.folders and self._free_reads.holds(path)
 
-    def names_own(self, command: str, named: Iterable[str]) -> bool:
+    def names_own(self, command: str, named: Named) -> bool:
         """Whether a command touches wolo's own files, by its text or by the paths it names."""
         text = self._free_spelled.sub("", command) if self._free_spelled else command
         if self._own_spelled and self._own_spelled.search(text):
             return True
-        return any(self.is_own(path) and not self.is_free(path) for path in named)
+        if any(may_name(pattern, folder) for pattern in named.patterns for folder in self._own.folders):
+            return True
+        return any(self.is_own(path) and not self.is_free(path) for path in named.paths)
 
 
 class _Below:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from wolo.guard import protected
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.intents import RunIntent
 from wolo.guard.lines import Command, Line, Place, TooComplex, read_line
-from wolo.guard.naming import TooManyFiles, named_in_text, named_paths
+from wolo.guard.naming import Named, named_in_text, named_paths
 from wolo.guard.own_settings import are_changed_by, may_remove, removed_by
 from wolo.guard.rulebook import Paths, Rulebook
 from wolo.guard.rules import Verdict, strictest
@@ -27,13 +27,7 @@ SHOWN_LENGTH = 80
 LOOKERS = frozenset({"ls", "find", "grep", "egrep", "fgrep", "rg", "ag", "fd", "tree", "du", "wc", "diff", "cmp", "echo", "git"})
 """A protected name among their words is usually one to leave out."""
 READERS = LOOKERS | PROGRAMS
-
-
-class _Named(NamedTuple):
-    paths: Sequence[str]
-    """Real."""
-    unknown: str = ""
-    """Why there may be more."""
+_TOO_WIDE = "The command's wildcards may name any file"
 
 
 class CommandJudge:
@@ -53,7 +47,7 @@ class CommandJudge:
         if verdict := self._as_safe(line, confine, extra):
             return verdict
         named = _named(line, self._boundaries.home)
-        if self._boundaries.names_own(line.text, named.paths):
+        if self._boundaries.names_own(line.text, named):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
         if self._removes_own(line.text, led_to(line.cwd), named.paths):
             return Verdict("deny", "The command would change a directory that holds wolo's own files: name a narrower one.")
@@ -148,17 +142,21 @@ class CommandJudge:
 
         return find_loss(line, self._boundaries.roots, rules)
 
-    def _concern(self, line: Line, named: _Named, *, confined: bool) -> str:
+    def _concern(self, line: Line, named: Named, *, confined: bool) -> str:
         """Why a command asks although a rule or the mode allows it; empty when it need not."""
         for path in named.paths:
             if said := self._ruled(path, line):
                 return said
+        if named.patterns and any(self._scales.book.has(word, tool) for word in ("deny", "ask") for tool in ("read", "write")):
+            return f"{_TOO_WIDE}, and there are rules about files."
         if self._scales.mode.trusts_commands:
             return ""
-        if not confined and (named.unknown or (where := self._where(line))):
-            return named.unknown or where
+        if not confined and (where := f"{_TOO_WIDE}." if named.patterns else self._where(line)):
+            return where
         looks_only = confined and _is_of(line, LOOKERS)
         reads_only = confined or _is_of(line, READERS)
+        if not looks_only and any(map(protected.may_be_protected, named.patterns)):
+            return f"{_TOO_WIDE}, also one that is protected."
         for path in (*_real_places(line), *named.paths):
             is_passed_over = looks_only or (reads_only and protected.is_readable(path))
             if protected.is_secret(path) or (self._boundaries.runs_code(path) and not is_passed_over):
@@ -195,19 +193,19 @@ class CommandJudge:
             self._scales.trace.append(text)
 
 
-def _named(line: Line, home: str) -> _Named:
+def _named(line: Line, home: str) -> Named:
     if line.commands is None:
         from wolo.guard.anywhere import without_documents  # noqa: PLC0415  # few lines are not plain
 
-        return _Named(named_in_text(without_documents(line.text), led_to(line.cwd), home))
+        return named_in_text(without_documents(line.text), led_to(line.cwd), home)
     paths: list[str] = []
-    try:
-        for command in line.commands:
-            for place in command.places:
-                paths += named_paths(command.words, place or led_to(line.cwd), home)
-    except TooManyFiles:
-        return _Named(paths, "The command's wildcards may name any file.")
-    return _Named(paths)
+    patterns: list[str] = []
+    for command in line.commands:
+        for place in command.places:
+            named = named_paths(command.words, place or led_to(line.cwd), home)
+            paths += named.paths
+            patterns += named.patterns
+    return Named(paths, patterns)
 
 
 def _places(line: Line) -> Iterable[Place]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from fnmatch import fnmatchcase
 from glob import iglob
 from pathlib import Path
+from typing import NamedTuple
 
 from wolo.guard.shell import Word, unquoted
 from wolo.workspace.led_to import led_to
@@ -27,17 +28,42 @@ class TooManyFiles(Exception):
     """What the wildcards of a command stand for cannot be looked at."""
 
 
-def named_paths(words: Iterable[Word], cwd: str, home: str) -> list[str]:
-    """Real paths: also those behind `--file=`, `HEAD:` or `@`, in quoted code and under wildcards. Raises TooManyFiles."""
+class Named(NamedTuple):
+    """What words name."""
+
+    paths: list[str]
+    """Real."""
+    patterns: list[str]
+    """With wildcards that could name too many files to look at; absolute."""
+
+
+def named_paths(words: Iterable[Word], cwd: str, home: str) -> Named:
+    """Also those behind `--file=`, `HEAD:` or `@`, in quoted code and under wildcards."""
     named: list[str] = []
+    patterns: list[str] = []
     for word in words:
         spelt_out = _HOME.sub(lambda _: home, word.text)  # in quotes it may be meant for another shell
         for piece in (*_pieces(word.text), *(_pieces(spelt_out) if spelt_out != word.text else ())):
             if piece and ("/" in piece or piece[0] == "." or os.path.lexists(f"{cwd}/{piece}")):
                 named.append(real_path(cwd, piece))
         if word.has_glob:
-            named += map(led_to, expand(word, cwd))
-    return named
+            try:
+                named += map(led_to, expand(word, cwd))
+            except TooManyFiles:
+                patterns.append(os.path.normpath(word.text if word.text[0] == "/" else f"{cwd}/{word.text}"))
+    return Named(named, patterns)
+
+
+def may_name(pattern: str, path: str) -> bool:
+    """Whether bash could put `path`, or something in it, in the place of an absolute pattern."""
+    wild, parts = pattern.split("/"), path.split("/")
+    return len(wild) >= len(parts) and all(map(_may_be_part, wild, parts))
+
+
+def _may_be_part(wild: str, part: str) -> bool:
+    if part[:1] == "." and wild[:1] != ".":
+        return False
+    return fnmatchcase(part, f"{wild.partition('[')[0]}*" if "[" in wild else wild)  # what bash makes of brackets is left open
 
 
 def real_path(cwd: str, given: str) -> str:
@@ -50,18 +76,15 @@ def real_path(cwd: str, given: str) -> str:
     return path
 
 
-def named_in_text(text: str, cwd: str, home: str) -> list[str]:
-    """The same of a text that is no plain command. Wildcards that could name any file are passed over.
+def named_in_text(text: str, cwd: str, home: str) -> Named:
+    """The same of a text that is no plain command.
 
     Nobody can tell in which directory each name is looked up, so files are found in every directory that is named.
     """
     spelt_out = _HOME.sub(lambda _: home, unquoted(text))
     pieces = dict.fromkeys((*_PIECE.findall(spelt_out), *_PIECE.findall(_VARIABLE_BEFORE.sub(" ", spelt_out))))
     words = [Word(piece, any(letter in piece for letter in "*?[")) for piece in pieces]
-    named: list[str] = []
-    for word in words:
-        with suppress(TooManyFiles):
-            named += named_paths((word,), cwd, home)
+    named, patterns = named_paths(words, cwd, home)
     relative = [name for word in words if not word.has_glob for name in _pieces(word.text) if name and name[0] not in "/-"]
     folders = {path for path in named if path != cwd and os.path.isdir(path)}  # noqa: PTH112  # text all along
     waiting = sorted(folders)
@@ -73,7 +96,7 @@ def named_in_text(text: str, cwd: str, home: str) -> list[str]:
         named += there
         folders |= entered
         waiting = [*waiting[1:], *sorted(entered)]
-    return named
+    return Named(named, patterns)
 
 
 def _may_be(path: str) -> bool:

@@ -30,7 +30,10 @@ def may_remove(text: str) -> bool:
 
 
 def removed_by(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator[str]:
-    """Real paths that the command may move, remove or close, looked up in every directory that it names. Raises TooComplex."""
+    """Real paths that the command may move, remove or close, looked up in every directory that it names; also with wildcards.
+
+    Raises TooComplex.
+    """
     from wolo.guard.anywhere import commands_in  # noqa: PLC0415  # few commands remove anything
 
     folders = dict.fromkeys((cwd, *(path for path in named if os.path.isdir(path))))  # noqa: PTH112  # the same
@@ -56,7 +59,7 @@ def _meant(word: str, folders: Iterable[str]) -> Iterator[str]:
         try:
             yield from map(os.path.realpath, expand(Word(word, True), folder))
         except TooManyFiles:
-            return
+            yield os.path.normpath(word if word[:1] == "/" else f"{folder}/{word}")
 
 
 def are_changed_by(command: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from fnmatch import fnmatchcase
 
 AT_THE_TOP = (
     *(".git", ".wolo", ".agents", ".claude", ".cursor", ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc"),
@@ -79,6 +80,8 @@ _TELLING_NAME = re.compile(
 _PRIVATE_KEY = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\..*)?")
 _EXAMPLE = re.compile(r"\.env.*\.(?:example|sample|template|dist)|(?:example|sample|template|dist)\.env")
 _PROCESS_MEMORY = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem|auxv)")
+_KNOWN = frozenset((*RUNS_CODE, *SECRET_FOLDERS, *SECRET_NAMES, ".env", ".env.local", "id_rsa", "id_ed25519", "secrets.yaml"))
+_WILD = re.compile(r"[*?]")
 _IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 """Some file systems leave these out when they compare names: `.g<200c>it` is `.git` there."""
 
@@ -122,6 +125,25 @@ def is_secret(path: str) -> bool:
     if not SECRET_FOLDERS.isdisjoint(parts) or _SECRET_BELOW.search(folded):
         return True
     return folded.startswith("/proc/") and _PROCESS_MEMORY.fullmatch(folded) is not None
+
+
+def may_be_protected(pattern: str) -> bool:
+    """Whether a path with wildcards could name a secret, or what is obeyed."""
+    folded = re.sub(r"\[[^/]*", "*", fold(pattern))  # what bash makes of brackets is left open
+    if is_secret(folded) or is_obeyed_by_name(folded):
+        return True
+    *folders, last = folded.split("/")
+    hidden = [part for part in folders if part[:1] == "." and _WILD.search(part)]
+    return _may_end_as_secret(last) or any(map(_may_be_known, (*hidden, last)))
+
+
+def _may_end_as_secret(wild: str) -> bool:
+    ending = _WILD.split(wild)[-1]
+    return wild != ending and any(each.endswith(ending) for each in SECRET_ENDINGS)
+
+
+def _may_be_known(wild: str) -> bool:
+    return any(fnmatchcase(name, wild) for name in _KNOWN if name[0] != "." or wild[:1] == ".")
 
 
 def _is_in_git_folder(path: str) -> bool:
