@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import Hold, call, delta, error, finish, sse, text, usage
+from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, text, usage
 from wolo.agent.budget import NOTHING, add
 from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
@@ -87,6 +87,15 @@ async def test_no_answer_is_an_error(provider: ProviderServer) -> None:
     for _ in range(2):
         with pytest.raises(ProviderError):
             await conversation.aside("hm?")
+    await conversation.close()
+
+
+@pytest.mark.parametrize("looped", [text("and on " * 4_000), text("Fine.", reasoning="\n" * 20_000)])
+async def test_an_answer_that_goes_round_in_circles_is_an_error(provider: ProviderServer, looped: Reply) -> None:
+    provider.script(looped)
+    conversation = await begin(provider)
+    with pytest.raises(ProviderError, match="over and over"):
+        await conversation.aside("hm?")
     await conversation.close()
 
 

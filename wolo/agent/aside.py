@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from wolo.agent.cut import shorten
+from wolo.agent.repetition import AnswerWatch
 from wolo.errors import BadAnswer, ProviderError
 from wolo.formats.cached_blocks import format_conversation_for_cache
 from wolo.messages.deltas import Delta
@@ -67,11 +68,15 @@ def _clipped(message: Message) -> Message:
 class _Patience:
     """Nobody watches it: a person waits for the answer, and would rather know soon that there is none."""
 
+    def __init__(self) -> None:
+        self._watch = AnswerWatch()
+
     async def on_request(self, attempt: int, context_tokens: int) -> None:
-        """It is known that it was asked."""
+        self._watch = AnswerWatch()
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
-        """It is shown when it is whole."""
+        """It is shown when it is whole. Raises BadAnswer when the model has lost itself in repetition."""
+        self._watch.take(deltas)
 
     async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
         if attempt >= TRIES:

@@ -17,8 +17,8 @@ from wolo.agent.events import (
     TextStreamed,
     ThinkingStreamed,
 )
-from wolo.agent.repetition import ARGUMENTS_CHARS, StreamWatch
-from wolo.errors import BadAnswer, ProviderError
+from wolo.agent.repetition import AnswerWatch
+from wolo.errors import ProviderError
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
 from wolo.messages.message import Usage, UsageCost
 from wolo.models.ask import Asker, NoticeLevel
@@ -75,6 +75,7 @@ class Relay:
                 await self._tell_text(kind, "".join(pieces))
             else:
                 at += 1
+        self._watch.take(deltas)
         streamed = self._estimate(input_tokens=0)
         self._on_growth(streamed if streamed.cost else replace(streamed, cost=UsageCost()))
 
@@ -94,8 +95,7 @@ class Relay:
         self._tools: dict[int, str] = {}
         self._sizes: dict[int, int] = {}
         self._size_bytes = self._context_tokens = 0
-        self._watches = {TextDelta: StreamWatch(), ThinkingDelta: StreamWatch()}
-        self._arguments = StreamWatch(short_chars=ARGUMENTS_CHARS, paragraph_words=None)
+        self._watch = AnswerWatch()
 
     async def _tell_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
         if not text:
@@ -105,20 +105,9 @@ class Relay:
             await self._emit(TextStreamed(text=text))
         else:
             await self._emit(ThinkingStreamed(text=text))
-        if self._watches[kind].is_stuck(text):
-            raise _stuck()
 
     async def _tell_call(self, delta: CallDelta) -> None:
         slot = delta.slot
         tool = self._tools[slot] = delta.tool or self._tools.get(slot, "")
         size = self._sizes[slot] = self._sizes.get(slot, 0) + len(delta.arguments.encode("utf-8", "surrogatepass"))
         await self._emit(CallStreamed(slot=slot, tool=tool, fragment=delta.arguments, size_bytes=size))
-        if self._arguments.is_stuck(delta.arguments):
-            raise _stuck()
-
-
-def _stuck() -> BadAnswer:
-    return BadAnswer(
-        "The model repeats the same passage over and over; the answer was stopped.",
-        hint="Rephrase the task, or try another model with --model.",
-    )

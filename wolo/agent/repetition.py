@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from wolo.errors import BadAnswer
+from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta
 from wolo.messages.message import Message
 
 TELL_AT = 3
@@ -88,6 +90,33 @@ class StreamWatch:
             least_chars = max(least_chars, self._short_chars)
         repeated = text[-least_chars:]
         return len(repeated) == least_chars and repeated[period:] == repeated[:-period]
+
+
+class AnswerWatch:
+    """Looks at one answer while it streams: its text, its reasoning and the arguments of its calls, each for itself."""
+
+    def __init__(self) -> None:
+        self._text, self._thinking = StreamWatch(), StreamWatch()
+        self._arguments = StreamWatch(short_chars=ARGUMENTS_CHARS, paragraph_words=None)
+
+    def take(self, deltas: Sequence[Delta]) -> None:
+        """Raises BadAnswer when the model has lost itself in repetition."""
+        if any(map(self._is_stuck, deltas)):
+            raise BadAnswer(
+                "The model repeats the same passage over and over; the answer was stopped.",
+                hint="Rephrase the task, or try another model with --model.",
+            )
+
+    def _is_stuck(self, delta: Delta) -> bool:
+        match delta:
+            case TextDelta(text):
+                return self._text.is_stuck(text)
+            case ThinkingDelta(text):
+                return self._thinking.is_stuck(text)
+            case CallDelta(arguments=arguments):
+                return self._arguments.is_stuck(arguments)
+            case _:
+                return False
 
 
 def _times_in_cycle(history: Sequence[bytes], length: int) -> int:

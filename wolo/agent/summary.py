@@ -12,6 +12,7 @@ from wolo.agent.budget import NOTHING, add
 from wolo.agent.calls import Emit
 from wolo.agent.compaction import Order
 from wolo.agent.events import AttemptFailed, CompactionStarted, ErrorInfo, ModelReplaced, Noticed
+from wolo.agent.repetition import AnswerWatch
 from wolo.errors import BadAnswer, ProviderError, WoloError
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, Usage, user
@@ -110,10 +111,12 @@ class _Listener:
         self._asker = asker
         self._order = order
         self._number = number
+        self._watch = AnswerWatch()
         self._chars = 0
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
         self._chars = 0
+        self._watch = AnswerWatch()
         started = CompactionStarted(
             reason=self._order.reason,
             model=self._asker.choice.label,
@@ -124,7 +127,8 @@ class _Listener:
         await self._emit(started)
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
-        """Raises BadAnswer as soon as the summary is too long."""
+        """Raises BadAnswer as soon as the summary is too long, or repeats itself."""
+        self._watch.take(deltas)
         self._chars += sum(len(each.text) for each in deltas if isinstance(each, TextDelta))
         if self._chars > self._order.most_tokens * TOO_LONG * BYTES_PER_TOKEN:
             raise BadAnswer("its summary is too long")
