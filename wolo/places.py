@@ -51,6 +51,12 @@ def make_private(folder: Path) -> None:
     folder.mkdir(0o700, exist_ok=True)
 
 
+def beside_settings() -> Path:
+    """Where a program runs that the user's settings name: a relative name is a file there, and never one of a checkout."""
+    config = find_places().config
+    return config if config.is_dir() else find_home()
+
+
 def find_home() -> Path:
     """`/` where nobody knows one: so containers have it for a user without a name."""
     named = os.environ.get("HOME", "")

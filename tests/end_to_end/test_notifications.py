@@ -164,18 +164,22 @@ def test_the_terminal_is_told_to_say_no_more_at_the_end(provider: ProviderServer
 
 
 def test_a_program_of_the_person_is_called_instead_and_no_shell_reads_the_text(provider: ProviderServer) -> None:
-    Path("note.py").write_text("import os, pathlib; pathlib.Path('noted').write_text(os.environ['WOLO_NOTIFICATION'])")
+    noted = Path("noted").absolute()
+    script = f"import os, pathlib; pathlib.Path({str(noted)!r}).write_text(os.environ['WOLO_NOTIFICATION'])"
+    find_places().config.mkdir(parents=True, exist_ok=True)
+    (find_places().config / "note.py").write_text(script)
+    Path("note.py").write_text("raise SystemExit('of the checkout')")
     provider.script(touch(), text("I see."))
     with repl(provider, f"notify_command = ['{sys.executable}', 'note.py']") as terminal:
         terminal.type(OUT)
         terminal.enter("go on")
         terminal.type(OUT)
-        terminal.wait_until(lambda: Path("noted").exists() and bool(Path("noted").read_text()))
+        terminal.wait_until(lambda: noted.exists() and bool(noted.read_text()))
         terminal.wait_until(lambda: READY in visible(terminal))
         terminal.type("n")
         terminal.wait_for("I see.")
         leave(terminal)
-    assert Path("noted").read_text() == "wolo: your approval is needed"
+    assert noted.read_text() == "wolo: your approval is needed"
     assert b"\x1b]777" not in terminal.raw
 
 

@@ -11,6 +11,7 @@ import pytest
 from wolo.errors import ConfigError
 from wolo.models import references
 from wolo.models.references import is_reference, is_there, resolve, resolve_key
+from wolo.places import find_places
 
 SETTING = "providers.mine.api_key"
 ENVIRON = {"MINE": " secret-1 ", "EMPTY": "  "}
@@ -54,6 +55,15 @@ def test_variables_are_filled_in(value: str, meant: str) -> None:
 def test_a_variable_that_is_not_set_is_named(value: str, name: str) -> None:
     assert not is_there(value, ENVIRON)
     assert f"${name}" in refusal(value).message
+
+
+@pytest.mark.parametrize("command", ["!./print-key", "!sh print-key"])
+def test_a_relative_program_is_the_one_beside_the_settings(command: str) -> None:
+    for folder, key in ((Path.cwd(), "of-the-checkout"), (find_places().config, "of-the-settings")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "print-key").write_text(f"#!/bin/sh\necho {key}\n")
+        (folder / "print-key").chmod(0o755)
+    assert resolve_key(command, {}, setting=SETTING) == "of-the-settings"
 
 
 def test_only_a_whole_variable_holds_no_secret_itself() -> None:

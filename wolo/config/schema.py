@@ -82,7 +82,8 @@ class Ui(Struct, frozen=True, forbid_unknown_fields=True):
     notify_after_s: Annotated[float, Meta(ge=0)] = 10.0
     """A shorter turn calls nobody; where the terminal does not say whether you look, neither does one while you press keys."""
     notify_command: tuple[str, ...] = ()
-    """A program of yours and its arguments, instead; it finds the text in `WOLO_NOTIFICATION`. No shell reads it."""
+    """A program of yours and its arguments, instead; it finds the text in `WOLO_NOTIFICATION`. No shell reads it, and it
+    runs beside your `config.toml`."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from wolo.errors import ConfigError
+from wolo.places import beside_settings
 
 COMMAND: Final = "!"
 COMMAND_S: Final = 10.0
@@ -61,7 +62,12 @@ def _first_line(command: str, setting: str) -> str:
         raise ConfigError(f"{setting} names no program.", hint='It looks like "!pass show zai".')
     try:
         with subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0
+            words,
+            cwd=beside_settings(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
         ) as process:
             said = _listen(process, words[0], setting)
     except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from wolo.config.schema import Ui
 from wolo.frontends.terminal.stage import Stage
 from wolo.messages.terminal_text import clean_line
+from wolo.places import beside_settings
 from wolo.workspace.environment import persons_environment
 
 BELL = "\a"
@@ -98,6 +99,7 @@ async def _run(argv: tuple[str, ...], text: str) -> None:
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
+            cwd=beside_settings(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
