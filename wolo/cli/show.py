@@ -102,9 +102,11 @@ def _around(said: Sequence[Message], loaded: Loaded, seq: int) -> Sequence[Messa
 
 
 def _show(message: Message) -> None:
-    tell(f"{message.role}: {message.text.strip()}")
+    tell(f"{message.role}: {message.text.strip()}".rstrip())
+    from textwrap import indent
+
     from wolo.messages.call_text import SOME, call_line, shortened
 
     for part in message.calls:
         tell(f"  ● {call_line(part, most_of_change=SOME)}")
-        tell(f"    {part.status}: {shortened(part.output.strip(), OUTPUT_CHARS)}")
+        tell(indent(f"{part.status}: {shortened(part.output.strip(), OUTPUT_CHARS)}", "    "))
