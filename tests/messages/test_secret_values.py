@@ -50,6 +50,13 @@ def test_a_value_is_found_in_an_address_whoever_has_encoded_it(way: str, value: 
         assert hiding(value).text(text) == text.replace(encoded, "<hidden>")
 
 
+@pytest.mark.parametrize("before", [0, 1, 4_000, 4_090, 4_096, 4_100, 8_195, 20_000])
+def test_a_value_is_found_in_an_address_of_any_length(before: int) -> None:
+    for filler in ("a", "%20"):
+        front = "%2F" + filler * before
+        assert hiding("p/a ss+w~rd=1").text(f"{front}{quote('p/a ss+w~rd=1', safe='')}%20b") == f"{front}<hidden>%20b"
+
+
 def test_percent_signs_alone_hide_nothing() -> None:
     text = "100% of a%20b, %zz and 5%"
     assert hiding("a secret value", "other%20value").text(text) is text

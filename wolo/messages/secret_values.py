@@ -18,6 +18,8 @@ PLACEHOLDER: Final = r"SECRET_[A-Z0-9_]{1,40}?_[0-9a-f]{12}"
 _WRAPPED = r"\n(?:(?<=[A-Za-z0-9+/_-]{16}\n)|(?<=[A-Za-z0-9+/_-]{16}\r\n))[A-Za-z0-9+/_-]"
 """Programs break base64 into lines. (The line break comes first: it is what is fast to look for.)"""
 _QUOTED = "%[0-9A-Fa-f]{2}"
+_PIECE = 4_096
+"""Characters of a text that are decoded at a time."""
 _MASK = b"*"
 
 
@@ -80,6 +82,15 @@ def _maybe_quoted(letter: str) -> str:
     """Matches the letter as it is and percent-encoded."""
     quoted = "".join(f"%{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))
     return f"(?:{re.escape(letter)}|(?i:{quoted}){'|[+]' if letter == ' ' else ''})"
+
+
+def _around_quoted(text: str, reach: int) -> Iterator[str]:
+    """The parts of a text within `reach` of a percent-encoded byte; long parts in overlapping pieces, to bound memory."""
+    end = 0
+    for mark in re.finditer(_QUOTED, text):
+        if mark.end() > end - reach or not end:
+            start, end = max(0, mark.start() - reach), mark.end() + reach + _PIECE
+            yield text[start:end]
 
 
 class ExactValues:
@@ -147,9 +158,13 @@ class ExactValues:
 
     def _unquoted(self, text: str) -> str:
         """Addresses: each program percent-encodes other characters, and any of them may be."""
-        decoded = (unquote(text), unquote_plus(text))
+        reach = 3 * max((len(each.encode("utf-8", "surrogatepass")) for each in self._texts), default=0)
+        found: set[str] = set()
+        for stretch in _around_quoted(text, reach):
+            decoded = (unquote(stretch), unquote_plus(stretch))
+            found.update(each for each in self._texts if any(each in way for way in decoded))
         for each in self._texts:
-            if any(each in way for way in decoded):
+            if each in found:
                 quoted = "".join(map(_maybe_quoted, each))
                 text = re.sub(quoted, self._stand_in(each).replace("\\", r"\\"), text)
         return text
