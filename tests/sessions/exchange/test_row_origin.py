@@ -52,6 +52,7 @@ ROWS = [
         *("t1", "tool", json.dumps({"role": "tool", "tool_call_id": "tooluse_1", "name": "web_search", "content": "one"})),
         metadata={"tool_call_id": "tooluse_1"},
     ),
+    row("b1", "browser_state", {"url": "https://x/"}, is_llm_message=False),
     row("e1", "llm_response_end", {"usage": {"prompt_tokens": 10}}),
     row("m4", "user", SHORT, metadata={"compressed": True, "compressed_content": SHORT}),
     row("m5", "assistant", "Plain words.", metadata=None, updated_at=None),

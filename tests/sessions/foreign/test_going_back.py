@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from wolo.formats.call_arguments import arguments_text
 from wolo.messages.message import Message, Producer, Usage, nudge, system, user
 from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import importing
+from wolo.sessions.exchange.foreign.agents import AGENTS as AGENTS_HERE
 from wolo.sessions.store import Store
 
 AGENTS = ("claude-code", "codex", "opencode", "pi", "kimi")
@@ -169,3 +172,26 @@ def test_numbers_of_others_keep_their_value_too(store: Store, tmp_path: Path) ->
         report = importing.keep(store, read(tmp_path, json.dumps(content).encode()), str(tmp_path))
         (call,) = messages_of(store, report.info.id)[0].calls
         assert call.input == given
+
+
+def test_each_agents_sessions_are_found_where_the_guide_says(store: Store, tmp_path: Path) -> None:
+    cwd = tmp_path / "my work"
+    cwd.mkdir()
+    session_id = keep(store, cwd, said(*HISTORY))
+    dashed = re.sub(r"[^a-zA-Z0-9]", "-", str(cwd))
+    digest = md5(str(cwd).encode(), usedforsecurity=False).hexdigest()
+    places = {
+        "claude-code": ("CLAUDE_CONFIG_DIR", f"projects/{dashed}/0a.jsonl"),
+        "codex": ("CODEX_HOME", "sessions/2026/03/01/rollout-2026-03-01T10-00-00-0a.jsonl"),
+        "pi": ("PI_CODING_AGENT_DIR", f"sessions/--{str(cwd).lstrip('/').replace('/', '-')}--/0a.jsonl"),
+        "kimi": ("KIMI_SHARE_DIR", f"sessions/{digest}/0a/context.jsonl"),
+    }
+    for agent, (variable, name) in places.items():
+        home = tmp_path / agent
+        (home / name).parent.mkdir(parents=True)
+        (home / name).write_bytes(exported(store, session_id, agent))
+        environ = {"HOME": str(tmp_path / "nobody"), variable: str(home)}
+        (found,) = AGENTS_HERE[agent](cwd, environ)
+        again = importing.read(found.source, agent).imported
+        assert again is not None
+        assert again.messages == messages_of(store, session_id), agent

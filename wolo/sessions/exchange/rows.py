@@ -178,12 +178,10 @@ def _metadata(row: Row) -> dict[str, Any]:
 
 
 def _is_row(row: Any) -> bool:
-    return (
-        isinstance(row, dict)
-        and isinstance(row.get("type"), str)
-        and "content" in row
-        and row["type"] in (*LLM_TYPES, *STATUS_TYPES)
-    )
+    """One of a type that wolo does not know has all that names a row; no model sees it."""
+    if not isinstance(row, dict) or not isinstance(row.get("type"), str) or "content" not in row:
+        return False
+    return row["type"] in (*LLM_TYPES, *STATUS_TYPES) or {"message_id", "thread_id"} <= row.keys()
 
 
 def _time(row: Row) -> float:
