@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.formats.histories import request
+from tests.formats.test_every_format import Side
 from wolo.formats.cached_blocks import format_conversation_for_cache, is_cached_block, without_embedded_results
+from wolo.formats.history import BLOCK_READ, NO_ANSWER
 from wolo.formats.lint.chat import lint
 from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
-from wolo.formats.openai_chat.messages import BLOCK_READ, NO_ANSWER
 from wolo.messages.codec import Codec
 from wolo.messages.message import Message, system, user
-from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.models.wire import FORMATS
 
 ASKED = user("research the founder")
 ANSWERED = Message(
@@ -34,6 +38,11 @@ def test_several_messages_become_one_block_of_the_user() -> None:
     )
     assert is_cached_block(block)
     assert not is_cached_block(ASKED)
+
+
+def test_what_was_attached_is_named() -> None:
+    block = format_conversation_for_cache([user("see", ImagePart(media_type="image/png", data=b"x"))])
+    assert block.text == "User: see\n[image image/png]"
 
 
 def test_the_order_is_system_then_the_block_then_what_is_new() -> None:
@@ -90,3 +99,13 @@ def test_a_result_spelled_as_text_goes_unless_it_is_cached_or_answers_a_call() -
     odd = {"role": "user", "content": None}
     kept = without_embedded_results([cached, answering, calling, answering, stray, stray_list, words, of_assistant, odd])
     assert kept == [cached, calling, answering, words, of_assistant, odd]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_format_says_behind_a_block_that_there_was_no_answer(name: str) -> None:
+    side = Side(name)
+    history = (format_conversation_for_cache([ASKED]), user("go on"))
+    assert NO_ANSWER not in side.format().encode(side.request(history)).decode()
+    growing = side.format()
+    for count in (1, 2, 1, 2):
+        assert growing.encode(side.request(history[:count])) == side.format().encode(side.request(history[:count]))

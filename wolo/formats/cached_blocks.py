@@ -10,7 +10,7 @@ from wolo.formats.call_arguments import arguments_object
 from wolo.formats.loose_json import read_object
 from wolo.formats.pairing import as_sent, result_text
 from wolo.messages.message import Message
-from wolo.messages.parts import TextPart
+from wolo.messages.parts import MediaPart, TextPart
 
 CACHE = "cache"
 """Under this name the metadata of a user message say that its text is to be kept in the cache."""
@@ -56,7 +56,8 @@ def _spoken(message: Message) -> Iterator[str]:
     visible = as_sent(message, set())
     if visible is None or message.role == "system":
         return
-    if text := visible.text.strip():
+    attached = (f"[{part.type} {part.media_type}]" for part in visible.parts if isinstance(part, MediaPart))
+    if text := "\n".join(filter(None, (visible.text.strip(), *attached))):
         yield f"{_SPEAKERS[visible.role]}: {text}"
     for call in visible.calls:
         told = {"name": call.tool, "arguments": arguments_object(call), "result": result_text(call)}

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from wolo.formats.cached_blocks import is_cached_block
 from wolo.formats.format import Block
 from wolo.formats.pairing import as_sent
 from wolo.formats.wire_ids import IdPolicy, wire_id
@@ -25,6 +26,8 @@ GO_ON = "Continue."
 """What the user says where a server wants to hear the user and nobody spoke."""
 NO_ANSWER = "(no answer was given)"
 """What the assistant says between two messages of the user."""
+BLOCK_READ = "(the conversation so far was read)"
+"""The same behind a cached block."""
 DIGEST_BYTES = 8
 
 encode_json = msgspec.json.Encoder().encode
@@ -40,6 +43,7 @@ class Laid(NamedTuple):
     call_ids: list[str]
     encoded: bytes = b""
     """The items as bytes, where the layout needed them itself."""
+    was_behind_block: bool = False
 
 
 class Layout(ABC):
@@ -52,6 +56,8 @@ class Layout(ABC):
     def __init__(self) -> None:
         self.role = ""
         """Who spoke last."""
+        self.is_behind_block = False
+        """The message before was a cached block."""
         self._taken: set[str] = set()
         self._seen: set[str] = set()
 
@@ -60,7 +66,8 @@ class Layout(ABC):
         return []
 
     def add(self, message: Message) -> Laid:
-        laid = Laid([], self.role, [], [call.id for call in message.calls if call.id not in self._seen])
+        new_calls = [call.id for call in message.calls if call.id not in self._seen]
+        laid = Laid([], self.role, [], new_calls, was_behind_block=self.is_behind_block)
         visible = as_sent(message, self._seen)
         if visible is not None:
             for item in self._items(visible, laid):
@@ -68,17 +75,24 @@ class Layout(ABC):
                 laid.items.extend(self._between(role))
                 laid.items.append(item)
                 self.role = role
+            self.is_behind_block = is_cached_block(message)
         return laid
 
     def take_back(self, laid: Laid) -> None:
         """Only ever the message that was added last."""
         self.role = laid.role_before
+        self.is_behind_block = laid.was_behind_block
         self._taken.difference_update(laid.wire_ids)
         self._seen.difference_update(laid.call_ids)
 
     def close(self) -> list[Item]:
         """What must still follow so that the model has something to answer."""
         return [] if self.role in self.user_roles else [self.user_says(GO_ON)]
+
+    @property
+    def no_answer(self) -> str:
+        """What the assistant says between two messages of the user."""
+        return BLOCK_READ if self.is_behind_block else NO_ANSWER
 
     def wire_id(self, call: ToolPart, laid: Laid) -> str:
         """Legal, and different from all ids before it; asked for once a call."""

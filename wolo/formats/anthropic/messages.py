@@ -14,7 +14,7 @@ from typing import NamedTuple
 from wolo.formats.anthropic.dialect import AnthropicDialect
 from wolo.formats.anthropic.media import Block, media_block
 from wolo.formats.call_arguments import arguments_object
-from wolo.formats.history import GO_ON, NO_ANSWER, Item, Laid, Layout, joined
+from wolo.formats.history import GO_ON, Item, Laid, Layout, joined
 from wolo.formats.media import NOTHING_SAID
 from wolo.formats.pairing import outcome_of, result_text
 from wolo.formats.tool_names import to_wire
@@ -82,7 +82,7 @@ class AnthropicLayout(Layout):
 
     def _between(self, role: str) -> list[Item]:
         if role == "user":
-            return [_says("assistant", NO_ANSWER)] if self.role == "user" else []
+            return [_says("assistant", self.no_answer)] if self.role == "user" else []
         return [] if self.role == "user" else [_says("user", GO_ON)]
 
     def _items(self, message: Message, laid: Laid) -> Iterator[Item]:

@@ -14,7 +14,7 @@ from wolo.formats.call_arguments import arguments_object
 from wolo.formats.gemini.dialect import GeminiDialect
 from wolo.formats.gemini.media import fits_response, media_part
 from wolo.formats.gemini.names import gemini_name
-from wolo.formats.history import GO_ON, NO_ANSWER, Item, Laid, Layout
+from wolo.formats.history import GO_ON, Item, Laid, Layout
 from wolo.formats.media import MEDIA_FOLLOW, NOTHING_SAID
 from wolo.formats.pairing import outcome_of, result_text
 from wolo.formats.wire_ids import LEGAL
@@ -61,7 +61,7 @@ class GeminiLayout(Layout):
         if role == "model" and self.role != "user":
             return [self.user_says(GO_ON)]
         if role == self.role == "user":
-            return [{"role": "model", "parts": [{"text": NO_ANSWER}]}]
+            return [{"role": "model", "parts": [{"text": self.no_answer}]}]
         return []
 
     def _items(self, message: Message, laid: Laid) -> Iterator[Item]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wolo.formats.call_arguments import arguments_object
-from wolo.formats.history import GO_ON, NO_ANSWER, Item, Laid, Layout
+from wolo.formats.history import GO_ON, Item, Laid, Layout
 from wolo.formats.media import MEDIA_FOLLOW, NOTHING_SAID, base64_text, not_fetched, not_sent, read_data_url
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.formats.pairing import result_text
@@ -38,7 +38,7 @@ class OllamaLayout(Layout):
         if role == "assistant" and self.role in ("", "system", "assistant"):
             return [self.user_says(GO_ON)]
         if role == "user" and self.role == "user":
-            return [{"role": "assistant", "content": NO_ANSWER}]
+            return [{"role": "assistant", "content": self.no_answer}]
         return []
 
     def _items(self, message: Message, laid: Laid) -> Iterator[Item]:

@@ -8,7 +8,7 @@ from typing import Any
 from wolo.formats.cached_blocks import CACHE_CONTROL, is_cached_block
 from wolo.formats.call_arguments import arguments_text
 from wolo.formats.dialect import Dialect
-from wolo.formats.history import GO_ON, NO_ANSWER, Item, Laid, Layout
+from wolo.formats.history import GO_ON, Item, Laid, Layout
 from wolo.formats.loose_json import read_strictly
 from wolo.formats.media import MEDIA_FOLLOW, NOTHING_SAID, base64_text, data_url, not_fetched, not_sent
 from wolo.formats.pairing import result_text
@@ -22,18 +22,12 @@ REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinkin
 REASONING_DETAILS = "openrouter.reasoning_details"
 EXTRA_CONTENT = "chat.extra_content"
 """Kinds of blobs: what OpenRouter sends beside reasoning, and what Gemini's compatible endpoint hangs on calls."""
-BLOCK = "cached block"
-"""The role of a cached block, as far as turns go: on the wire it is the user's."""
-BLOCK_READ = "(the conversation so far was read)"
-"""The assistant's message behind a cached block, for servers that insist on taking turns."""
 CONTENT_LIST = "content"
 """The field name of reasoning that came as an item of the content list (Mistral)."""
 
 
 class ChatLayout(Layout):
     """Lays out one conversation for one server."""
-
-    user_roles = (*Layout.user_roles, BLOCK)
 
     def __init__(
         self,
@@ -68,9 +62,6 @@ class ChatLayout(Layout):
     def close(self) -> list[Item]:
         return super().close() if self._takes_turns else []
 
-    def role_of(self, item: Item) -> str:
-        return BLOCK if self._is_block else str(item["role"])
-
     def _between(self, role: str) -> list[Item]:
         before = self.role
         if not self._takes_turns:
@@ -78,12 +69,11 @@ class ChatLayout(Layout):
         if role == "assistant":
             twice = before == "assistant" and self._dialect.alternate_roles
             return [self.user_says(GO_ON)] if twice or before in ("", "system", "developer") else []
-        if BLOCK in (role, before) and self._dialect.cache_marks:
+        if (self._is_block or self.is_behind_block) and self._dialect.cache_marks:
             return []
-        is_user, was_user = role in ("user", BLOCK), before in ("user", BLOCK)
-        twice = is_user and was_user and self._dialect.alternate_roles
-        if twice or (is_user and before == "tool" and self._dialect.assistant_between_tool_and_user):
-            return [{"role": "assistant", "content": BLOCK_READ if before == BLOCK else NO_ANSWER}]
+        twice = before == role == "user" and self._dialect.alternate_roles
+        if twice or (role == "user" and before == "tool" and self._dialect.assistant_between_tool_and_user):
+            return [{"role": "assistant", "content": self.no_answer}]
         return []
 
     # What a message becomes
