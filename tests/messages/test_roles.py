@@ -82,6 +82,12 @@ def test_there_and_back_again() -> None:
     assert to_messages(again) == built
 
 
+def test_messages_by_role_can_be_converted_at_once() -> None:
+    history = [UserMessage.text("look"), called("a"), ToolMessage.from_result(ToolResult(id="a", content="yes")), user("and?")]
+    assert to_llm_messages(history, system="") == to_llm_messages(to_messages(history), system="")
+    assert [each["role"] for each in to_llm_messages(history)] == ["system", "user", "assistant", "tool", "user"]
+
+
 def test_a_picture_is_told_from_an_address() -> None:
     picture, address = UserMessage.with_images("see", [PNG, "https://example.org/a.png"]).contents[1:]
     assert picture == ImagePart(id=picture.id, media_type="image/png", data=PNG)  # type: ignore[union-attr]

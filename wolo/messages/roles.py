@@ -125,8 +125,8 @@ LLMMessage = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 AgentMessage = LLMMessage | CustomMessage | BranchSummaryMessage | CompactionSummaryMessage
 
 
-def to_messages(messages: Iterable[AgentMessage]) -> tuple[Message, ...]:
-    """Each result joins its call. Raises ValueError for a result that answers no open call before it."""
+def to_messages(messages: Iterable[AgentMessage | Message]) -> tuple[Message, ...]:
+    """Each result joins its call; stored messages stay. Raises ValueError for a result that answers no open call before it."""
     built: list[Message] = []
     open_calls: dict[str, int] = {}
     for message in messages:
@@ -138,7 +138,7 @@ def to_messages(messages: Iterable[AgentMessage]) -> tuple[Message, ...]:
                 built[at] = _answered(built[at], result, message.timestamp)
         if isinstance(message, ToolMessage):
             continue
-        if (converted := _message(message)) is not None:
+        if (converted := message if isinstance(message, Message) else _message(message)) is not None:
             built.append(converted)
             open_calls |= {call.wire_id: len(built) - 1 for call in converted.calls if call.status == "pending"}
     return tuple(built)

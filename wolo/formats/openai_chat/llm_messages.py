@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.formats.default_prompt import NAME, default_prompt, renamed
 from wolo.formats.dialect import Dialect
 from wolo.formats.history import EncodedHistory, Item, Kept, joined, split_system
 from wolo.formats.openai_chat.messages import ChatLayout, marked
 from wolo.messages.message import Message, Producer
+
+if TYPE_CHECKING:
+    from wolo.messages.roles import AgentMessage
 
 PLAIN = Dialect(cache_marks=True)
 """The dialect of `to_llm_messages` called without an encoder."""
@@ -67,7 +70,7 @@ class ChatEncoder:
 
 
 def to_llm_messages(
-    messages: Sequence[Message],
+    messages: Sequence[Message | AgentMessage],
     *,
     system: str | None = None,
     agent_display_name: str = NAME,
@@ -78,8 +81,14 @@ def to_llm_messages(
     Unsendable messages are left out, and every call is followed by its result. A conversation without a system message of
     its own opens with `system`: wolo's prompt by default, none if it is empty. In the system message the word "Wolo" becomes
     `agent_display_name`. `encoder` is that of a server; without one each message becomes what it is, and nothing is added.
+    Raises ValueError for messages by role with a result that answers no open call.
     """
-    prompt, rest = split_system(tuple(messages), default_prompt() if system is None else system)
+    own = tuple(each for each in messages if isinstance(each, Message))
+    if len(own) < len(messages):
+        from wolo.messages.roles import to_messages  # noqa: PLC0415  # wolo's own requests never need it
+
+        own = to_messages(messages)
+    prompt, rest = split_system(own, default_prompt() if system is None else system)
     return (encoder or ChatEncoder()).lay(rest, renamed(prompt, agent_display_name))
 
 
