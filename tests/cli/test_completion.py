@@ -88,6 +88,7 @@ def test_every_subcommand_is_offered_with_a_word_about_it() -> None:
         (("sessions", "ex"), ["export"]),
         (("sessions", "export", "--fo"), ["--format"]),
         (("sessions", "export", "--format", "m"), ["markdown"]),
+        (("sessions", "export", "--format", "c"), ["claude-code", "codex"]),
         (("sessions", "import", "--from=co"), ["--from=codex"]),
         (("stats", "--by", ""), ["model", "tool", "project", "day"]),
         (("completion", ""), ["bash", "zsh", "fish"]),

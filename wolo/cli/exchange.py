@@ -32,7 +32,7 @@ def export_session(
         typer.Option(
             "--format",
             "-F",
-            help="jsonl, rows, openai, markdown, html, atif, or the form of an agent: claude-code, codex, opencode, pi or kimi.",
+            help="jsonl, rows, openai, markdown, html, atif, claude-code, codex, opencode, pi or kimi.",
             metavar="FORMAT",
         ),
     ] = "jsonl",
