@@ -207,6 +207,28 @@ def test_what_is_quoted_before_a_call_is_not_called() -> None:
         assert [each.tool for each in both_ways(text).calls] == ["read"]
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("said", ["", "hm"])
+def test_reasoning_between_two_pieces_of_text_changes_nothing(form: str, said: str) -> None:
+    for before, behind, calls in (
+        ("{call}\n", "\nis how it looks.", 0),
+        ("{call}", "\n", 1),
+        ("It is `", "{call}`", 0),
+        ("> so\n", "{call}", 0),
+    ):
+        decoder, assembler = ChatDecoder(Dialect(), OFFERED), Assembler()
+        for delta in (
+            {"content": before.replace("{call}", FORMS[form])},
+            {"reasoning_content": said},
+            {"reasoning": said},
+            {"content": behind.replace("{call}", FORMS[form])},
+        ):
+            assembler.add(decoder.feed(json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode()))
+        assembler.add(decoder.feed(b'{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}'))
+        assembler.add(decoder.close())
+        assert len(assembler.message().calls) == calls
+
+
 def test_calls_in_several_fences_ask() -> None:
     fence = "```json\n{call}\n```\n".replace("{call}", FORMS["object"])
     assert [call.metadata for call in both_ways(fence + fence).calls] == [{IN_FENCE: True}] * 2

@@ -43,6 +43,7 @@ def test_at_another_address_it_may_be_any_server() -> None:
     local = {"zai": ProviderSettings(base_url="http://localhost:8000/v1", api_key="k")}
     assert searches(find("zai/glm-5.2", environ={}, overrides=local))
     assert not searches(find("zai/glm-5.2", environ={"ZAI_API_KEY": "k"}))
+    assert not searches(find("zai/glm-5.2", environ={}, base_url="https://api.z.ai/api/coding/paas/v4/", api_key="k"))
 
 
 def test_settings_and_what_a_probe_found_have_the_last_word() -> None:

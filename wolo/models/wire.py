@@ -128,8 +128,9 @@ def _dialect(choice: Choice, kind: type[D]) -> D:
 def _is_hosted(choice: Choice) -> bool:
     """A provider of the catalogue at its own address; what runs on this machine or elsewhere may be any server."""
     provider = choice.provider
-    own_server = provider.loopback or is_loopback(origin(choice.base_url)[1])
-    return provider.name in PROVIDERS and choice.base_url == provider.base_url and not own_server
+    address = origin(choice.base_url)
+    own_server = provider.loopback or is_loopback(address[1])
+    return provider.name in PROVIDERS and address == origin(provider.base_url) and not own_server
 
 
 def _takes(kind: Any) -> str:

@@ -45,24 +45,27 @@ class SpokenText:
         )
 
     def expect_no_tags(self, deltas: list[Delta]) -> None:
-        """Reasoning came by its own name: tags in the text are text."""
-        if self._tags is not None:
-            self.flush(deltas)
-            self._tags = None
+        """Reasoning came by its own name: tags in the text are text. A call may still be followed by more text."""
+        self._let_tags_go(deltas)
+        self._tags = None
 
     def expect_plain(self, deltas: list[Delta]) -> None:
         """A real call came: all further text is just that."""
         if self._tags is not None or self._scanner is not None:
-            self.flush(deltas)
+            self._flush(deltas)
             self._tags = self._scanner = None
 
-    def flush(self, deltas: list[Delta]) -> None:
-        """What may have been the beginning of a tag or of a call was just text."""
+    def _let_tags_go(self, deltas: list[Delta]) -> None:
+        """What may have been the beginning of a tag was just text."""
         for piece in self._tags.expect_no_more() if self._tags is not None else ():
             if isinstance(piece, TextDelta):
                 self._speak(piece.text, deltas)
             else:
                 deltas.append(piece)
+
+    def _flush(self, deltas: list[Delta]) -> None:
+        """No more text comes in which a tag or a call could end."""
+        self._let_tags_go(deltas)
         for rest in self._scanner.expect_no_more() if self._scanner is not None else ():
             self._pass_on(rest, deltas)
 
@@ -71,7 +74,7 @@ class SpokenText:
 
         One that may be an example is text as well: a person decides about the call, and reads the answer as it was written.
         """
-        self.flush(deltas)
+        self._flush(deltas)
         held, self._behind_leak = self._behind_leak, []
         for piece in held:
             if isinstance(piece, str):
