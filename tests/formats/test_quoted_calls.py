@@ -118,6 +118,7 @@ RUNS = {
     "behind a fence": "It is so:\n```\nx = 1\n```\n{call}",
     "behind a quote": "> so it says\n\n{call}",
     "behind an element": "<pre>x</pre> and `<pre>`\n\n{call}",
+    "behind words about an element": "I put a <textarea> there, and <code>.\n\n{call}",
     "nothing but a fence": "```\n{call}\n```",
     "nothing but a fence of json": "\n```json\n{call}\n```\n\n",
     "nothing but an indented fence": "  ```\n  {call}\n  ```\n",
@@ -262,6 +263,7 @@ BLOCK = '<tool>{"server_name": "local", "tool_name": "read", "arguments": {"path
         f"So:\n\n~~~\n{BLOCK}\n~~~",
         f"So: `{BLOCK}`",
         f"<pre>\n{BLOCK}\n</pre>",
+        f"<pre><code>{BLOCK}</code></pre>",
         f"So:\n<!--\n{BLOCK}\n-->",
         f"So:\n\n    {BLOCK}\n\nand on",
     ],
@@ -271,6 +273,24 @@ def test_a_block_of_the_text_protocol_that_is_quoted_is_text(text: str) -> None:
         blocks = ToolBlocks({"read"})
         found = [each for piece in pieces(text, size) for each in blocks.feed(piece)] + [*blocks.expect_no_more()]
         assert "".join(map(str, found)) == text
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "I put a <textarea> there:\n",
+        BLOCK.replace('"a"', '"<pre>\\n<!--"') + "\n",
+        BLOCK.replace('"a"', '"> x"') + "\nThen\n",
+        "> it says\n\n",
+        "I read it (",
+        "<pre>x</pre>\n",
+    ],
+)
+def test_other_blocks_of_the_text_protocol_are_calls(before: str) -> None:
+    for size in (0, 1, 5):
+        blocks = ToolBlocks({"read"})
+        found = [each for piece in pieces(before + BLOCK, size) for each in blocks.feed(piece)] + [*blocks.expect_no_more()]
+        assert found[-1].tool == "read"  # type: ignore[union-attr]  # it is a call
 
 
 LOOPS = [

@@ -171,7 +171,7 @@ class LeakedCalls:
         """Whether what begins here would be an example: behind other text a call is not even indented."""
         quoting = self._quoting
         is_indented = bool(quoting.indentation) and self._has_spoken
-        return is_indented or quoting.is_quoted or quoting.is_fenced or bool(quoting.open_backticks)
+        return is_indented or quoting.is_begun or quoting.is_quoted or quoting.is_fenced or bool(quoting.open_backticks)
 
     def _read_behind_call(self, found: list[str | Leaked]) -> bool:
         """More calls of the same kind, or text, behind which those before are text as well."""

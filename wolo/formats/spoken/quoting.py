@@ -13,14 +13,14 @@ INDENTED_CODE = 4
 
 _QUOTE = re.compile(r"\s*(?:[-*+][ \t]+|\d+[.)][ \t]+)?>")
 _ELEMENT = re.compile(
-    r"<(/?)(pre|code|samp|kbd|xmp|listing|blockquote|textarea|(?:antml:)?(?:tool_call|function_calls|function|invoke|parameter))\b"
-    r"[^>]*>|(<!--)|(-->)",
+    r"<(?P<ends>/?)(?:(?P<shows>pre|code|samp|kbd|xmp|listing|blockquote|textarea)"
+    r"|(?P<mark>(?:antml:)?(?:tool_call|function_calls|function|invoke|parameter)))\b[^>]*>|(?P<comment><!--|-->)",
     re.IGNORECASE,
 )
-"""Those that show what is in them, and the marks of a call: what stands in one that was read as text is text."""
+"""Elements that show what is in them, marks of a call that was read as text, and comments: what stands in one is text."""
+_TAG = re.compile(r"<[^>]*>")
 _BEGUN = re.compile(r"(?:\|>|\[TOOL_CALLS\]|[\[({=])\s*\Z")
 """A line that ends so goes on in the next one."""
-_COMMENT = "<!--"
 _SPAN = re.compile(r"(`+)[^`]+\1")
 
 
@@ -52,9 +52,14 @@ class Quoting(CodeSpans):
     def is_quoted(self) -> bool:
         """In a quote, an indented line or an element; for fences and spans of code ask `is_fenced` and `open_backticks`."""
         line = "".join(self._line)
-        if self._is_quoted or self._is_begun or self._elements or _QUOTE.match(line):
+        if self._is_quoted or _QUOTE.match(line) or _width(line) >= INDENTED_CODE:
             return True
-        return _width(line) >= INDENTED_CODE
+        return bool(self._elements_after(line) if "<" in line else self._elements)
+
+    @property
+    def is_begun(self) -> bool:
+        """The last line that is not blank goes on in this one."""
+        return self._is_begun
 
     def _end_line(self, line: str) -> None:
         was_fenced = bool(self._fence)
@@ -64,15 +69,19 @@ class Quoting(CodeSpans):
         if line.strip():
             self._is_begun = _BEGUN.search(line) is not None
         if not (was_fenced or self._fence) and ("<" in line or "-->" in line):
-            self._count_elements(_SPAN.sub("", line))
+            self._elements = self._elements_after(line)
 
-    def _count_elements(self, line: str) -> None:
-        for closes, name, begins, ends in _ELEMENT.findall(line):
-            element = _COMMENT if begins or ends else name.lower()
-            if not (closes or ends):
-                self._elements.append(element)
-            elif element in self._elements:
-                del self._elements[self._elements.index(element) :]
+    def _elements_after(self, line: str) -> list[str]:
+        """One that shows its content begins a line; elsewhere it is spoken of."""
+        elements, shown = list(self._elements), _SPAN.sub("", line)
+        for found in _ELEMENT.finditer(shown):
+            element = "comment" if found["comment"] else (found["shows"] or found["mark"]).lower()
+            if found["ends"] or found["comment"] == "-->":
+                if element in elements:
+                    del elements[elements.index(element) :]
+            elif not found["shows"] or not _TAG.sub("", shown[: found.start()]).strip():
+                elements.append(element)
+        return elements
 
 
 def _width(line: str) -> int:

@@ -187,7 +187,7 @@ class ToolBlocks:
         return begin
 
     def _take(self, piece: str | Written, found: list[str | Written]) -> None:
-        self._code.follow(piece if isinstance(piece, str) else piece.raw.replace("`", " "))
+        self._code.follow(piece if isinstance(piece, str) else ".")  # what a call writes quotes nothing behind it
         found.append(piece)
 
     def _let_through(self, size: int, found: list[str | Written]) -> None:
