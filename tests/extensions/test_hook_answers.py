@@ -69,8 +69,8 @@ def test_plain_text_is_told_where_it_is_meant_for_the_model() -> None:
     assert read_answer("PreToolUse", 0, b"checked", b"") == NOTHING
 
 
-@pytest.mark.parametrize("value", ["[" * 150 + "]" * 150, str(1 << 70)])
-def test_arguments_that_no_call_could_have_are_a_failure(value: str) -> None:
+def test_arguments_that_no_call_could_have_are_a_failure() -> None:
+    value = "[" * 150 + "]" * 150
     stdout = '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"a": ' + value + "}}}"
     answer = read_answer("PreToolUse", 0, stdout.encode(), b"")
     assert isinstance(answer, str)

@@ -20,13 +20,14 @@ class Brake:
 
     def __init__(self) -> None:
         self.cause: StopCause | None = None
-        self._steps: set[asyncio.Task[Any]] = set()
+        self._steps: dict[asyncio.Task[Any], None] = {}
+        """In the order in which they began."""
 
     def pull(self, cause: StopCause) -> None:
         """Cancels the running steps, once; a second pull leaves their cleaning up alone."""
         if self.cause is None:
             self.cause = cause
-            for step in self._steps:
+            for step in tuple(self._steps):
                 step.cancel()
 
     async def step(self, work: Coroutine[Any, Any, T]) -> T:
@@ -35,7 +36,7 @@ class Brake:
             work.close()
             raise Stopped
         step = asyncio.ensure_future(work)
-        self._steps.add(step)
+        self._steps[step] = None
         try:
             return await step
         except asyncio.CancelledError:
@@ -43,7 +44,7 @@ class Brake:
                 raise
             raise Stopped from None
         finally:
-            self._steps.discard(step)
+            self._steps.pop(step, None)
 
 
 async def outlast(work: asyncio.Task[Any], brake: Brake) -> None:
