@@ -97,6 +97,17 @@ def test_one_secret_among_much_that_holds_none_is_hidden(at: int) -> None:
     assert secrets.hide("abc and abcd") == "abc and abcd"
 
 
+@pytest.mark.parametrize(("name", "goal"), [("plain.txt", ".env"), (".env", "plain.txt"), (".env", ".env")])
+def test_a_link_is_read_for_secrets_whichever_of_its_names_says_so(tmp_path: Path, name: str, goal: str) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / goal).write_text(f"TOKEN={K}\n")
+    (tmp_path / "work" / name).symlink_to(tmp_path / "elsewhere" / goal)
+    files = SecretFiles([tmp_path / "work"])
+    assert K not in [known.value for known in files.near()]
+    assert [known.value for known in files.again([str(tmp_path / "work" / name)])] == [K]
+
+
 def test_what_would_leave_the_machine_asks_and_says_so() -> None:
     carries, nothing = Restored(None, ("TOKEN",), has_metacharacters=True), Restored(None)
     allow = Verdict("allow", "By a rule.", rule="fetch:x.test")
