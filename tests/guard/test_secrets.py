@@ -19,8 +19,9 @@ from wolo.guard.rules import Verdict
 from wolo.guard.secret_files import SecretFiles
 from wolo.guard.secrets import Restored, Secrets, ask_first
 from wolo.messages.message import Message
-from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.parts import Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.secret_values import Known
+from wolo.tools.tool import Listing
 
 K = "wk-7f3a9c21bb+/=Z"
 KEY = b"k" * 32
@@ -97,9 +98,16 @@ def test_one_secret_among_much_that_holds_none_is_hidden(at: int) -> None:
     assert secrets.hide("abc and abcd") == "abc and abcd"
 
 
+def test_a_part_among_parts_and_a_line_among_lines_are_hidden() -> None:
+    secrets = Secrets([Known("PASSWORD", K)])
+    files = (FilePart(name="clean.txt", media_type="text/plain", data=b"x"), FilePart(name=f"{K}.txt", media_type="text/plain"))
+    call = ToolPart(id="1", tool="read", call_id="1", input={}, output="clean", output_parts=files)
+    assert K not in repr(secrets.hide_part(call))
+    assert K not in repr(secrets.hide_fields(Listing("clean", ("clean", f"a {K}", "clean"), 3)))
+
+
 @pytest.mark.parametrize(("name", "goal"), [("plain.txt", ".env"), (".env", "plain.txt"), (".env", ".env")])
 def test_a_link_is_read_for_secrets_whichever_of_its_names_says_so(tmp_path: Path, name: str, goal: str) -> None:
-    (tmp_path / "work").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / goal).write_text(f"TOKEN={K}\n")
     (tmp_path / "work" / name).symlink_to(tmp_path / "elsewhere" / goal)
