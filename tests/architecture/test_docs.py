@@ -85,3 +85,10 @@ def test_the_providers_that_the_guide_shows_work() -> None:
     provider = msgspec.convert(file, Provider)
     for model in provider.models:
         format_of(Choice(provider, model, provider.base_url))
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    page = (ROOT / "docs/guide/security.md").read_text()
+    named = set(re.findall(r"tests/[\w/]+\.py", page))
+    assert len(named) > 15
+    assert sorted(name for name in named if not (ROOT / name).is_file()) == []

@@ -147,19 +147,28 @@ def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Pat
 
     mark = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
     if cache is None:
-        return _Proof(*shortcoming(make, state))
+        return _judged(*shortcoming(make, state), what)
     kept = cache / "sandbox-probes"
     with suppress(OSError):
         for line in kept.read_text().splitlines():
             proof, *gaps = line.split("\t")
             if proof == mark:
                 return _Proof(gaps=tuple(gaps))
-    why, found = shortcoming(make, state)
-    if not why:
+    found = _judged(*shortcoming(make, state), what)
+    if not found.why:
         with suppress(OSError):
             make_private(cache)
-            _remember(kept, "\t".join((mark, *found)))
-    return _Proof(why, found)
+            _remember(kept, "\t".join((mark, *found.gaps)))
+    return found
+
+
+def _judged(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
+    """A sandbox with processes of its own lets no signal out; that of Landlock may, on older kernels, and says so."""
+    from wolo.guard.sandbox.probe import SIGNALS  # noqa: PLC0415  # it has just been used
+
+    if SIGNALS in gaps and not what.startswith("landlock"):
+        return _Proof(why or "a command in it could end other processes", gaps)
+    return _Proof(why, gaps)
 
 
 def _remember(kept: Path, proof: str) -> None:

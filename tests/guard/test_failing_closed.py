@@ -1,0 +1,119 @@
+"""Where the kernel refuses any step of putting a sandbox up, the command does not run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import unprivileged
+from tests.end_to_end.test_sandbox import UNSHARE, WITHOUT
+from tests.guard.besieged import Ground, any_python, land, put_up
+from tests.guard.test_walls import BACKENDS, USERS, need
+from wolo.guard.sandbox import ladder
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.uname().machine != "x86_64", reason="the numbers below are those of one machine"
+)
+
+STEPS = {
+    "namespaces": {
+        "unshare": 272,
+        "openat2": 437,
+        "open_tree": 428,
+        "move_mount": 429,
+        "mount": 165,
+        "mount_setattr": 442,
+        "fsopen": 430,
+        "fsconfig": 431,
+        "fsmount": 432,
+        "pivot_root": 155,
+        "umount2": 166,
+        "capset": 126,
+        "prctl": 157,
+        "landlock_add_rule": 445,
+        "landlock_restrict_self": 446,
+        "chdir": 80,
+        "setrlimit": 302,
+        "ioctl": 16,
+        "setsid": 112,
+    },
+    "bubblewrap": {"mount": 165, "pivot_root": 155, "prctl": 157, "landlock_restrict_self": 446, "setrlimit": 302},
+    "landlock": {"capset": 126, "prctl": 157, "landlock_restrict_self": 446, "setrlimit": 302},
+}
+"""System calls by which each is put up, with their numbers."""
+TABLE = [(backend, step) for backend, steps in STEPS.items() for step in steps]
+
+
+def run_refused(folder: Path, backend: str, step: str) -> tuple[bool, str, bool]:
+    with Ground(folder) as ground:
+        walls = put_up(backend, ground.profile)
+        try:
+            enclosed = walls.enclose(["sh", "-c", "touch ran"], ground.work)
+            prelude = WITHOUT[: WITHOUT.index("os.execv")] + "os.execv(sys.argv[2], sys.argv[2:])"
+            line = [any_python(), "-c", prelude, f"{STEPS[backend][step]} 1", *enclosed.argv]
+            done = subprocess.run(
+                line, pass_fds=enclosed.pass_fds, cwd=ground.work, capture_output=True, text=True, check=False, timeout=20
+            )
+            begun = enclosed.has_begun()
+            enclosed.tidy()
+            return (ground.work / "ran").exists(), done.stderr, begun
+        finally:
+            walls.close()
+
+
+@pytest.mark.parametrize(("backend", "step"), TABLE, ids=[f"{backend}-{step}" for backend, step in TABLE])
+@pytest.mark.parametrize("user", USERS)
+def test_a_refused_step_lets_nothing_run(backend: str, step: str, user: str) -> None:
+    need(backend)
+    with land(user) as folder:
+        has_run, said, _ = USERS[user](run_refused, folder, backend, step)  # type: ignore[misc]
+    assert not has_run
+    assert said
+
+
+def without_namespaces(folder: Path) -> str:
+    """What is found on a kernel that makes no namespaces, by a process of its own."""
+    code = (
+        "import sys; from pathlib import Path; from wolo.guard.sandbox.ladder import find; f = find([Path(sys.argv[1])], "
+        "Path(sys.argv[2]), None); print(f.backend, f.is_whole)"
+    )
+    prelude = WITHOUT[: WITHOUT.index("os.execv")] + "os.execv(sys.argv[2], sys.argv[2:])"
+    own = [sys.executable, "-c", code, str(folder), str(folder / "state")]
+    env = {**os.environ, "PATH": "/nowhere"}
+    done = subprocess.run([sys.executable, "-c", prelude, UNSHARE, *own], env=env, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or done.stderr
+
+
+def test_without_namespaces_the_partial_sandbox_is_taken_and_called_so() -> None:
+    need("landlock")
+    with land("root") as folder:
+        assert without_namespaces(folder) == "landlock False"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("user", USERS)
+def test_each_is_found_by_whom_it_serves(backend: str, user: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    need(backend)
+    with land(user) as folder:
+        assert USERS[user](found_alone, folder, backend) == backend
+
+
+def found_alone(folder: Path, backend: str) -> str:
+    (folder / "work").mkdir()
+    tried: list[str] = []
+    if backend == "bubblewrap":
+        return ladder.find((folder / "work",), folder / "state", None).backend
+    look = ladder._namespaces if backend == "namespaces" else None  # the others were asked before it
+    found = (
+        look([str(folder / "work")], tried, folder / "state", None) if look else ladder._landlock(tried, folder / "state", None)
+    )
+    return found.backend if found.make else str(tried)
+
+
+def test_unprivileged_tests_run_as_somebody_else() -> None:
+    """Root passes over modes: what is tried for an ordinary user must be tried by one."""
+    assert unprivileged.call(os.getuid) != 0
