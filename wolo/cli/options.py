@@ -284,6 +284,6 @@ def _refuse(token: str) -> Line:
 
     spelling = token.partition("=")[0]
     harmless = [each for each, option in _BY_SPELLING.items() if option.means != "yolo"]
-    near = difflib.get_close_matches(spelling, harmless, n=1)
+    near = difflib.get_close_matches(spelling, harmless, n=1, cutoff=0.75)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise UsageError(f"There is no option {spelling}.", hint=f"{hint}`wolo --help` lists them; words after -- are the prompt.")
