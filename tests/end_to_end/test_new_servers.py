@@ -95,9 +95,23 @@ def test_a_server_is_added_in_the_middle_of_a_conversation(provider: ProviderSer
         terminal.type("another")
         terminal.press("enter")
         terminal.wait_for("Base URL")
-        terminal.press("escape")
+        terminal.enter(provider.origin)
+        terminal.wait_for("Enter goes on")
+        terminal.press("enter")
+        terminal.wait_for("Enter takes 1")
+        terminal.enter("1")
+        terminal.wait_for("Name of this provider")
+        terminal.enter("mine")
+        terminal.wait_for("wolo · mine/small")
+        wait_for_prompt(terminal)
+        terminal.enter("two")
+        terminal.wait_for("Hello from here.")
+        wait_for_prompt(terminal)
+        terminal.enter("/model zzz")
+        terminal.wait_for("No model is called `zzz`")
         wait_for_prompt(terminal)
         leave(terminal)
+    assert [message["content"] for message in provider.requests[-1].messages[1:]] == ["one", "One.", "two"]
 
 
 async def test_the_list_of_models_marks_the_current_one_and_leaves_out_what_cannot_run(

@@ -263,7 +263,14 @@ def rows(config: Config) -> Iterator[tuple[str, Any, str]]:
     for key, value in (*values(config.settings), *values(config.endpoint)):
         name = dotted(key)
         said = (source for each, source in config.sources.items() if each == name or each.startswith(f"{name}."))
-        yield name, _without_secrets(key, to_builtins(value)), next(said, "default")
+        yield name, _without_secrets(key, _said(to_builtins(value))), next(said, "default")
+
+
+def _said(value: Any) -> Any:
+    """Without what rows of a list do not say."""
+    if isinstance(value, list | tuple):
+        return type(value)(_said(each) for each in value)
+    return {name: _said(each) for name, each in value.items() if each is not None} if isinstance(value, dict) else value
 
 
 def _without_secrets(key: Key, value: Any) -> Any:

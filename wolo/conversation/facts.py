@@ -50,6 +50,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """Empty: the same."""
     session: str | None = ""
     """Another one by id, name or title; empty: the same one; None: a new one."""
+    at_own_address: bool = False
+    """The model is asked at its provider's address from now on, whatever address was given for this run."""
     fork: bool = False
     """Continue in a copy of that session."""
     directories: tuple[str, ...] = ()

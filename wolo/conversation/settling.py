@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wolo.agent.cut import Cut
 from wolo.config import keys, layers
 from wolo.config.given import Given, directories, many, text
-from wolo.config.schema import Config
+from wolo.config.schema import Config, Endpoint
 from wolo.conversation.choosing import check_prices, choose, choose_fallback, for_provider_of, gone_notice
 from wolo.conversation.enclosing import Enclosure, settle_walls
 from wolo.conversation.facts import Change
@@ -32,6 +32,9 @@ from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.tools.tool import ShellState
 from wolo.workspace.root import Workspace, find_root
+
+OWN_ADDRESS = "own_address"
+"""Among the options of a conversation: the address that was given for this run does not count any more."""
 
 
 class Opening(Struct, frozen=True, kw_only=True):
@@ -170,6 +173,8 @@ def settle(opening: Opening) -> Site:
 def _prepare_grounds(given: Given) -> Grounds:
     places, cwd = find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, many(given, "set"), cwd)
+    if given.get(OWN_ADDRESS):
+        config = replace(config, endpoint=Endpoint())
     notices = [*config.notices]
     environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
     workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.config import layers
 from wolo.config.given import Given, many
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.facts import Change
 from wolo.conversation.hooking import Hooking
 from wolo.conversation.keeping import KeptInStore
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.settling import Opening, Site, check
+from wolo.conversation.settling import OWN_ADDRESS, Opening, Site, check
 from wolo.conversation.subagents import Subagents
 from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel
@@ -102,7 +103,7 @@ class Succession:
         said = conversation.history if change.said is None else change.said
         following = replace(
             site.opening,
-            given=_with_directories(_in_mode(site, conversation.mode), change.directories),
+            given=_changed(_in_mode(site, conversation.mode), change),
             change=_following(change, site, self._asker.choice.thinking),
             said=said if handed.history else (),
             unkept_id=site.kept.session_id if handed.history else "",
@@ -147,8 +148,12 @@ def _in_mode(site: Site, mode: str) -> Given:
     return site.given if mode == site.enclosure.mode.name else {**site.given, "mode": mode}
 
 
-def _with_directories(given: Given, added: tuple[str, ...]) -> Given:
-    return {**given, "add_dir": [*many(given, "add_dir"), *added]} if added else given
+def _changed(given: Given, change: Change) -> Given:
+    """The options, as far as a change is about them."""
+    more = {"add_dir": [*many(given, "add_dir"), *change.directories]} if change.directories else {}
+    if not change.at_own_address:
+        return {**given, **more}
+    return {**{name: value for name, value in given.items() if name not in layers.ENDPOINT_FLAGS}, **more, OWN_ADDRESS: True}
 
 
 def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Change:

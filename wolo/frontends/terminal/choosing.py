@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from prompt_toolkit.buffer import Buffer
 
 from wolo.commands import undo
-from wolo.commands.command import Command, Desk, Outcome, Shown, find
+from wolo.commands.command import Command, Desk, Opened, Outcome, Shown, find
+from wolo.conversation.facts import Change
 from wolo.frontends.terminal.completion import mention
 from wolo.frontends.terminal.menus import files_menu, models_menu, rewind_menu, sessions_menu, turns_back
 from wolo.frontends.terminal.pick import pick
@@ -96,11 +97,13 @@ async def _model(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
     if picked is None or picked.value == desk.conversation.model:
         return NOTHING
     ways = {SERVER: add_server, EMBEDDED: offer_embedded}
+    if picked.value not in ways:
+        return await command.run(desk, picked.value)
     try:
-        spec = await ways[picked.value](terminal) if picked.value in ways else picked.value
+        spec = await ways[picked.value](terminal)
     except EOFError:
         return NOTHING
-    return await command.run(desk, spec) if spec else NOTHING
+    return Opened(await desk.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
 
 
 _AHEAD: dict[str, Callable[[Desk], Menu[str]]] = {

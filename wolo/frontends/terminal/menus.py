@@ -73,7 +73,7 @@ def models_menu(desk: Desk, *, ahead: bool = False) -> Menu[str]:
         items = [*at_hand, *(Item(each.label, each.label, model_facts.in_brief(each)) for each in shown)]
         found = {item.value: item for item in items}
         facts = found.pop(current.value, current).facts
-        marked = Item(current.value, current.label, " · ".join(dict.fromkeys((current.facts, facts))))
+        marked = Item(current.value, current.label, " · ".join(dict.fromkeys((current.facts, " ".join(facts.split())))))
         return [marked, *found.values(), *others]
 
     def preview(label: str, is_on: bool) -> Sequence[str]:

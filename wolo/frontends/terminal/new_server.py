@@ -106,4 +106,8 @@ async def _save(found: Found, model: str, key: str, terminal: Terminal) -> str:
 
 
 async def _ask(question: str, terminal: Terminal) -> str:
-    return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
+    if (stage := terminal.screen.stage) is None:
+        return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
+    from wolo.frontends.terminal.panels.line import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+    return (await stage.stand(RequestedLine(question, may_pass=True))).strip()

@@ -38,3 +38,11 @@ class LinePanel(Panel[str]):
 
     def end(self) -> None:
         self.dismiss(EOFError)
+
+
+class RequestedLine(LinePanel):
+    """Part of something that the user has just begun, so keys count from the beginning."""
+
+    @property
+    def is_deaf(self) -> bool:
+        return False
