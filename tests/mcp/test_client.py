@@ -401,10 +401,11 @@ async def test_an_address_that_is_no_server_says_why(status: int, kind: str, sai
 async def test_variables_stand_in_addresses_headers_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORD", "canary-1")
     monkeypatch.setenv("ODD", "$WORD")
-    env = {"BARE": "x $WORD-y", "LATER": "${ODD}", "PASSWORD_OF_IT": "a$bc$1$$"}
+    env = {"BARE": "x $WORD-y", "LATER": "${ODD}", "PASSWORD_OF_IT": "a$bc$1$$", "HERE": "${CLAUDE_PROJECT_DIR}/x"}
     async with serving(good=with_sdk(env=env)) as servers:
         seen = (await call(await settled(servers), "mcp__good__environment")).text
-    for line in ("BARE=x canary-1-y", "LATER=$WORD", "PASSWORD_OF_IT=a$bc$1$$"):
+    here = f"HERE={Path.cwd()}/x"
+    for line in ("BARE=x canary-1-y", "LATER=$WORD", "PASSWORD_OF_IT=a$bc$1$$", here, f"CLAUDE_PROJECT_DIR={Path.cwd()}"):
         assert line in seen
     heard: list[str] = []
 

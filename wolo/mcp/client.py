@@ -25,6 +25,7 @@ from wolo.workspace.programs import find_program
 State = Literal["idle", "starting", "ready", "failed"]
 _BETWEEN_LISTS_S = 1.0
 _MOST_REFUSAL_CHARS = 4000
+_PROJECT_DIR = "CLAUDE_PROJECT_DIR"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _EITHER = re.compile(r"(\$\{[A-Za-z_]\w*(?::-[^}]*)?\})|\$([A-Z_][A-Z0-9_]*)\b")
 """A bare one in capitals, as variables are; any other `$` is a letter, of a password for one."""
@@ -155,7 +156,7 @@ class Client:
     async def _connected(self) -> AsyncIterator[Link]:
         sdk = await asyncio.to_thread(_load)
         self._loaded.set()
-        server, environ = self.server, self._around.environ
+        server, environ = self.server, self._variables
         if server.url:
             url = _filled_in(server.url, environ, "url")
             if not is_address(url):
@@ -182,7 +183,7 @@ class Client:
 
     def _argv(self) -> list[str]:
         """A program of the checkout is none unless it is named by its path."""
-        environ = self._around.environ
+        environ = self._variables
         command = _filled_in(self.server.command, environ, "command")
         found = command if "/" in command else find_program(command, self._around.workspace)
         if found is None:
@@ -192,12 +193,17 @@ class Client:
         return [found, *(_filled_in(word, environ, "args", may_lack=True) for word in self.server.args)]
 
     def _cwd(self) -> Path:
-        named = _filled_in(self.server.cwd, self._around.environ, "cwd")
+        named = _filled_in(self.server.cwd, self._variables, "cwd")
         return Path(self._around.cwd, os.path.expanduser(named))  # noqa: PTH111  # Path's own raises for a user who is not there
 
     def _environment(self) -> dict[str, str]:
-        own = {name: _with_bare(value, self._around.environ, f"env.{name}") for name, value in self.server.env.items()}
-        return {**command_environment(self._around.environ), **own}
+        own = {name: _with_bare(value, self._variables, f"env.{name}") for name, value in self.server.env.items()}
+        return {**command_environment(self._around.environ), _PROJECT_DIR: self._variables[_PROJECT_DIR], **own}
+
+    @property
+    def _variables(self) -> Mapping[str, str]:
+        """What references stand for; files that are written for Claude Code name the project's folder so."""
+        return {**self._around.environ, _PROJECT_DIR: str(self._around.workspace.root)}
 
 
 def _load() -> ModuleType:
