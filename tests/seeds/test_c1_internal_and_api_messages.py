@@ -144,7 +144,7 @@ def test_c1_14_a_system_prompt_is_injected_where_there_is_none() -> None:
 
 
 def test_c1_15_the_display_name_replaces_wolo() -> None:
-    wire = to_llm_messages([user("What is Wolo?")], agent_display_name="CodeHelper")
+    wire = to_llm_messages([user("What is Wolo?")], display_name="CodeHelper")
     assert wire[0]["content"].startswith("You are CodeHelper, an AI coding agent")
     assert "Wolo" not in wire[0]["content"]
     assert wire[1]["content"] == "What is Wolo?"

@@ -73,14 +73,14 @@ def to_llm_messages(
     messages: Sequence[Message | AgentMessage],
     *,
     system: str | None = None,
-    agent_display_name: str = NAME,
+    display_name: str = NAME,
     encoder: ChatEncoder | None = None,
 ) -> LlmMessages:
     """Converts messages to those of a Chat Completions request.
 
     Unsendable messages are left out, and every call is followed by its result. A conversation without a system message of
     its own opens with `system`: wolo's prompt by default, none if it is empty. In the system message the word "Wolo" becomes
-    `agent_display_name`. `encoder` is that of a server; without one each message becomes what it is, and nothing is added.
+    `display_name`. `encoder` is that of a server; without one each message becomes what it is, and nothing is added.
     Raises ValueError for messages by role with a result that answers no open call.
     """
     own = tuple(each for each in messages if isinstance(each, Message))
@@ -89,7 +89,7 @@ def to_llm_messages(
 
         own = to_messages(messages)
     prompt, rest = split_system(own, default_prompt() if system is None else system)
-    return (encoder or ChatEncoder()).lay(rest, renamed(prompt, agent_display_name))
+    return (encoder or ChatEncoder()).lay(rest, renamed(prompt, display_name))
 
 
 def _marked_at_end(items: Sequence[Item]) -> list[Item]:
