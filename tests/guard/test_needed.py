@@ -123,3 +123,8 @@ def test_the_folder_around_a_workspace_is_closed_unless_the_system_is_in_it(root
 
 def test_a_workspace_that_is_the_home_directory_stays_open(tmp_path: Path) -> None:
     assert str(tmp_path) not in closed_folders([str(tmp_path)], str(tmp_path))
+
+
+def test_whoever_lets_everything_be_read_has_nothing_closed(tmp_path: Path) -> None:
+    judge = Judge(find_mode("auto"), [parse_rule("read:/**", "allow")], tmp_path)
+    assert judge.readable_places() == ("/",)

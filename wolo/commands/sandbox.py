@@ -15,7 +15,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
     found = await asyncio.to_thread(found_here, bench.config, bench.workspace, find_places())
     held = f"Commands run in {facts.sandbox}." if facts.sandbox else f"Nothing holds commands in mode {facts.mode}."
     lines = [held, f"setting      sandbox.backend = {bench.config.settings.sandbox.backend}"]
-    lines.append(f"on offer     {found.backend}")
+    lines.append(f"on offer     {found.backend}{'' if found.is_whole else ' (partial)'}")
     if found.covers:
         lines.append(f"covers       {', '.join(found.covers)}")
     lines.append(f"not covered  {', '.join(found.not_covered) or 'nothing'}")

@@ -60,8 +60,10 @@ def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Pla
         own = places.own
         profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
         hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
-        needed = (*profile.needed, *judge.readable_places())
-        profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=needed)
+        readable = judge.readable_places()
+        profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=(*profile.needed, *readable))
+        if "/" in readable:
+            profile = replace(profile, closed=())
         context.walls = enclosure.found.make(profile)
         context.shell.closing.append(context.walls.close)
 

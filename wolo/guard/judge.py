@@ -95,11 +95,9 @@ class Judge:
         return tuple(dict.fromkeys(place for place in (*places, *obeyed) if place and place not in self._boundaries.roots))
 
     def readable_places(self) -> tuple[str, ...]:
-        """What rules allow to be read as a whole: `read:~/data/**` says one place, `read:**` and `read:**/*.txt` none."""
+        """What rules allow to be read as a whole: `read:~/data/**` says one place, `read:**/*.txt` none."""
         rules = (rule for rule in self.rules if rule.decision == "allow" and rule.tool == "read")
-        return tuple(
-            dict.fromkeys(place for rule in rules if (place := whole_place(rule.pattern, self._ground)) not in ("", "/"))
-        )
+        return tuple(dict.fromkeys(filter(None, (whole_place(rule.pattern, self._ground) for rule in rules))))
 
     def judge(self, tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any] | None = None) -> Verdict:
         """Without intents a call has no effects and is allowed."""

@@ -61,6 +61,7 @@ class Nested:
         while waiting:
             folder = waiting.pop()
             if len(now) >= MOST_FOLDERS or len(paths) > _MOST_FOUND or time.monotonic() > until:
+                self._seen |= now  # the next look gets further
                 raise ToolError(
                     f"sandbox denied: {self._root} holds too many directories to find all names in it that run code. So the "
                     "command was not run."
