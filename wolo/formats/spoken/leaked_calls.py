@@ -105,7 +105,8 @@ class LeakedCalls:
     def follow(self, text: str) -> None:
         """Told of text that was let through unread."""
         self._quoting.follow(text)
-        self._has_spoken = self._has_spoken or not text.isspace()
+        if not self._has_spoken:
+            self._has_spoken = not text.isspace()
 
     def feed(self, text: str) -> Sequence[str | Leaked]:
         found: list[str | Leaked] = []

@@ -38,6 +38,9 @@ class Quoting(CodeSpans):
         """The blanks with which this line begins; None once something else came."""
 
     def follow(self, text: str) -> None:
+        if self._begin is None and "\n" not in text:  # nearly all text
+            self._line.append(text)
+            return
         super().follow(text)
         _, broken, line = text.rpartition("\n")
         begin = "" if broken else self._begin
