@@ -75,6 +75,29 @@ def through_rule(folder: Path, backend: str) -> str:
             walls.close()
 
 
+def linked(folder: Path, backend: str) -> str:
+    with Ground(folder) as ground:
+        plant(folder, "home/dotfiles/gitconfig", "home/dotfiles/private", "home/tools/cargo/bin/x")
+        (folder / "home/.gitconfig").symlink_to("dotfiles/gitconfig")
+        (folder / "home/.cargo").symlink_to(folder / "home/tools/cargo")
+        (folder / "home/.npm").symlink_to("nowhere")
+        (folder / "home/go").symlink_to(".")
+        walls = put_up(backend, ground.profile)
+        try:
+            names = ("home/.gitconfig", "home/.cargo/bin/x", "home/dotfiles/private", "home/go/dotfiles/private")
+            return ground.run("\n".join(f"cat {folder}/{name}; echo" for name in names), walls).stdout
+        finally:
+            walls.close()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("user", USERS)
+def test_settings_of_tools_may_be_links(backend: str, user: str) -> None:
+    need(backend)
+    with land(user) as folder:
+        assert USERS[user](linked, folder, backend).split() == [SECRET, SECRET]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_rule_that_lets_a_place_be_read_shows_it(backend: str) -> None:
     need(backend)

@@ -117,7 +117,7 @@ class Landlock:
             yield path, landlock.READ_FILE
         for path in _around("/", (*profile.closed, *secrets)):
             yield path, landlock.READ_FILE
-        for place in profile.needed:
+        for place in map(os.path.realpath, profile.needed):
             if any(is_below(place, folder) for folder in profile.closed):
                 for path in _around(place, secrets):
                     yield path, landlock.READ_FILE

@@ -65,8 +65,8 @@ def needed_in(roots: Sequence[str], home: str) -> list[str]:
     environments += [os.path.dirname(folder) for folder in os.get_exec_path()]  # noqa: PTH120  # the same
     pointed = (*filter(None, map(_python_of, environments)), *(path for root in roots for path in _repositories(root)))
     tools = (f"{home}/{name}" for name in TOOLS)
-    found = (path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path) and path not in (home, "/"))
-    return list(dict.fromkeys(found))
+    found = dict.fromkeys(path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path))
+    return [path for path in found if not is_below(home, os.path.realpath(path))]
 
 
 def secrets_of_tools(home: str) -> Iterator[str]:
