@@ -14,7 +14,8 @@ import pytest
 from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
 from tests.guard.test_walls import BACKENDS, USERS, need
-from wolo.guard.sandbox.probe import FIFOS, SIGNALS, shortcoming
+from wolo.guard.sandbox import ladder
+from wolo.guard.sandbox.probe import FIFOS, SET_ID, SIGNALS, shortcoming
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.walls import Enclosed
 
@@ -50,7 +51,6 @@ FOUND = (
     "an abstract socket got out",
     "a datagram from a pair of sockets got out",
     "write outside the workspace",
-    "set-user-ID bits",
     "shares memory",
     "limits of another process",
 )
@@ -66,7 +66,7 @@ def test_the_probe_sees_every_door_that_is_open(user: str) -> None:
     with land(user) as folder:
         why, gaps = USERS[user](probed, folder, "open")  # type: ignore[misc]
     assert [door for door in (*FOUND, *(("settings of the kernel",) if user == "root" else ())) if door not in why] == []
-    assert gaps == (FIFOS, SIGNALS)
+    assert gaps == (FIFOS, SIGNALS, SET_ID)
 
 
 @everywhere
@@ -75,6 +75,22 @@ def test_the_probe_finds_none_in_a_sandbox(backend: str, user: str) -> None:
     need(backend)
     with land(user) as folder:
         assert USERS[user](probed, folder, backend) == ("", ())
+
+
+@pytest.mark.parametrize(
+    ("gap", "backend", "is_used"),
+    [
+        (FIFOS, "bubblewrap", True),
+        (FIFOS, "landlock", False),
+        (SIGNALS, "landlock", True),
+        (SIGNALS, "namespaces", False),
+        (SET_ID, "namespaces", False),
+        (SET_ID, "seatbelt", True),
+    ],
+)
+def test_what_a_backend_lets_through_is_said_or_a_reason_against_it(gap: str, backend: str, is_used: bool) -> None:
+    proof = ladder._judged("", (gap,), f"{backend} x")
+    assert (proof.why == "", proof.gaps) == (is_used, (gap,))
 
 
 MAKING = """

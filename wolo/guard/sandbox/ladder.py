@@ -163,12 +163,12 @@ def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Pat
 
 
 def _judged(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
-    """A sandbox with processes of its own lets no signal out; that of Landlock may, on older kernels, and says so."""
-    from wolo.guard.sandbox.probe import SIGNALS  # noqa: PLC0415  # it has just been used
+    """Some backends cannot hold everything on every kernel, and say so; what another one lets through is a reason against it."""
+    from wolo.guard.sandbox.probe import FIFOS, SET_ID, SIGNALS  # noqa: PLC0415  # it has just been used
 
-    if SIGNALS in gaps and not what.startswith("landlock"):
-        return _Proof(why or "a command in it could end other processes", gaps)
-    return _Proof(why, gaps)
+    tolerated = {"landlock": (SIGNALS,), "seatbelt": (FIFOS, SET_ID)}.get(what.split()[0], (FIFOS,))
+    reasons = (why, *(f"it does not hold {gap}" for gap in gaps if gap not in tolerated))
+    return _Proof(", ".join(filter(None, reasons)), gaps)
 
 
 def _remember(kept: Path, proof: str) -> None:

@@ -98,7 +98,7 @@ for attempt, *arguments in (
         pass
 write("/inside/new", "x")
 """
-FIFOS, SIGNALS = "FIFOs of this machine", "signals to other processes"
+FIFOS, SIGNALS, SET_ID = "FIFOs of this machine", "signals to other processes", "set-user-ID bits"
 
 
 def shortcoming(make: Callable[[Profile], Walls], state: Path) -> tuple[str, tuple[str, ...]]:
@@ -138,15 +138,18 @@ def _try(make: Callable[[Profile], Walls], folder: Path) -> tuple[str, tuple[str
         found += [f"{way} got out of it" for way, listener in listeners.items() if _was_reached(listener)]
         if limit != _limit_of(victim):
             found.append("a command in it could change the limits of another process")
-        gaps = (FIFOS if _was_fed(fifo) else "", SIGNALS if victim.poll() is not None else "")
+        has_set_id = any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in (folder / "inside").iterdir())
+        gaps = (
+            FIFOS if _was_fed(fifo) else "",
+            SIGNALS if victim.poll() is not None else "",
+            SET_ID if has_set_id else "",
+        )
         return ", ".join(found), tuple(filter(None, gaps))
 
 
 def _what_was_done(folder: Path, key: int) -> Iterator[str]:
     if (folder / "outside" / "new").exists() or (folder / "outside" / "kept").read_text() != "kept":
         yield "a command in it could write outside the workspace"
-    if any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in (folder / "inside").iterdir()):
-        yield "a command in it could make a file with set-user-ID bits"
     if (folder / "inside" / "set").exists():
         yield "a command in it could change settings of the kernel"
     with suppress(OSError):

@@ -88,6 +88,7 @@ def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:
         _rule("deny", "file-read*", "subpath", (*profile.hidden, *profile.own)),
         _rule("allow", "file-read*", "subpath", (*profile.shown, os.path.realpath(tmp))),
         _rule("allow", "file-write*", "subpath", (os.path.realpath(tmp),)),
+        "(deny file-write-setugid)",
     )
     return "\n".join(filter(None, rules)) + "\n"
 
