@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.frontends.terminal.facts_line import cache_share, fit, money, short_place
+from wolo.frontends.terminal.facts_line import cache_share, fit, how_held, money, short_place
 from wolo.messages.message import Usage, UsageCost
 
 FACTS = {
@@ -57,3 +57,16 @@ def test_what_was_used() -> None:
     used = Usage(input_tokens=200, cache_read_tokens=800, cost=UsageCost(total=0.126))
     assert (cache_share(used), money(used)) == ("cache 80%", "$0.13")
     assert (cache_share(Usage()), money(Usage())) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "said"),
+    [
+        ("", "auto"),
+        ("bubblewrap", "auto in bubblewrap"),
+        ("namespaces", "auto in namespaces"),
+        ("landlock", "auto in landlock (partial)"),
+    ],
+)
+def test_the_mode_says_what_holds_commands_and_whether_it_is_whole(sandbox: str, said: str) -> None:
+    assert how_held("auto", sandbox) == said
