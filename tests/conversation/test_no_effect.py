@@ -28,6 +28,7 @@ from wolo.messages.message import Message, user
 from wolo.models import catalog
 from wolo.models.ask import NoticeLevel, Question
 from wolo.models.capabilities import media_not_taken, no_effect_notice
+from wolo.models.provider import ProviderSettings
 from wolo.models.provider_files import PROVIDERS, load
 from wolo.models.stream import ModelStream, Surroundings
 from wolo.models.transport import Batch, Call
@@ -242,3 +243,15 @@ async def test_a_tool_that_is_not_offered_is_not_named_in_errors(provider: Provi
     assert "The tools are: read." in told
     offered = [tool["function"]["name"] for tool in json.loads(provider.requests[-1].body)["tools"]]
     assert offered == ["read"]
+
+
+@pytest.mark.parametrize("spec", ["zai/glm-5.2", "custom/m", "m"])
+def test_the_hint_is_about_the_address_that_was_asked(spec: str) -> None:
+    choice = catalog.find(spec, environ={}, base_url="http://127.0.0.1:9/v1", api_key="k-0123456789abcdef")
+    assert choice.provider.hint == "Check --api-key (or WOLO_API_KEY) and --base-url."
+
+
+def test_a_level_reaches_a_provider_of_the_settings() -> None:
+    own = {"mine": ProviderSettings(base_url="http://127.0.0.1:9/v1")}
+    choice = catalog.find("mine/m", environ={}, overrides=own)
+    assert not no_effect_notice(replace(choice, thinking="high"))

@@ -209,7 +209,8 @@ def _at_address(
     if provider.base_url and address.origin(provider.base_url) == address.origin(base_url):
         api_key = api_key or own_key(provider, environ, overrides.get(provider.name))
     elif provider.base_url:
-        provider = replace(provider, headers={}, query={})  # they may hold a key as well
+        hint = "Check --api-key (or WOLO_API_KEY) and --base-url."
+        provider = replace(provider, headers={}, query={}, hint=hint)  # headers and query may hold a key as well
     provider = with_references(provider, environ)
     model = _exact_model(provider, model_name) or Model(id=model_name)
     provider = in_format(provider, model.format) if model.format else provider

@@ -86,8 +86,9 @@ def _timed_out(kind: str, call: Call, host: str, answering: bool) -> ProviderErr
         )
     silence_s = call.idle_s if answering else call.first_byte_s
     when = "went silent in the middle of the answer" if answering else "did not begin to answer"
+    setting = "retry.idle_s" if answering else "retry.first_byte_s"
     return Unavailable(
-        f"{host} {when}: nothing came for {silence_s:g} s.", hint="A slow model needs a larger `retry.idle_s` (0: wait for ever)."
+        f"{host} {when}: nothing came for {silence_s:g} s.", hint=f"A slow model needs a larger `{setting}` (0: wait for ever)."
     )
 
 

@@ -60,7 +60,7 @@ def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, st
     if name in PROVIDERS:
         provider = msgspec.convert(tomllib.loads(_file(name).read_text("utf-8")), Provider)
     elif settings is not None:
-        provider = Provider(name=name, label=name, base_url="", any_model=True)
+        provider = Provider(name=name, label=name, base_url="", any_model=True, dialect={"thinking_param_style": "effort"})
     else:
         raise unknown_provider(name, overrides or {})
     if name == "ollama" and (host := (environ or {}).get("OLLAMA_HOST", "").strip()):
