@@ -96,8 +96,10 @@ def test_a_stream_that_repeats_a_long_block_is_stuck_however_it_is_cut(size: int
         "I will not talk in class.\n" * 100,
         f"{PARAGRAPH}\n\n" * 3,
         " ".join(str(each) for each in random.Random(1).choices(range(10), k=40_000)),
+        ("0 " * 64 + "\n") * 64,
+        ("| " + " | ".join(["no"] * 60) + " |\n") * 40,
     ],
-    ids=["zeros", "table", "lines", "three times", "numbers"],
+    ids=["zeros", "table", "lines", "three times", "numbers", "matrix", "wide table"],
 )
 def test_tables_lines_and_ordinary_prose_are_left_alone(harmless: str) -> None:
     assert not feed(harmless, 50)
@@ -114,6 +116,7 @@ def test_tables_lines_and_ordinary_prose_are_left_alone(harmless: str) -> None:
         "-",
         "A sentence of fewer than forty words comes again.\n",
         f"{' '.join(map(str, range(39)))}\n",
+        "0 " * 64 + "\n",
     ],
 )
 def test_a_shorter_loop_is_stuck_once_it_is_long(loop: str, size: int) -> None:

@@ -20,6 +20,8 @@ LONGEST_CYCLE = 3
 """A-B-C-A-B-C is the longest round that is recognised."""
 PARAGRAPH_WORDS = 40
 """Shorter texts may repeat for longer."""
+PARAGRAPH_VARIETY = 20
+"""So may those with fewer different words: rows of a matrix or a grid are long and alike."""
 SHORT_CHARS = 16_000
 """A stream that ends in so many characters of a shorter text is stuck: longer than any table or list that is meant."""
 ARGUMENTS_CHARS = 30_000
@@ -85,8 +87,9 @@ class StreamWatch:
             return False
         period = len(text) - _PROBE_CHARS - at
         least_chars = period * STOP_AT
-        words = len((text[-period:] * 2).split()) // 2  # one may be cut in two
-        if self._paragraph_words is None or words < self._paragraph_words:
+        words = (text[-period:] * 2).split()  # one may be cut in two
+        is_short = self._paragraph_words is None or len(words) // 2 < self._paragraph_words
+        if is_short or len(set(words)) < PARAGRAPH_VARIETY:
             least_chars = max(least_chars, self._short_chars)
         repeated = text[-least_chars:]
         return len(repeated) == least_chars and repeated[period:] == repeated[:-period]
