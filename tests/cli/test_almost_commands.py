@@ -71,6 +71,7 @@ def test_a_group_with_a_word_it_does_not_know_is_refused(group: str) -> None:
         (["sessions", "exprot", "abc"], "wolo sessions export"),
         (["help", "sesions"], "wolo help sessions"),
         (["sessions", "zzz"], "wolo sessions --help"),
+        (["mcp", "ad", "github", "--", "npx", "server", "--stdio"], "wolo mcp add"),
         (["exec"], 'wolo -p "…"'),
         (["upgrade"], "wolo update"),
         (["resume"], "wolo --resume"),

@@ -160,6 +160,8 @@ def parse(argv: list[str]) -> Line:
             tokens += [token, *rest]
             break
         if token == "--":
+            if len(words) > 1:
+                _refuse_almost_command(words, values)
             return Line(values, (*words, *rest)) if not unknown else _refuse(unknown)
         if not _is_option(token):
             # What stands behind an option that is not ours may be its value: `wolo stats --by model`.
@@ -178,11 +180,15 @@ def parse(argv: list[str]) -> Line:
         return Line(values, (), _named_first(tokens, words[:2]))
     if unknown:
         return _refuse(unknown)
+    _refuse_almost_command(words, values)
+    return Line(values, tuple(words))
+
+
+def _refuse_almost_command(words: list[str], values: Values) -> None:
     if len(words) in (1, 2, 3) and "print" not in values and "interactive" not in values and " " not in "".join(words):
         from wolo.cli.near_misses import refuse_almost_command
 
         refuse_almost_command(words, SUBCOMMANDS)
-    return Line(values, tuple(words))
 
 
 def asks_for_json(argv: list[str]) -> bool:
