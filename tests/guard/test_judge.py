@@ -385,6 +385,9 @@ PROTECTED = """
 .devcontainer.json sub/.devcontainer/devcontainer.json .nvim.lua .pre-commit-config.yaml CLAUDE.md sub/CLAUDE.md claude.local.md
 AGENTS.md AGENTS.override.md GEMINI.md .github/copilot-instructions.md .cursorrules .pdbrc .exrc .vimrc .gdbinit .hg/hgrc
 new/deep/.git new/deep/.git/config new/.git/HEAD .jj/repo/config.toml .dir-locals.el lefthook.yml
+AGENT.md WARP.md .rules .agent/rules/a.md .pi/SYSTEM.md .factory/mcp.json .amp/settings.json .kilocode/rules/a.md
+.openhands/setup.sh .mise/config.toml lefthook-local.yml lefthook.toml .overcommit.yml _vimrc .ghci .iex.exs .rdbgrc
+.github/chatmodes/a.chatmode.md
 """
 
 

@@ -15,9 +15,10 @@ AT_THE_TOP = (
 )
 """Names that a program obeys in the directory it is started in: a sandbox keeps those that are missing from being made."""
 _READABLE = """
-agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md crush.md copilot-instructions.md
-.cursorrules .windsurfrules .clinerules .roorules .goosehints .hermes.md
-.pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml .gitpod.yml
+agents.md agents.override.md agent.md claude.md claude.local.md gemini.md qwen.md crush.md warp.md copilot-instructions.md
+.cursorrules .windsurfrules .clinerules .roorules .goosehints .hermes.md .rules .augment-guidelines .openhands_instructions
+.pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml lefthook.toml lefthook.json lefthook-local.yml
+.lefthook.yml .lefthook.yaml .lefthook.toml .lefthook.json .lefthook-local.yml .overcommit.yml .gitpod.yml
 .mise.toml mise.toml .devcontainer.json
 """
 READABLE = frozenset(_READABLE.split())
@@ -26,9 +27,11 @@ _RUNS_CODE = """
 .bash_login .bash_logout .bash_aliases .zprofile .zlogin .zlogout
 .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .ssh
 .vim .gvimrc .nvimrc .lvimrc .emacs .emacs.d .dir-locals.el .dir-locals-2.el .lldbinit .irbrc .pryrc .psqlrc .sqliterc .rprofile
+.byebugrc .rdbgrc .ghci .iex.exs _vimrc _gvimrc _exrc .vs
 .tmux.conf .screenrc .hgrc .jj .svn .sl .autoenv .autoenv.zsh .lefthook
 .windsurf .roo .roomodes .continue .kiro .amazonq .qwen .kimi .crush .crush.json crush.json .junie .trae .augment .goose .hermes
 .aider.conf.yml
+.agent .kilocode .kilocodemodes .factory .amp .openhands .pi .warp .mise
 """
 RUNS_CODE = frozenset((*_RUNS_CODE.split(), *(name.casefold() for name in AT_THE_TOP))) | READABLE
 """What a shell, an editor, git or an agent reads and obeys, folded. A write to one, or below one, asks in every mode; a sandbox
@@ -43,7 +46,9 @@ RUNS_CODE_BELOW = (
     "/.config/opencode/",
     "/.config/mise/",
     "/.config/direnv/",
+    "/.config/zed/",
     "/.github/agents/",
+    "/.github/chatmodes/",
     "/.github/hooks/",
     "/.github/instructions/",
     "/.github/prompts/",
