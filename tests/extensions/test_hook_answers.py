@@ -52,6 +52,11 @@ def test_each_form_of_an_answer(output: dict[str, Any], answer: Answer) -> None:
     assert said(output) == answer
 
 
+def test_a_byte_order_mark_hides_no_answer() -> None:
+    output = b"\xef\xbb\xbf" + json.dumps(specific(permissionDecision="deny", permissionDecisionReason="r")).encode()
+    assert read_answer("PreToolUse", 0, output, b"") == Answer(decision="deny", reason="r")
+
+
 def test_a_result_is_put_instead_only_where_there_is_one() -> None:
     assert said(specific(updatedToolOutput={"stdout": "x", "stderr": ""}), "PostToolUse") == Answer(updated_output="x")
     assert said(specific(updatedMCPToolOutput=[{"type": "text", "text": "x"}]), "PostToolUse") == Answer(updated_output="x")

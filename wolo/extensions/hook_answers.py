@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -79,6 +80,7 @@ class _Said(Struct, frozen=True):
 
 def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Answer | str:
     """What a hook said that has ended; or, as a text, what was wrong with it."""
+    stdout = stdout.strip().removeprefix(codecs.BOM_UTF8)
     said, complained = _text(stdout), _text(stderr)
     if exit_code == BLOCKS:
         return Answer(decision="deny", reason=complained or said or NO_REASON)
@@ -88,7 +90,7 @@ def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Ans
     if not said.startswith("{"):
         return Answer(context=said) if event in TEXT_IS_CONTEXT else NOTHING
     try:
-        answer = _meant(event, msgspec.json.decode(stdout.strip(), type=_Said))
+        answer = _meant(event, msgspec.json.decode(stdout, type=_Said))
         check_usable(answer.updated_input, said)
         return answer
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Unreadable) as error:
