@@ -111,6 +111,8 @@ ASKS = {
     "fence behind a fence": "```\nx = 1\n```\n\n```json\n{call}\n```",
 }
 RUNS = {
+    "the mark of its end behind it": "I read it.\n\n{call}<|im_end|>",
+    "another mark of its end behind it": "{call}\n</s>\n",
     "alone": "{call}",
     "blanks around it": "\n\n  {call}\n\n ",
     "behind prose": "I read it.\n\n{call}",

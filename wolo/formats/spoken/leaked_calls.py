@@ -16,6 +16,7 @@ from wolo.formats.spoken.json_object import JsonObject
 from wolo.formats.spoken.leaked_forms import (
     BARE,
     CANDIDATE,
+    END_MARKS,
     MAY_OPEN,
     MAY_OPEN_AT_END,
     NEVER,
@@ -237,7 +238,7 @@ class LeakedCalls:
             self._release(found)
         else:
             self._calls.append(call)
-            own = self._opening.form.closers
+            own = (*self._opening.form.closers, *END_MARKS)
             self._closers = own if self._opening.form is not BARE or len(self._calls) == 1 else self._closers
             self._state = "closing"
         self._buffer = rest

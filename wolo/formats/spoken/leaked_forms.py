@@ -114,6 +114,8 @@ FORMS: tuple[Form, ...] = (
     Form(_HARMONY_CALL, closers=_HARMONY_CLOSERS),
     Form(("<|python_tag|>", SPACE), "call", (";", "<|eom_id|>", "<|eot_id|>")),  # Llama
 )
+END_MARKS = ("</s>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<end_of_turn>")
+"""A server that leaves calls in the text may leave the mark behind them that ends an answer, whatever the form."""
 BARE = Form((), "call", (_END_TAG,))
 """A JSON object without anything around it."""
 
