@@ -414,6 +414,34 @@ def test_what_is_obeyed_but_holds_no_secret_is_read_unasked_and_written_by_no_co
     assert (confined.decision, confined.confined) == ("allow", True)
 
 
+@pytest.mark.parametrize("mode", ["edit", "auto", "yolo"])
+@pytest.mark.parametrize(
+    ("link", "goal", "written"),
+    [
+        ("CLAUDE.md", "guide.md", "guide.md"),
+        ("AGENTS.md", "docs/guide.md", "docs/guide.md"),
+        (".claude", "docs/agents", "docs/agents/settings.json"),
+        (".husky", "not/there/yet", "not/there/yet/pre-commit"),
+        ("pkg/AGENTS.md", "guide.md", "pkg/guide.md"),
+    ],
+)
+def test_writing_what_a_protected_link_leads_to_asks(root: Path, link: str, goal: str, written: str, mode: str) -> None:
+    for folder in ("docs/agents", "pkg"):
+        (root / folder).mkdir(parents=True)
+    (root / link).symlink_to(goal)
+    verdict = judge(root, "allow write:**", mode=mode).judge("write", [write(root / written)])
+    assert (verdict.decision, "link" in verdict.reason) == ("ask", True)
+    assert decision(judge(root, mode=mode), write(root / "docs/other.md")) == "allow"
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "opencode.json", "lefthook.yml", "crush.json"])
+def test_a_rule_makes_no_protected_name_that_is_not_there_yet(root: Path, name: str) -> None:
+    allowed = ("allow shell:tee *", "allow shell:cp *", "allow shell:ls *")
+    assert decision(judge(root, *allowed), run(f"tee {name}")) == "ask"
+    assert decision(judge(root, *allowed), run(f"cp --target-directory=. a {name}")) == "ask"
+    assert decision(judge(root, *allowed), run("tee notes.md")) == "allow"
+
+
 def test_characters_that_some_volumes_ignore_hide_no_protected_name(root: Path) -> None:
     assert decision(judge(root, mode="yolo"), write(".g\u200cit/config")) == "ask"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wolo.guard import protected
 from wolo.guard.naming import Named, files_of, may_name, spelled
+from wolo.workspace.led_to import led_to
 
 
 class Boundaries:
@@ -44,6 +45,19 @@ class Boundaries:
         """Whether something obeys what is written there."""
         return protected.runs_code(path) or protected.fold(path) in map(protected.fold, self.obeyed)
 
+    def is_led_to(self, path: str) -> bool:
+        """Whether a protected name is a link to `path` or to a folder around it: `CLAUDE.md` is often one.
+
+        Links are looked for beside the path and in the folders above it, up to the top of the workspace.
+        """
+        for root in self.roots:
+            folder = path
+            while folder.startswith(root.rstrip("/") + "/"):
+                folder = folder.rpartition("/")[0] or "/"
+                if any(path == goal or path.startswith(goal.rstrip("/") + "/") for goal in _protected_goals(folder)):
+                    return True
+        return False
+
     def is_free(self, path: str) -> bool:
         """A file that was spilled for the model, who was told its name; not the folder, which lists what others were told."""
         return path not in self._free_reads.folders and self._free_reads.holds(path)
@@ -56,6 +70,15 @@ class Boundaries:
         if any(may_name(pattern, folder) for pattern in named.patterns for folder in self._own.folders):
             return True
         return any(self.is_own(path) and not self.is_free(path) for path in named.paths)
+
+
+def _protected_goals(folder: str) -> list[str]:
+    """Where the links in a folder lead that have protected names."""
+    try:
+        with os.scandir(folder) as entries:
+            return [led_to(each.path) for each in entries if each.is_symlink() and protected.is_obeyed_by_name(f"/{each.name}")]
+    except OSError:
+        return []
 
 
 class _Below:

@@ -244,6 +244,12 @@ class Judge:
                 "ask",
                 f"{self._shown(intent)} is a protected name: programs obey what is written there. So this needs an approval.",
             )
+        if self._boundaries.is_led_to(paths.real):
+            return Verdict(
+                "ask",
+                f"{self._shown(intent)} is where the link of a protected name leads: programs obey what is written there. "
+                "So this needs an approval.",
+            )
         if any(map(protected.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
         if (concern := _about_replacing(intent)) and not verdict.rule and not self.mode.trusts_commands:

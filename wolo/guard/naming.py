@@ -10,6 +10,7 @@ from glob import iglob
 from pathlib import Path
 from typing import NamedTuple
 
+from wolo.guard.protected import is_obeyed_by_name
 from wolo.guard.shell import Word, unquoted
 from wolo.workspace.led_to import led_to
 
@@ -44,7 +45,7 @@ def named_paths(words: Iterable[Word], cwd: str, home: str) -> Named:
     for word in words:
         spelt_out = _HOME.sub(lambda _: home, word.text)  # in quotes it may be meant for another shell
         for piece in (*_pieces(word.text), *(_pieces(spelt_out) if spelt_out != word.text else ())):
-            if piece and ("/" in piece or piece[0] == "." or os.path.lexists(f"{cwd}/{piece}")):
+            if piece and ("/" in piece or piece[0] == "." or _is_name(piece, cwd)):
                 named.append(real_path(cwd, piece))
         if word.has_glob:
             try:
@@ -52,6 +53,11 @@ def named_paths(words: Iterable[Word], cwd: str, home: str) -> Named:
             except TooManyFiles:
                 patterns.append(os.path.normpath(word.text if word.text[0] == "/" else f"{cwd}/{word.text}"))
     return Named(named, patterns)
+
+
+def _is_name(piece: str, cwd: str) -> bool:
+    """Of a file that is there, or of one that programs would obey if it were."""
+    return os.path.lexists(f"{cwd}/{piece}") or is_obeyed_by_name(f"/{piece}")
 
 
 def may_name(pattern: str, path: str) -> bool:
