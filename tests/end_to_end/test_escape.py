@@ -63,7 +63,7 @@ STATES: dict[str, tuple[Callable[[ProviderServer], None], str, tuple[str, ...]]]
     "stream": (stream, "writing", ()),
     "thinking": (thought, "thinking ·", ()),
     "tool": (tool, "shell slee", ("--mode", "auto")),
-    "retry countdown": (refused, "rying again", ()),
+    "retry countdown": (refused, "Retrying in", ()),
     "verify": (silence, "verif", ("--verify", CHECK)),
 }
 

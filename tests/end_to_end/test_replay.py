@@ -196,7 +196,7 @@ def test_another_process_has_seen_no_files(provider: ProviderServer) -> None:
 
 
 def test_a_conversation_that_was_summed_up_is_replayed_with_its_summary(provider: ProviderServer) -> None:
-    story = "Once upon a time there was a word. " * 850
+    story = " ".join(f"Once upon a time there was word {number}." for number in range(750))
     provider.otherwise = text(story, size=4_000)
     options = ("-s", "long", "--set", "context.window=30000")
     for number in range(4):
