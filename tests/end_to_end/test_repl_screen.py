@@ -195,6 +195,11 @@ def test_a_conversation_that_continues_begins_with_its_last_screenful_dimmed(pro
     assert "Old paragraph 29." in "\n".join(shown)
     assert not terminal.shows("Old paragraph 20.")
     assert "…" in shown
+    with pty_wolo(*provider.flags, "-c", rows=100, columns=60) as whole:
+        whole.wait_for_prompt()
+        first = whole.lines.index("› first")
+        assert [bool(line.strip()) for line in whole.lines[first - 2 : first]] == [True, False]
+        leave(whole)
     recalled = bytes(terminal.raw).partition("…".encode())[2].partition(b"\xe2\x80\xa2")[0]
     assert re.search(rb"\x1b\[[\d;]*2[\d;]*mOld paragraph", recalled) or b"\x1b[2m" in bytes(terminal.raw)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.frontends.terminal.render.tool import details, headline, whole
+from wolo.frontends.terminal.render.tool import Room, details, headline, whole
 from wolo.messages.parts import ToolPart
 from wolo.tools.tool import Answered, Diff, Listing, Output, TodoItem, TodoList
 
@@ -32,6 +32,14 @@ def test_an_answer_from_elsewhere_is_seen_from_its_beginning() -> None:
     assert in_short.text.plain.endswith("  line 7\n  … 4 more lines\n")
     assert details(part, long, whole=True).text.plain.endswith("  line 11\n")
     assert not details(part, Answered(" \n", 0.1)).text
+
+
+def test_why_a_call_failed_wraps_at_spaces() -> None:
+    reason = "`old` occurs 2 times in `calc.py`; nothing was changed. Add lines around it.\n1→x"
+    part = ToolPart(tool="edit", input={"path": "calc.py"}, status="failed", outcome="error", output=reason)
+    seen = details(part, None, room=Room(8, 40)).text.plain
+    assert seen == "  `old` occurs 2 times in `calc.py`;\n  nothing was changed. Add lines around\n  it.\n  1→x\n"
+    assert whole(part, None).plain.endswith("Add lines around it.\n  1→x\n")
 
 
 def test_a_todo_list_is_drawn_as_one() -> None:

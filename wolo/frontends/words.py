@@ -15,8 +15,7 @@ def sentence(text: str) -> str:
 def retrying(event: AttemptFailed) -> str:
     """`Retrying in 2.0 s (attempt 2 of 5).`"""
     of = f" of {event.tries}" if event.tries else ""
-    until = "" if event.tries else ", until it answers"
-    return f"Retrying in {event.delay_s:.1f} s (attempt {event.attempt + 1}{of}){until}."
+    return f"Retrying in {event.delay_s:.1f} s (attempt {event.attempt + 1}{of})."
 
 
 def replacement(event: ModelReplaced) -> str:

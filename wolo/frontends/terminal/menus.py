@@ -16,6 +16,7 @@ from wolo.frontends.terminal.recalled import last_exchange
 from wolo.frontends.terminal.unlisted_models import ABOUT_SERVER, EMBEDDED, OTHERS, SERVER
 from wolo.messages.plural import counted
 from wolo.models import address
+from wolo.models.catalog import Listed
 from wolo.models.look_up import served_models
 from wolo.models.loopback import find_servers
 from wolo.places import find_places
@@ -70,10 +71,10 @@ def models_menu(desk: Desk, *, ahead: bool = False) -> Menu[str]:
 
     def listed(also_without: bool) -> Sequence[Item[str]]:
         shown = [each for each in known if each.has_key or also_without]
-        items = [*at_hand, *(Item(each.label, each.label, model_facts.in_brief(each)) for each in shown)]
+        items = [*at_hand, *(Item(each.label, each.label, _brief(each)) for each in shown)]
         found = {item.value: item for item in items}
         facts = found.pop(current.value, current).facts
-        marked = Item(current.value, current.label, " · ".join(dict.fromkeys((current.facts, " ".join(facts.split())))))
+        marked = Item(current.value, current.label, " · ".join(filter(None, dict.fromkeys((current.facts, facts)))))
         return [marked, *found.values(), *others]
 
     def preview(label: str, is_on: bool) -> Sequence[str]:
@@ -85,6 +86,11 @@ def models_menu(desk: Desk, *, ahead: bool = False) -> Menu[str]:
             return [error.message]
 
     return Menu("Which model?", listed, "those without a key, too" if known else "", preview, written=str)
+
+
+def _brief(model: Listed) -> str:
+    """The known facts of a model, without the blanks that align them in a list."""
+    return " ".join(word for word in model_facts.in_brief(model).split() if word != "?")
 
 
 def _served(label: str) -> Item[str]:

@@ -76,7 +76,7 @@ async def _look_up(url: str, key: str, terminal: Terminal) -> Found | None:
     finally:
         terminal.screen.status.stop()
     if not found.models:
-        terminal.screen.say(f"{clean_line(found.base_url)} lists no models.", "yellow")
+        terminal.screen.say(f"No models are listed at {clean_line(found.base_url)}, or nothing answers there.", "yellow")
     return found
 
 

@@ -198,8 +198,14 @@ class Picker(Panel[Picked[T] | None]):
         switch = f" · Tab {'[x]' if self._is_on else '[ ]'} {self._menu.switch}" if self._menu.switch else ""
         place = f"{self._at + 1} of {len(self._found)}" if self._found else "0"
         takes = " · Enter takes it" if self._found else ""
-        whole = f"{place}{takes} · Esc leaves{switch} · type to find"
-        return whole if cell_len(place + takes) <= columns else takes.removeprefix(" · ")
+        if cell_len(place + takes) > columns:
+            return takes.removeprefix(" · ")
+        hint = place + takes
+        for more in (" · Esc leaves", switch, " · type to find"):
+            if cell_len(hint + more) > columns:
+                break
+            hint += more
+        return hint
 
 
 def _cut(text: str, columns: int) -> str:

@@ -29,6 +29,8 @@ def recall(history: Sequence[Message], screen: Screen) -> None:
         if len(rows) > room:
             is_cut = True
             break
+    while rows and not rows[0].plain.strip():
+        del rows[0]
     if not rows:
         return
     shown = [Text("…"), *rows[-room + 1 :]] if is_cut else rows

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from wolo.agent.refusals import NO_REASON
 from wolo.frontends.terminal.render.diff import diff_lines
+from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_text import arguments_line
 from wolo.messages.parts import ToolPart
 from wolo.messages.plural import counted
@@ -77,7 +78,7 @@ def details(part: ToolPart, view: View | None, *, hint: str = "", whole: bool = 
     if isinstance(view, Delegated):
         return _task(part, view, hint, whole)
     if part.is_error and not isinstance(view, Output):
-        return _tail(part.output, "red", hint, whole)
+        return _tail(part.output, "red", hint, whole, 0 if whole else room.columns)
     match view:
         case None | Listing() | Fetched():
             return Details(Text())
@@ -156,15 +157,16 @@ def _head(shown: str, limit: int, hint: str, whole: bool) -> Details:
     return Details(text.append_text(_rest(left, hint)), left > 0)
 
 
-def _tail(output: str, style: str, hint: str, whole: bool) -> Details:
-    """The last lines: that is where commands say how it went."""
+def _tail(output: str, style: str, hint: str, whole: bool, columns: int = 0) -> Details:
+    """The last lines: that is where commands say how it went. `columns`: wrap them at spaces; 0: leave that to the terminal."""
     shown = clean(output).strip("\n")
     if not shown.strip():
         return Details(Text())
     lines = shown.split("\n")
     left = 0 if whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
     text = Text.assemble((f"  … {counted(left, 'line')} above{hint}\n" if left else "", "dim"))
-    return Details(text.append("".join(f"  {_short(line)}\n" for line in lines[left:]), style), left > 0)
+    seen = "".join(f"  {_short(line)}\n" for line in lines[left:])
+    return Details(text.append(wrapped(seen, columns) if columns else seen, style), left > 0)
 
 
 def _rest(number: int, hint: str = "") -> Text:
