@@ -427,6 +427,10 @@ def test_markup_becomes_whatever_branch_of_the_schema_it_fits(template: str, key
         "<tool_call>write<arg_key>path<arg_value>a</arg_value><arg_key>content</arg_key><arg_value>b</arg_value></tool_call>",
         '<invoke name="write"><parameter name="path">a<parameter name="content">b</parameter></invoke>',
         "<function=write><parameter=path>a</parameter><parameter=path>b</parameter></function>",
+        "<function=write><parameter=path>a</parameter><parameter = content>b</parameter></function>",
+        "<function=write><parameter=path>a</parameter><Parameter=content>b</parameter></function>",
+        "<tool_call>write<arg_key>path</arg_key><arg_value>a< arg_key >content</arg_key><arg_value>b</arg_value></tool_call>",
+        '<invoke name="write"><parameter name="path">a<PARAMETER name=content>b</parameter></invoke>',
     ],
 )
 def test_a_value_that_swallowed_another_is_not_run(written: str) -> None:

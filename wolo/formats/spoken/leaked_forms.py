@@ -72,21 +72,23 @@ class Opening(NamedTuple):
 _NAME = re.compile(r"[\w.-]{0,200}")
 
 
-def _between(open_value: str, close_value: str, again: str, end: str, mark: str = "") -> Values:
-    """Values that stand between two marks; behind one comes the next, or the end. `mark`: by what one is told, if not `again`."""
+def _between(open_value: str, close_value: str, again: str, end: str, mark: str) -> Values:
+    """Values that stand between two marks; behind one comes the next, or the end. `mark` tells one however it is spelled."""
     body = re.compile(rf"(|.*?{close_value})\s*{end}", re.DOTALL)
     value = re.compile(rf"\s*{open_value}(.*?){close_value}(?=\s*(?:{again}|{end}))", re.DOTALL)
-    return Values(end.replace("\\", ""), body, value, re.compile(mark or again))
+    return Values(end.replace("\\", ""), body, value, re.compile(mark, re.IGNORECASE))
 
 
 _TAG, _END_TAG = "<tool_call>", "</tool_call>"
-_QWEN = _between(r"<parameter=([^>\s]+)>", "</parameter>", "<parameter=", "</function>")
-_GLM = _between(r"<arg_key>(.*?)</arg_key>\s*<arg_value>", "</arg_value>", "<arg_key>", _END_TAG, "<arg_(?:key|value)>")
+_QWEN = _between(r"<parameter=([^>\s]+)>", "</parameter>", "<parameter=", "</function>", r"<\s*parameter\s*=")
+_GLM = _between(r"<arg_key>(.*?)</arg_key>\s*<arg_value>", "</arg_value>", "<arg_key>", _END_TAG, r"<\s*arg_(?:key|value)\s*>")
 
 
 def _claude(space: str) -> Form:
     mark = f"{space}parameter"
-    values = _between(rf'<{mark}\s+name="([^"]+)"[^>]*>', f"</{mark}>", rf"<{mark}\s", f"</{space}invoke>")
+    values = _between(
+        rf'<{mark}\s+name="([^"]+)"[^>]*>', f"</{mark}>", rf"<{mark}\s", f"</{space}invoke>", r"<\s*(?:antml:)?parameter\s"
+    )
     opens = (Maybe(f"<{space}function_calls>"), SPACE, f"<{space}invoke", SPACE, 'name="', TOOL, '"', SPACE, ">")
     return Form(opens, values, (f"</{space}function_calls>",))
 
