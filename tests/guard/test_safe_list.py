@@ -134,3 +134,11 @@ def test_strace_sees_what_the_property_looks_for(ground: Path) -> None:
     """Otherwise it would pass whatever the list said."""
     commands = spelt([["cat", "link"], ["grep", "-e", "--", ".env"], ["ls", "{out}"]], ground)
     assert opened_by(commands, ground) == {str(ground / name) for name in ("outside/key", "work/.env", "outside")}
+
+
+@pytest.mark.parametrize("words", [["ls", "-R"], ["ls", "-lR", "."], ["ls", "--recursive", "src"], ["ls", "-aR1", "src"]])
+def test_a_whole_tree_is_not_listed_unasked(ground: Path, words: list[str]) -> None:
+    """It may hold folders that are asked about when they are named."""
+    assert str(ground / "work/.git") in opened_by([["ls", "-AR", "."]], ground)
+    assert not is_safe(["ls", ".git"], ground)
+    assert not is_safe(words, ground)

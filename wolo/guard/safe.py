@@ -51,9 +51,7 @@ class _Reading(NamedTuple):
 
 
 _READ_FILES: Mapping[str, _Options] = {
-    "ls": _Options(
-        "aABcCdfFghiklmnNopqQrRsStuUvxXZ1", "", "all almost-all color directory human-readable recursive reverse size"
-    ),
+    "ls": _Options("aABcCdfFghiklmnNopqQrsStuUvxXZ1", "", "all almost-all color directory human-readable reverse size"),
     "cat": _Options("AbeEnstTuv", "", "number number-nonblank show-all show-ends show-nonprinting show-tabs squeeze-blank"),
     "head": _Options("qvz", "nc", "quiet verbose", "bytes lines", takes_count=True),
     "tail": _Options("qvz", "nc", "quiet verbose", "bytes lines", takes_count=True),
