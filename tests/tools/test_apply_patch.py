@@ -215,6 +215,14 @@ async def test_markers_that_are_lines_of_the_file_stay_lines(desk: Desk) -> None
     assert tree(desk) == {"f": b"*** Update File: x\n*** End Patch\nb\n*** End Patch\n"}
 
 
+async def test_a_line_that_stays_deletes_no_file(desk: Desk) -> None:
+    desk.put("f", "a\n*** Delete File: gone\n")
+    desk.put("gone", "x\n")
+    await desk.call("read", path="gone")
+    await patch(desk, "*** Update File: f", "@@", "-a", "+b", " *** Delete File: gone")
+    assert tree(desk) == {"f": b"b\n*** Delete File: gone\n", "gone": b"x\n"}
+
+
 async def test_several_patches_in_one_are_one(desk: Desk) -> None:
     await desk.call(
         "apply_patch",

@@ -85,7 +85,7 @@ def _without_padding(lines: list[str]) -> list[str]:
         return lines
     mended = list(lines)
     for at in reversed(padded):  # what follows a marker tells
-        if _is_padded_marker(mended, at):
+        if _is_padded_marker(mended, at) and not _may_be_kept(lines, at):
             mended[at] = lines[at].strip()
     for at in padded:
         if at and _MOVE.fullmatch(lines[at].strip()) and _SECTION.fullmatch(mended[at - 1]):
@@ -110,6 +110,13 @@ def _is_padded_marker(lines: list[str], at: int) -> bool:
     if section[1] == "Delete":
         return after == END or _SECTION.fullmatch(after) is not None
     return after.startswith("+") if section[1] == "Add" else after.startswith("@@") or _MOVE.fullmatch(after.strip()) is not None
+
+
+def _may_be_kept(lines: list[str], at: int) -> bool:
+    """Behind a change, a marker for a deletion is a line that stays, unless the next marker has blanks before it as well."""
+    before = next((line for line in reversed(lines[:at]) if line.strip()), "")
+    after = next((line for line in lines[at + 1 :] if line.strip()), "")
+    return lines[at].strip().startswith("*** Delete") and before[:1] in ("+", "-", " ") and after.startswith("***")
 
 
 class _Reader:
