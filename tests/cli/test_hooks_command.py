@@ -36,7 +36,9 @@ def test_hooks_are_listed_with_what_is_wrong_with_their_files() -> None:
         ("Stop", "", "needs consent", False),
     ]
     assert "there is no event Nothing" in ran.stderr
-    listed = run_wolo("hooks", "list").stdout
+    untrusted = run_wolo("hooks", "list")
+    assert "is not trusted, so what it brings along is not used: .claude/settings.json" in untrusted.stderr
+    listed = untrusted.stdout
     assert f"{path}  (yours)" in listed
     assert GUARD in listed
     assert "Stop" not in listed

@@ -122,8 +122,9 @@ def test_a_projects_agent_is_found_in_a_trusted_folder_only() -> None:
     work = Path.cwd()
     write_agent(BOSS, folder=work / ".wolo/agents")
     config = layers.load(find_places(), {}, {"agent": "boss"})
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as untrusted:
         find_main_agent(config, find_places(), work, work)
+    assert "is not trusted" in untrusted.value.hint
     trust.keep(find_places(), work, "trusted")
     config = layers.load(find_places(), {}, {"agent": "boss"})
     assert find_main_agent(config, find_places(), work, work).is_projects

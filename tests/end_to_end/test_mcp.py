@@ -381,7 +381,9 @@ def test_nothing_of_an_untrusted_project_is_started(provider: ProviderServer) ->
     assert remote(provider.requests[0]) == []
     assert not Path("log").exists()
     assert "is not trusted" in done.stderr
-    assert run_wolo("mcp", "list", "--json").json == []
+    listed = run_wolo("mcp", "list", "--json")
+    assert listed.json == []
+    assert "is not trusted" in listed.stderr
 
 
 @pytest.mark.parametrize("file", [".mcp.json", ".wolo/mcp.json"])

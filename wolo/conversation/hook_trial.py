@@ -36,7 +36,9 @@ class Trial(Struct, frozen=True):
 def hooks_here(given: Given, notices: list[str]) -> tuple[HookSet, ...]:
     """All hooks that a run in this directory would find. Raises ConfigError."""
     places = find_places()
-    return find_hooks(layers.load(places, os.environ, given), places, find_root(), Path.cwd(), notices)
+    config = layers.load(places, os.environ, given)
+    notices += config.notices
+    return find_hooks(config, places, find_root(), Path.cwd(), notices)
 
 
 async def try_hooks(

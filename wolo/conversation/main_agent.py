@@ -26,7 +26,7 @@ def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Pr
     profile = next((each for each in found.found if each.name.lower() == name.lower()), None)
     usable = [each.name for each in found.found if each.mode != "subagent"]
     if profile is None:
-        hint = " ".join([*_near(name, usable), *_named(usable), *found.notices[:1]])
+        hint = " ".join([*_near(name, usable), *_named(usable), *found.notices[:1], *config.notices])
         raise UsageError(f"There is no agent {name}.", hint=hint)
     if profile.mode == "subagent":
         raise UsageError(f"The agent {profile.name} does tasks only (mode: subagent).", hint=" ".join(_named(usable)))

@@ -100,7 +100,9 @@ def settings_here(given: Given) -> Config:
 
 def servers_here(given: Given, notices: list[str]) -> tuple[Wanted, ...]:
     """All that are written down for this directory. Raises ConfigError."""
-    return wanted_servers(settings_here(given), find_places(), find_root(), _real(Path.cwd()), notices)
+    config = settings_here(given)
+    notices += config.notices
+    return wanted_servers(config, find_places(), find_root(), _real(Path.cwd()), notices)
 
 
 class LastKnown(NamedTuple):
