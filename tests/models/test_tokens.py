@@ -7,9 +7,20 @@ import time
 import pytest
 from msgspec.structs import replace
 
+from wolo.formats.cached_blocks import format_conversation_for_cache, is_cached_block
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.roles import (
+    AgentMessage,
+    AssistantMessage,
+    SystemMessage,
+    ToolMessage,
+    ToolResult,
+    UserMessage,
+    by_role,
+    to_messages,
+)
 from wolo.models.tokens import ConversationMemory, TokenEstimate, estimate_message, estimate_text, estimate_tools
 
 
@@ -80,7 +91,7 @@ def test_a_long_session_costs_no_more_per_turn() -> None:
 
 
 def test_a_memory_removes_the_oldest_messages_but_no_system_message() -> None:
-    memory = ConversationMemory(100)
+    memory = ConversationMemory[Message](100)
     memory.add(system("Be kind."))
     added = [user(f"message {number} {'x' * 60}") for number in range(10)]
     removed = [gone for message in added for gone in memory.add(message)]
@@ -90,10 +101,41 @@ def test_a_memory_removes_the_oldest_messages_but_no_system_message() -> None:
 
 
 def test_a_message_that_does_not_fit_into_a_memory_is_named() -> None:
-    memory = ConversationMemory(20)
+    memory = ConversationMemory[Message](20)
     small, large = user("hi"), user("x" * 1000)
     memory.add(small)
     assert memory.add(large) == (small, large)
     assert memory.messages == ()
     memory.add(system("y" * 1000))
     assert memory.tokens > 20
+
+
+EXCHANGE: tuple[AgentMessage, ...] = (
+    UserMessage.text("Read it, please."),
+    AssistantMessage(contents=(ToolPart(tool="read", call_id="call_1", input={"path": "a.txt"}),)),
+    ToolMessage.from_result(ToolResult(id="call_1", content="b" * 400)),
+    AssistantMessage(contents=(TextPart(text="It says b."),)),
+)
+
+
+def test_messages_by_role_count_as_much_as_stored_ones() -> None:
+    assert sum(map(estimate_message, EXCHANGE)) == sum(map(estimate_message, to_messages(EXCHANGE)))
+
+
+@pytest.mark.parametrize("limit", range(0, 150, 10))
+def test_a_memory_of_messages_by_role_holds_no_result_without_its_call(limit: int) -> None:
+    memory = ConversationMemory[AgentMessage](limit)
+    memory.add(SystemMessage.text("Be kind."))
+    for message in EXCHANGE:
+        memory.add(message)
+    to_messages(memory.messages)
+    assert memory.tokens == sum(map(estimate_message, memory.messages))
+    assert memory.messages[0].role == "system"
+
+
+def test_a_cached_block_is_made_of_messages_by_role_as_of_stored_ones() -> None:
+    block = format_conversation_for_cache(EXCHANGE)
+    assert block.text == format_conversation_for_cache(to_messages(EXCHANGE)).text
+    assert is_cached_block(block)
+    assert [is_cached_block(each) for each in by_role([block])] == [True]
+    assert not is_cached_block(EXCHANGE[0])

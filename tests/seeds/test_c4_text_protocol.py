@@ -66,7 +66,7 @@ def test_c4_04_tokens_are_a_quarter_of_the_text_and_a_little_more(said: Message,
 
 
 def test_c4_05_a_memory_prunes_the_oldest_but_no_system_message() -> None:
-    memory = ConversationMemory(100)
+    memory = ConversationMemory[Message](100)
     memory.add(system("You are a helpful math tutor"))
     added = [user(f"Message {number} {'x' * 100}") for number in range(9)]
     for message in added:

@@ -46,7 +46,7 @@ def _told(said: Sequence[Message], most_tokens: int) -> list[Message]:
     remembered: tuple[Message, ...] = ()
     is_whole = False
     for shrink in (lambda message: message, shorten, _clipped):
-        memory = ConversationMemory(most_tokens)
+        memory = ConversationMemory[Message](most_tokens)
         is_whole = not [gone for message in said for gone in memory.add(shrink(message))]
         remembered = memory.messages
         if is_whole:

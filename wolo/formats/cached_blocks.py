@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wolo.formats.call_arguments import arguments_object
 from wolo.formats.loose_json import read_object
 from wolo.formats.pairing import as_sent, result_text
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, TextPart
+
+if TYPE_CHECKING:
+    from wolo.messages.roles import AgentMessage
 
 CACHE = "cache"
 """Under this name the metadata of a user message say that its text is to be kept in the cache."""
@@ -21,18 +24,24 @@ EMBEDDED = "Tool: {"
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
-def format_conversation_for_cache(messages: Sequence[Message]) -> Message:
+def format_conversation_for_cache(messages: Sequence[Message | AgentMessage]) -> Message:
     """The whole stretch as one user message of plain text. Put it behind the system message and before what is new.
 
-    Formats that know cache marks give it one; to others it is a message like any other.
+    Formats that know cache marks give it one; to others it is a message like any other. Raises ValueError for a result
+    without an open call before it.
     """
-    text = "\n\n".join(line for message in messages for line in _spoken(message))
+    own = tuple(each for each in messages if isinstance(each, Message))
+    if len(own) < len(messages):
+        from wolo.messages.roles import to_messages  # noqa: PLC0415  # wolo itself has stored messages only
+
+        own = to_messages(messages)
+    text = "\n\n".join(line for message in own for line in _spoken(message))
     return Message(role="user", parts=(TextPart(text=text),), finished=True, metadata={CACHE: True})
 
 
-def is_cached_block(message: Message | Mapping[str, Any]) -> bool:
+def is_cached_block(message: Message | AgentMessage | Mapping[str, Any]) -> bool:
     """Ours by its metadata; on the wire a message whose content list holds a part with `cache_control`."""
-    if isinstance(message, Message):
+    if not isinstance(message, Mapping):
         return bool(message.metadata.get(CACHE))
     content = message.get("content")
     return isinstance(content, list) and any(isinstance(part, dict) and part.get("cache_control") for part in content)

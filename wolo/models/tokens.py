@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -11,6 +11,9 @@ from wolo.formats.format import ToolSpec
 from wolo.messages.codec import Codec
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+
+if TYPE_CHECKING:
+    from wolo.messages.roles import AgentMessage
 
 BYTES_PER_TOKEN = 4
 """Of UTF-8: one token is four Latin letters, two Cyrillic ones, or one and a third Chinese characters."""
@@ -36,9 +39,23 @@ def estimate_text(text: str) -> int:
     return size_bytes // BYTES_PER_TOKEN
 
 
-def estimate_message(message: Message) -> int:
+def estimate_message(message: Message | AgentMessage) -> int:
+    """Both forms of a conversation add up to the same: a result counts with its call, or in the message that holds it."""
+    if not isinstance(message, Message):
+        return _estimate_by_role(message)
     tokens = ROLE_TOKENS + sum(estimate_part(part) for part in message.parts)
     return tokens + TEXT_CALL_TOKENS if any(_holds_text_call(part) for part in message.parts) else tokens
+
+
+def _estimate_by_role(message: AgentMessage) -> int:
+    from wolo.messages.roles import ToolResult  # noqa: PLC0415  # wolo itself has stored messages only
+
+    parts = [part for part in message.contents if not isinstance(part, ToolResult)]
+    results = [part for part in message.contents if isinstance(part, ToolResult)]
+    tokens = sum(estimate_text(each.content) + sum(map(estimate_part, each.media)) for each in results)
+    if parts or not results:
+        tokens += ROLE_TOKENS + sum(map(estimate_part, parts))
+    return tokens + TEXT_CALL_TOKENS if any(map(_holds_text_call, parts)) else tokens
 
 
 def estimate_tools(tools: Sequence[ToolSpec]) -> int:
@@ -66,30 +83,37 @@ class TokenEstimate:
         return prompt + self._tools[1] + sum(map(self.message, messages))
 
 
-class ConversationMemory:
-    """The newest messages of a conversation, up to a number of estimated tokens; system messages stay."""
+Stored = TypeVar("Stored", bound="Message | AgentMessage")
+
+
+class ConversationMemory(Generic[Stored]):
+    """The newest messages of a conversation, up to a number of estimated tokens; system messages stay.
+
+    Results leave with the calls that they answer.
+    """
 
     def __init__(self, limit_tokens: int) -> None:
         self.limit_tokens = limit_tokens
         self.tokens = 0
         """The estimate of what is remembered; above the limit only where system messages alone are."""
-        self._messages: list[Message] = []
+        self._messages: list[Stored] = []
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[Stored, ...]:
         return tuple(self._messages)
 
-    def add(self, message: Message) -> tuple[Message, ...]:
+    def add(self, message: Stored) -> tuple[Stored, ...]:
         """Returns the messages that were removed, oldest first; a message that does not fit alone is among them."""
         self._messages.append(message)
         self.tokens += estimate_message(message)
-        removed: list[Message] = []
+        removed: list[Stored] = []
         for old in self._messages:
-            if self.tokens <= self.limit_tokens:
+            if old.role == "system":
+                continue
+            if self.tokens <= self.limit_tokens and old.role != "tool":
                 break
-            if old.role != "system":
-                removed.append(old)
-                self.tokens -= estimate_message(old)
+            removed.append(old)
+            self.tokens -= estimate_message(old)
         if removed:
             gone = set(map(id, removed))
             self._messages = [each for each in self._messages if id(each) not in gone]
