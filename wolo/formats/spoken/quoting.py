@@ -13,7 +13,8 @@ INDENTED_CODE = 4
 
 _QUOTE = re.compile(r"\s*(?:[-*+][ \t]+|\d+[.)][ \t]+)?>")
 _ELEMENT = re.compile(
-    r"<(?P<ends>/?)(?:(?P<shows>pre|code|samp|kbd|xmp|listing|blockquote|textarea)"
+    r"<(?P<ends>/?)(?:(?P<shows>pre|code|samp|kbd|xmp|listing|blockquote|textarea|details|template|script|style|svg"
+    r"|examples?|documents?|tool_(?:response|result)s?|function_(?:response|result)s?)"
     r"|(?P<mark>(?:antml:)?(?:tool_call|function_calls|function|invoke|parameter)))\b[^>]*>|(?P<comment><!--|-->)",
     re.IGNORECASE,
 )
