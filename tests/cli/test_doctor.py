@@ -75,7 +75,10 @@ def test_a_newer_database_is_a_problem_and_stays_as_it_is() -> None:
     for command, exit_code in ((("list", "--all"), 0), (("delete", "session_a"), 3)):
         done = run_wolo("sessions", *command)
         assert (done.exit_code, "newer wolo" in done.stderr.lower()) == (exit_code, True)
-    assert "newer wolo" in run_wolo("doctor", "--json").json["sqlite"]["integrity"]
+    report = run_wolo("doctor", "--json").json
+    assert report["sqlite"]["integrity"] == "ok"
+    (problem,) = (each for each in report["problems"] if "sessions" in each)
+    assert problem == f"A newer wolo wrote these sessions: {data() / 'wolo.db'} is opened for reading only."
     assert (data() / "wolo.db").read_bytes() == before
 
 

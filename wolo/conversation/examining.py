@@ -144,7 +144,7 @@ def _sqlite(problems: list[str]) -> dict[str, Any]:
     may_look = os.access(path.parent, os.R_OK | os.X_OK)
     if may_look and (path.exists() or salvage.quarantine_path(path).exists()):
         try:
-            with Store.open(path.parent) as store:
+            with Store.open_to_read(path.parent) as store:
                 integrity = store.check()
                 problems.extend(store.warnings)
                 if missing := store.missing_files():

@@ -129,7 +129,7 @@ class Store:
 
             database = ReadOnlyDatabase(path)
             why = "A newer wolo wrote these sessions" if isinstance(error, Newer) else "These sessions cannot be written"
-            warning = f"{why}: {path} is only read."
+            warning = f"{why}: {path} is opened for reading only."
             return cls(database, data_dir / "blobs", data_dir / "locks", (warning,), time.time, is_read_only=True)
 
     def create(
