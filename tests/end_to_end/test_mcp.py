@@ -538,6 +538,16 @@ def test_a_script_hears_each_time_that_a_server_is_not_there(provider: ProviderS
         provider.forget_prefix()
 
 
+def test_several_servers_that_are_still_starting_are_one_notice(provider: ProviderServer) -> None:
+    set_up(one=plain("silent", startup_timeout_s=1), two=plain("silent", startup_timeout_s=1))
+    provider.script(text("Done."), text("Done."))
+    run_wolo("-p", *provider.flags, "go", timeout=120)
+    provider.forget_prefix()
+    done = run_wolo("-p", *provider.flags, "go", timeout=120)
+    why = "it could not be used last time, so it is not waited for"
+    assert f"wolo: 2 MCP servers are still starting:\n  one: {why}\n  two: {why}\n" in done.stderr
+
+
 def test_a_script_waits_for_a_server_as_long_as_it_may_take_to_start(provider: ProviderServer) -> None:
     set_up(slow=plain("slow", env={"SLOW_S": "7"}))
     provider.script(text("Done."))

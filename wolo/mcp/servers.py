@@ -109,14 +109,18 @@ class Servers:
         self._told |= failed.keys()
         begin = "An MCP server cannot be used" if len(lines) == 1 else f"{len(lines)} MCP servers cannot be used"
         said = [f"{begin} (`wolo mcp list` shows them all):", *lines] if lines else []
+        return "\n".join([*said, *self._news_of_starting()])
+
+    def _news_of_starting(self) -> list[str]:
+        """Lines about servers that are not waited for any longer; at the keyboard they join when they are ready."""
         starting = [] if self._attended else [each.name for each in self._clients.values() if each.state == "starting"]
-        said += [
-            f"The MCP server {name} is still starting{f': {_FAILED_BEFORE}' if name in self._failed_before else ''}."
-            for name in starting
-            if name not in self._told_starting
-        ]
+        new = [name for name in starting if name not in self._told_starting]
         self._told_starting |= {*starting}
-        return "\n".join(said)
+        reasons = [f": {_FAILED_BEFORE}" if name in self._failed_before else "" for name in new]
+        if len(new) == 1:
+            return [f"The MCP server {new[0]} is still starting{reasons[0]}."]
+        lines = [f"  {name}{reason}" for name, reason in zip(new, reasons, strict=True)]
+        return [f"{len(new)} MCP servers are still starting:", *lines] if new else []
 
     def standings(self) -> tuple[Standing, ...]:
         return tuple(map(self._standing, self._wanted.values()))
