@@ -84,11 +84,12 @@ def test_what_a_server_refuses_is_left_out(provider: ProviderServer, param: str,
     assert "include" not in provider.requests[1].json
 
 
-def test_a_refused_key_says_where_to_get_one(provider: ProviderServer) -> None:
+def test_a_key_refused_at_another_address_sends_nobody_to_the_vendor(provider: ProviderServer) -> None:
     provider.script(error(401, {"error": {"message": "Incorrect API key provided.", "code": "invalid_api_key"}}))
     done = run_wolo("-p", *flags(provider, "openai/gpt-5.4"), "hi")
     assert done.exit_code != 0
-    assert "platform.openai.com" in done.stderr
+    assert "Check --api-key (or WOLO_API_KEY) and --base-url." in done.stderr
+    assert "platform.openai.com" not in done.stderr
     body = provider.requests[0].json
     assert body["reasoning"] == {"summary": "auto"}
     assert body["prompt_cache_key"]

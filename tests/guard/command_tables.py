@@ -10,7 +10,7 @@ pwd -P
 ls
 ls -la
 ls -la src
-ls -1R src
+ls -1 src
 ls --all --human-readable
 ls -- src
 cat a.txt
