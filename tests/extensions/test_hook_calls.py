@@ -13,7 +13,7 @@ from wolo.extensions.hook_results import as_claude_answers, failure, output_put_
 from wolo.extensions.hook_settings import complaint
 from wolo.tools.toolbox import BUILTIN
 
-START = Path("/work/project")
+START = Path("/home/me/project")
 PATCH = """*** Begin Patch
 *** Add File: new.txt
 +hello
@@ -90,20 +90,20 @@ def test_a_matcher_that_python_wonders_about_is_no_warning() -> None:
             "Bash",
             {"command": "x", "description": "", "run_in_background": True},
         ),
-        ("read", {"path": "a.txt", "offset": 3}, "Read", {"file_path": "/work/project/a.txt", "offset": 3}),
+        ("read", {"path": "a.txt", "offset": 3}, "Read", {"file_path": "/home/me/project/a.txt", "offset": 3}),
         ("read", {"path": "/etc/../etc/passwd"}, "Read", {"file_path": "/etc/passwd"}),
-        ("write", {"path": "./a/../b", "content": "c"}, "Write", {"file_path": "/work/project/b", "content": "c"}),
+        ("write", {"path": "./a/../b", "content": "c"}, "Write", {"file_path": "/home/me/project/b", "content": "c"}),
         (
             "edit",
             {"path": "a", "old": "x", "new": "y"},
             "Edit",
-            {"file_path": "/work/project/a", "old_string": "x", "new_string": "y", "replace_all": False},
+            {"file_path": "/home/me/project/a", "old_string": "x", "new_string": "y", "replace_all": False},
         ),
         (
             "grep",
             {"pattern": "p", "path": "src", "ignore_case": True, "before": 2},
             "Grep",
-            {"pattern": "p", "path": "/work/project/src", "-i": True, "-B": 2},
+            {"pattern": "p", "path": "/home/me/project/src", "-i": True, "-B": 2},
         ),
         ("glob", {"pattern": "*.py"}, "Glob", {"pattern": "*.py"}),
         ("fetch", {"url": "https://a.b"}, "WebFetch", {"url": "https://a.b", "prompt": ""}),
@@ -160,10 +160,10 @@ def test_every_tool_that_acts_has_a_name_in_claude_code() -> None:
 def test_a_patch_is_told_file_by_file() -> None:
     calls = told("apply_patch", patch=PATCH)
     assert [(call.name, call.file) for call in calls] == [
-        ("Write", "/work/project/new.txt"),
-        ("Edit", "/work/project/src/old.py"),
-        ("Write", "/work/project/src/moved.py"),
-        ("Edit", "/work/project/.env"),
+        ("Write", "/home/me/project/new.txt"),
+        ("Edit", "/home/me/project/src/old.py"),
+        ("Write", "/home/me/project/src/moved.py"),
+        ("Edit", "/home/me/project/.env"),
     ]
     assert calls[0].input["content"] == "hello\n"
     assert (calls[1].input["old_string"], calls[1].input["new_string"]) == ("a\n", "b\n")
@@ -173,7 +173,7 @@ def test_a_patch_is_told_file_by_file() -> None:
 def test_several_replacements_are_told_one_by_one_and_each_can_be_changed() -> None:
     arguments = {"path": "a", "edits": [{"old": "1", "new": "2"}, {"old": "3", "new": "4", "replace_all": True}]}
     first, second = told("edit", **arguments)
-    assert second.input == {"file_path": "/work/project/a", "old_string": "3", "new_string": "4", "replace_all": True}
+    assert second.input == {"file_path": "/home/me/project/a", "old_string": "3", "new_string": "4", "replace_all": True}
     changed = as_wolo_takes("edit", arguments, second, {**second.input, "new_string": "5"})
     assert changed == {"path": "a", "edits": [{"old": "1", "new": "2"}, {"old": "3", "new": "5", "replace_all": True}]}
     moved = as_wolo_takes("edit", arguments, first, {**first.input, "file_path": "/b"})
@@ -240,10 +240,12 @@ def test_each_tool_has_the_response_that_claude_code_gives() -> None:
         **{"stdout": "hi\n", "stderr": "", "interrupted": False, "isImage": False}
     }
     read = response("read", result("2→b\n3→c\n[Lines 2 to 3 of 9. Continue with offset=4.]"), path="a")
-    assert read["file"] == {**{"filePath": "/work/project/a", "content": "b\nc", "numLines": 2, "startLine": 2, "totalLines": 9}}
+    assert read["file"] == {
+        **{"filePath": "/home/me/project/a", "content": "b\nc", "numLines": 2, "startLine": 2, "totalLines": 9}
+    }
     assert response("read", result("1→a\n[1 line.]"), path="a")["file"]["totalLines"] == 1
     written = response("write", result("", {**diff, "created": True}), path="a", content="b")
-    assert (written["type"], written["filePath"], written["success"]) == ("create", "/work/project/a", True)
+    assert (written["type"], written["filePath"], written["success"]) == ("create", "/home/me/project/a", True)
     edited = response("edit", result("", diff), path="a", old="a", new="b")
     assert (edited["oldString"], edited["newString"], edited["structuredPatch"]) == ("a", "b", [hunk])
     assert response("glob", result("", listing), pattern="*")["truncated"]

@@ -13,7 +13,7 @@ from wolo.extensions.hook_conditions import holds, is_rule
 from wolo.extensions.hook_files import read_hooks
 from wolo.extensions.hook_names import names_of
 
-START = Path("/work/project")
+START = Path("/home/me/project")
 
 
 def runs(condition: str, tool: str, **arguments: Any) -> bool:
