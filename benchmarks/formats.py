@@ -13,7 +13,7 @@ from wolo.formats.format import Format, Request, ToolSpec
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.catalog import find
-from wolo.models.wire import FORMATS, format_of
+from wolo.models.format_selection import FORMATS, format_of
 
 MESSAGES = 1_000
 DELTAS = 20_000

@@ -23,16 +23,16 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import parse_rule
-from wolo.guard.sandbox.ladder import find
 from wolo.guard.sandbox.profile import profile_for
-from wolo.tools.background import Jobs
-from wolo.tools.grep import Grep, GrepArgs
-from wolo.tools.ripgrep import stand_in
+from wolo.guard.sandbox.selection import find
+from wolo.tools.background.jobs import Jobs
+from wolo.tools.search.grep import Grep, GrepArgs
+from wolo.tools.search.ripgrep import stand_in
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.checkpoints.watch import Watch
-from wolo.workspace.files import FileLedger
-from wolo.workspace.processes import Processes
+from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.processes.runner import Processes
 from wolo.workspace.root import Workspace
 
 RULES = ("shell:pytest *", "shell:git push *", "shell:npm run build")

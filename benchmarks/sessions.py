@@ -19,11 +19,11 @@ from scripted import ScriptedServer
 from store_samples import HUGE_BYTES, HUGE_ENTRIES, SESSIONS, make_huge, make_many
 
 from wolo.messages.message import user
-from wolo.sessions import catching_up
 from wolo.sessions.entries import MessageEntry
-from wolo.sessions.index import FILE, Index
-from wolo.sessions.query import parse
-from wolo.sessions.search import Hit, search
+from wolo.sessions.index.index import FILE, Index
+from wolo.sessions.search import index_update
+from wolo.sessions.search.query_parser import parse
+from wolo.sessions.search.search import Hit, search
 from wolo.sessions.store import Store
 
 HOME = Path(__file__).parent.parent / "build" / "sessions"
@@ -67,7 +67,7 @@ def listing(bench: Bench) -> None:
 def searching() -> None:
     with Store.open(HOME / "data") as store:
         (HOME / "data" / FILE).unlink(missing_ok=True)
-        made = _cpu_s(lambda: catching_up.ask(store, Index.marks))
+        made = _cpu_s(lambda: index_update.ask(store, Index.marks))
         size = (HOME / "data" / FILE).stat().st_size / 1e6
         row("search index made from nothing, CPU", f"{made:.1f} s", f"{size:.0f} MB", None)
         for words in QUERIES:
@@ -78,7 +78,7 @@ def searching() -> None:
 def find(store: Store, words: str) -> list[Hit]:
     """All that a search does, but for the start of the interpreter."""
     query = parse(words, time.time())
-    return catching_up.ask(store, lambda index: search(index, store.list(), query))
+    return index_update.ask(store, lambda index: search(index, store.list(), query))
 
 
 def going_on(bench: Bench) -> None:

@@ -14,9 +14,9 @@ from wolo.errors import ConfigError
 from wolo.formats.format import Request, ToolSpec
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.models.catalog_files import PROVIDERS, load
+from wolo.models.format_selection import AUTH, dialect_of, dialect_type, format_of
 from wolo.models.provider import Choice, Model, Provider
-from wolo.models.provider_files import PROVIDERS, load
-from wolo.models.wire import AUTH, dialect_of, dialect_type, format_of
 
 MARK = "marker-of-this-probe"
 ADDRESS = f"https://example.com/{MARK}.png"

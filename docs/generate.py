@@ -1,10 +1,12 @@
-"""Writes the pages under docs/reference, and the table that shells complete from, out of the code: `python docs/generate.py`.
+"""Writes the pages under docs/reference, and the table that shells complete from, out of the code:
+`python docs/generate.py`.
 
 A test fails when one of them is stale.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import sys
@@ -16,7 +18,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 REFERENCE = Path(__file__).parent / "reference"
-FOR_SHELLS = Path(__file__).parent.parent / "wolo/cli/subcommands.json"
+FOR_SHELLS = Path(__file__).parent.parent / "wolo/cli/completion/subcommands.json"
 """Read at a Tab."""
 NOTICE = "<!-- Written by docs/generate.py; change the code instead. -->\n\n"
 
@@ -31,8 +33,25 @@ def pages() -> dict[str, str]:
         "events.md": _events(),
         "errors.md": _errors(),
         "formats.md": _formats(),
+        "files.md": _files(),
     }
     return {name: NOTICE + text.rstrip() + "\n" for name, text in written.items()}
+
+
+def _files() -> str:
+    """Every module with the first sentence of its docstring, a section for each package."""
+    package = Path(__file__).parent.parent / "wolo"
+    rows = ["# Rooms and files", "", "The rooms and their layers are in [the house](../house.md)."]
+    for init in sorted(package.rglob("__init__.py"), key=lambda path: path.parent.parts):
+        folder = init.parent
+        rows += ["", f"## {folder.relative_to(package.parent)}", "", _first_sentence(init), ""]
+        rows += [f"- `{path.name}`: {_first_sentence(path)}" for path in sorted(folder.glob("*.py")) if path != init]
+    return "\n".join(rows)
+
+
+def _first_sentence(path: Path) -> str:
+    """The first line of a module's docstring, which every module has."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
 def _cli() -> str:
@@ -106,7 +125,7 @@ def _arguments_of(command: Any) -> list[str]:
 def _commands() -> str:
     from wolo.commands.command import GROUPS
     from wolo.commands.table import COMMANDS
-    from wolo.frontends.terminal.own_commands import Room, own_commands
+    from wolo.frontends.terminal.repl.terminal_commands import Room, own_commands
 
     class Nowhere(Room): ...
 
@@ -247,7 +266,7 @@ def _errors() -> str:
 def _formats() -> str:
     import runpy
 
-    from wolo.models.wire import FORMATS
+    from wolo.models.format_selection import FORMATS
 
     probes = runpy.run_path(str(Path(__file__).with_name("capabilities.py")))
     kinds = {name: _dialect_type(name) for name in FORMATS}
@@ -265,8 +284,8 @@ def _formats() -> str:
 
 
 def _dialect_type(format: str) -> type[msgspec.Struct]:
+    from wolo.models.format_selection import dialect_type, format_of
     from wolo.models.provider import Choice, Model, Provider
-    from wolo.models.wire import dialect_type, format_of
 
     return dialect_type(type(format_of(Choice(Provider("", "", "", format=format), Model(id=""), ""))))
 

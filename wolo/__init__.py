@@ -4,7 +4,11 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wolo.formats.cached_blocks import format_conversation_for_cache, is_cached_block, without_embedded_results
+    from wolo.formats.encoding.cached_blocks import (
+        format_conversation_for_cache,
+        is_cached_block,
+        without_embedded_results,
+    )
     from wolo.formats.openai_chat import to_llm_messages
     from wolo.messages.message import Message, Usage, UsageCost
     from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     from wolo.models.tokens import ConversationMemory, estimate_message
 
 _ROOMS = {
-    "formats.cached_blocks": ("format_conversation_for_cache", "is_cached_block", "without_embedded_results"),
+    "formats.encoding.cached_blocks": ("format_conversation_for_cache", "is_cached_block", "without_embedded_results"),
     "formats.openai_chat": ("to_llm_messages",),
     "messages.message": ("Message", "Usage", "UsageCost"),
     "messages.parts": ("AudioPart", "FilePart", "ImagePart", "TextPart", "ThinkingPart", "ToolPart"),

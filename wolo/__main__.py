@@ -34,7 +34,7 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         sys.exit(print_version())
     if sys.argv[1:3] == ["completion", "--line"]:
-        from wolo.cli.complete import answer
+        from wolo.cli.completion.answer import answer
 
         sys.exit(answer(sys.argv[3:]))
     if sys.getfilesystemencoding() != "utf-8":

@@ -20,17 +20,17 @@ from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import Rule
-from wolo.guard.secrets import Secrets
+from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message, user
 from wolo.messages.secret_values import Known
 from wolo.models.catalog import find
-from wolo.models.http import HttpTransport
-from wolo.models.stream import ModelStream, Surroundings
-from wolo.models.wire import format_of
-from wolo.tools.shell import Shell
+from wolo.models.client import ModelStream, Surroundings
+from wolo.models.format_selection import format_of
+from wolo.models.http.http import HttpTransport
+from wolo.tools.shell.shell import Shell
 from wolo.tools.tool import Result, ShellState, Tool, ToolContext
 from wolo.tools.toolbox import BUILTIN, Toolbox
-from wolo.workspace.files import FileLedger
+from wolo.workspace.files.file_ledger import FileLedger
 from wolo.workspace.root import Workspace
 
 SECRET = "a-secret-nobody-may-see"

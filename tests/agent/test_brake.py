@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from wolo.agent.brake import Brake, Stopped, outlast
+from wolo.agent.cancellation import Brake, Stopped, outlast
 
 
 async def test_a_pull_cancels_every_step_that_runs_and_none_begins_after_it() -> None:

@@ -14,14 +14,14 @@ from tests.agent.conftest import Stage
 from tests.fakes.provider_server import Asked
 from tests.fakes.replies import Reply, call, calls, error, sse, text, usage
 from wolo.agent.budget import Limits
-from wolo.agent.compaction import OVERFLOWS, Compaction, Compactor, Order
-from wolo.agent.cut import Cut
+from wolo.agent.compaction.compactor import OVERFLOWS, Compaction, Compactor, Order
+from wolo.agent.compaction.context_usage import filling, preview
+from wolo.agent.compaction.context_window import Context, Fixed
+from wolo.agent.compaction.history_cut import Cut
+from wolo.agent.compaction.summarizer import TRIES
+from wolo.agent.compaction.summary_message import summary_in
+from wolo.agent.compaction.transcript import MOST_PIECES, pieces
 from wolo.agent.events import Compacted, CompactionStarted, Noticed
-from wolo.agent.filling import filling, preview
-from wolo.agent.lead import summary_in
-from wolo.agent.summary import TRIES
-from wolo.agent.transcript import MOST_PIECES, pieces
-from wolo.agent.window import Context, Fixed
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import ImagePart, TextPart, ToolPart

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from wolo.models.catalog import find
+from wolo.models.format_selection import format_of
 from wolo.models.provider import Choice, Provider, ProviderSettings
-from wolo.models.wire import format_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))

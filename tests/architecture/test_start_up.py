@@ -32,12 +32,14 @@ DRAWN_LATER = {"pygments", "markdown_it", "httpx2", "tree_sitter"}
 """What answers, requests and calls need, and no prompt."""
 LATER = {
     "rich.table",
-    "wolo.models.stream",
-    "wolo.models.http",
+    "wolo.models.client",
+    "wolo.models.http.http",
     "wolo.formats.openai_chat",
     "wolo.commands.table",
-    "wolo.frontends.terminal.first_run",
+    "wolo.frontends.terminal.dialogs.first_run",
 }
+SHARED = {"decoding", "encoding", "errors"}
+"""What the wire formats have in common."""
 HEAVY_AT_HELP = HEAVY - {"typer"} | {"httpx2", "msgspec"}
 
 PROBE = """
@@ -118,15 +120,17 @@ def test_without_servers_little_of_their_room_is_loaded(provider: ProviderServer
 def test_without_hooks_nothing_of_them_is_loaded(provider: ProviderServer) -> None:
     provider.script(text("Hello."))
     modules = modules_of("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
-    of_hooks = {name for name in modules if name.startswith("wolo.extensions.hook") or name == "wolo.workspace.told"}
-    assert of_hooks == {"wolo.extensions.hook_settings"}
+    of_hooks = {
+        name for name in modules if name.startswith("wolo.extensions.hooks.") or name == "wolo.workspace.processes.run_with_input"
+    }
+    assert of_hooks == {"wolo.extensions.hooks.settings"}
 
 
 def test_only_the_wire_format_in_use_is_loaded(provider: ProviderServer) -> None:
     at = ("-p", "--api-key", "k", "-m", "test-model", "hi")
     provider.script(text("Hello."), replies_anthropic.text("Hello."))
-    assert packages_of("--base-url", provider.base_url, *at) == {"openai_chat", "refusals", "spoken"}
-    assert packages_of("--api", "anthropic", "--base-url", provider.origin, *at) == {"anthropic", "refusals"}
+    assert packages_of("--base-url", provider.base_url, *at) == SHARED | {"openai_chat", "text_recovery"}
+    assert packages_of("--api", "anthropic", "--base-url", provider.origin, *at) == SHARED | {"anthropic"}
 
 
 def packages_of(*argv: str) -> set[str]:

@@ -18,7 +18,7 @@ from wolo.cli.near_misses import OTHER_NAMES
 from wolo.cli.options import OPTIONS, SUBCOMMANDS, parse
 from wolo.cli.subcommands import build_app, run_subcommand
 from wolo.config.layers import load
-from wolo.conversation.installation import Installation, install_command, update_command
+from wolo.diagnostics.installation import Installation, install_command, update_command
 from wolo.errors import UsageError
 from wolo.places import find_places
 

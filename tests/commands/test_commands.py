@@ -9,9 +9,9 @@ from tests.fakes.replies import text, usage
 from wolo.commands.command import Desk, Left, Opened, Shown, dispatch
 from wolo.commands.cost import in_words
 from wolo.commands.table import COMMANDS
-from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Usage, UsageCost, user
 

@@ -13,15 +13,15 @@ from tests.fakes.replies import call, text, usage
 from wolo.agent.events import ApprovalAsked
 from wolo.commands.command import Desk, Opened, Outcome, Prompted, Shown, dispatch
 from wolo.commands.export import ENDS
-from wolo.commands.rows import rows
 from wolo.commands.table import COMMANDS
-from wolo.conversation.build import open_conversation
+from wolo.commands.two_columns import rows
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import ConfigError, SessionError, UsageError, WoloError
 from wolo.messages.message import user
 from wolo.places import find_places
-from wolo.sessions.exchange.exporting import EXPORTS
+from wolo.sessions.exchange.exporter import EXPORTS
 
 LOOKING = (
     "help", "todo", "jobs", "tree", "diff", "sessions", "context", "cost", "mode", "permissions", "sandbox", "tools", "memory",

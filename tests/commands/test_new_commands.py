@@ -11,9 +11,9 @@ from tests.commands.test_every_command import begin, ran, say, shown
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import Opened
-from wolo.config.kept_keys import FILE
-from wolo.conversation.examining import lines
-from wolo.conversation.logins import find_taker, keep_key
+from wolo.config.key_store import FILE
+from wolo.diagnostics.credentials import find_taker, keep_key
+from wolo.diagnostics.doctor import lines
 from wolo.errors import UsageError, WoloError
 from wolo.places import find_places
 from wolo.sessions.store import Store
@@ -120,7 +120,7 @@ async def test_an_imported_session_is_continued(provider: ProviderServer) -> Non
 
 
 def test_doctor_prints_one_problem_a_line() -> None:
-    from wolo.conversation.examining import examine
+    from wolo.diagnostics.doctor import examine
 
     report = examine()
     report["problems"] += ["One\nproblem\n  in three lines.", "Another."]

@@ -15,11 +15,11 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from wolo.agent.events import TurnEnded
 from wolo.commands.command import Opened
-from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.facts import Change
-from wolo.conversation.settling import Opening
-from wolo.conversation.succession import NotFollowed
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.handover import NotFollowed
+from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import WoloError
 from wolo.messages.message import user
 from wolo.places import find_places

@@ -14,11 +14,11 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import Desk, Opened, Outcome, Shown, dispatch
 from wolo.commands.table import COMMANDS
-from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import UsageError
-from wolo.frontends.terminal.completion import Suggestions
+from wolo.frontends.terminal.composer.completion import Suggestions
 from wolo.messages.message import user
 
 ASKED = CompleteEvent(text_inserted=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.config.given import Given
+from wolo.config.cli_options import Given
 from wolo.config.layers import load, rows
 from wolo.config.schema import Config, Settings
 from wolo.errors import ConfigError, UsageError

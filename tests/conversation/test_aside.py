@@ -11,9 +11,9 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, text, usage
 from wolo.agent.budget import NOTHING, add
-from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import ProviderError, UsageError
 from wolo.messages.message import user
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.fakes.provider_server import ProviderServer
 from wolo.agent.events import CallEnded, CallProgressed, CallStarted
-from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 
 
 @asynccontextmanager

@@ -13,9 +13,9 @@ from tests.fakes.provider_server import KEY, Asked, ProviderServer
 from tests.fakes.replies import text
 from wolo.config import layers, trust
 from wolo.config.schema import Config
-from wolo.conversation.build import open_conversation
-from wolo.conversation.main_agent import as_agent, find_main_agent
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.main_agent import as_agent, find_main_agent
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.messages.message import user

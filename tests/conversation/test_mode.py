@@ -10,10 +10,10 @@ from tests import components
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.agent.events import ApprovalAsked
-from wolo.conversation.build import open_conversation
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.facts import Change
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import UsageError
 from wolo.messages.message import user
 

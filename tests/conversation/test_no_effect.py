@@ -18,21 +18,21 @@ from tests.fakes.replies import Reply, call, error, text
 from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded
 from wolo.config import layers
 from wolo.conversation.attachments import compose, must_be_sent
-from wolo.conversation.build import open_conversation
-from wolo.conversation.choosing import find
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.model_selection import find
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import BadRequest, ProviderError, UsageError
-from wolo.formats.levels import LEVELS
+from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, user
 from wolo.models import catalog
-from wolo.models.ask import NoticeLevel, Question
 from wolo.models.capabilities import media_not_taken, no_effect_notice
+from wolo.models.catalog_files import PROVIDERS, load
+from wolo.models.client import ModelStream, Surroundings
+from wolo.models.format_selection import FORMATS, format_of
+from wolo.models.http.transport import Batch, Call
+from wolo.models.protocol import NoticeLevel, Question
 from wolo.models.provider import ProviderSettings
-from wolo.models.provider_files import PROVIDERS, load
-from wolo.models.stream import ModelStream, Surroundings
-from wolo.models.transport import Batch, Call
-from wolo.models.wire import FORMATS, format_of
 from wolo.places import find_places
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==")

@@ -22,7 +22,7 @@ from wolo.errors import SessionError
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import AnyEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
-from wolo.sessions.tree import messages
+from wolo.sessions.replay_entries import messages
 
 ALLOWED = {"verdict": {"decision": "allow"}}
 

@@ -25,8 +25,8 @@ from tests.durability.tally import Tally
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Pause, Reply, call, calls, delta, finish, sse, usage
 from wolo.sessions.entries import MessageEntry
+from wolo.sessions.replay_entries import messages
 from wolo.sessions.store import Store
-from wolo.sessions.tree import messages
 
 DEADLINE_S = 30.0
 LINES = "".join(f"line {number} of a file that is replaced whole\n" for number in range(600))

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from tests.effects.observing import GO, PAGE, Effect, Elsewhere, broken, fine, observe, runs, writes
-from wolo.agent.compaction import Compaction, Compactor
-from wolo.agent.window import Context, Fixed
+from wolo.agent.compaction.compactor import Compaction, Compactor
+from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.config.schema import Settings
 from wolo.guard.rules import Exampled
 from wolo.messages.message import Message, user
@@ -20,8 +20,8 @@ from wolo.messages.parts import ToolPart
 
 TESTS = Path(__file__).parents[1]
 ALLOWED = 'mode = "auto"\npermissions.allow = ["shell:*"]\nsandbox.backend = "off"'
-LADDER, SUBAGENTS, CLIENT = "agent/test_ladder.py", "conversation/test_subagents.py", "mcp/test_client.py"
-NOTIFY, HOOKS, SHARED = "end_to_end/test_notifications.py", "end_to_end/test_hooks.py", "mcp/test_shared_form.py"
+LADDER, SUBAGENTS, CLIENT = "agent/test_ladder.py", "conversation/subagents/test_subagents.py", "mcp/test_client.py"
+NOTIFY, HOOKS, SHARED = "end_to_end/test_notifications.py", "end_to_end/test_hooks.py", "mcp/test_mcp_json.py"
 LONG = ("-p", "-m", "here/m", "word " * 400)
 
 
@@ -45,7 +45,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "agent": Effect('agent = "explore"'),
     "context.window": Effect("context.window = 100", "compaction.auto = false"),
     "context.reserve": Elsewhere(
-        "agent/test_compaction.py", "test_the_smaller_window_counts_of_the_one_declared_and_the_one_known"
+        "agent/compaction/test_compactor.py", "test_the_smaller_window_counts_of_the_one_declared_and_the_one_known"
     ),
     "compaction.auto": Effect("compaction.auto = false", "context.window = 100"),
     "compaction.keep_turns": Elsewhere("effects/test_every_setting.py", "test_the_latest_turns_are_shortened_last"),
@@ -61,7 +61,7 @@ PROOFS: dict[str, Effect | Elsewhere] = {
     "limits.max_answer_bytes": Elsewhere("models/test_stream_limits.py", "test_an_answer_may_only_be_so_long"),
     "retry.tries": Effect("retry.tries = 1", script=(broken, fine)),
     "retry.total_s": Effect("retry.total_s = 0", script=(broken, fine)),
-    "retry.idle_s": Elsewhere("models/test_stream.py", "test_a_stalled_stream_is_given_up_and_tried_again"),
+    "retry.idle_s": Elsewhere("models/test_client.py", "test_a_stalled_stream_is_given_up_and_tried_again"),
     "retry.first_byte_s": Elsewhere(
         "conversation/test_no_effect.py", "test_the_limit_of_the_silence_before_an_answer_holds_with_every_other"
     ),
@@ -82,8 +82,8 @@ PROOFS: dict[str, Effect | Elsewhere] = {
         "end_to_end/test_verify.py", "test_a_model_that_mends_nothing_is_asked_as_often_as_it_may_and_the_run_fails"
     ),
     "verify.timeout_s": Elsewhere("end_to_end/test_verify.py", "test_a_check_that_hangs_is_a_failure_of_the_work"),
-    "ui.theme": Elsewhere("frontends/test_theme.py", "test_what_the_background_is"),
-    "ui.status": Elsewhere("frontends/test_facts_line.py", "test_the_order_is_the_persons"),
+    "ui.theme": Elsewhere("frontends/terminal/io/test_theme.py", "test_what_the_background_is"),
+    "ui.status": Elsewhere("frontends/terminal/repl/test_status_bar.py", "test_the_order_is_the_persons"),
     "ui.keys": Elsewhere("end_to_end/test_composer.py", "test_vi_keys"),
     "ui.keymap": Elsewhere("end_to_end/test_composer.py", "test_a_keymap_of_ones_own"),
     "ui.plain": Elsewhere("end_to_end/test_plain.py", "test_one_reads_and_writes_in_turns"),

@@ -17,7 +17,7 @@ from tests.fakes.screen import pty_wolo
 from wolo.formats.lint.linters import LINTERS
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
-from wolo.models.wire import FORMATS
+from wolo.models.format_selection import FORMATS
 from wolo.places import find_places
 from wolo.sessions.entries import MessageEntry, ResultsEntry
 from wolo.sessions.store import Store

@@ -9,9 +9,9 @@ import pytest
 from tests.components import miss
 from tests.end_to_end.try_calculator import NEEDED, find_calculator, load, try_functions
 from tests.fakes.command import run_wolo
-from wolo.models.embedded import has_engine
-from wolo.models.weight_sources import PartPackages
-from wolo.models.weights import find_weights
+from wolo.models.local.embedded import has_engine
+from wolo.models.local.weight_sources import PartPackages
+from wolo.models.local.weights import find_weights
 
 MODEL = "qwen2.5-coder-0.5b"
 

@@ -21,7 +21,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
 from tests.fakes.screen import PROMPT, Terminal, pty_wolo
 from wolo.config import trust
-from wolo.conversation import hooking
+from wolo.conversation.resources import hooks
 from wolo.places import find_places
 
 WRITE = {"path": "a.txt", "content": "one"}
@@ -622,8 +622,8 @@ def agree() -> None:
     """What a yes at the keyboard keeps."""
     places, root = find_places(), Path.cwd()
     trust.keep(places, root, "trusted")
-    for found in hooking.of_project(places, root, root):
-        hooking.keep_answer(places, root, found, "yes")
+    for found in hooks.of_project(places, root, root):
+        hooks.keep_answer(places, root, found, "yes")
 
 
 def write_once(provider: ProviderServer, *options: str) -> Completed:

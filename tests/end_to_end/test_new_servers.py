@@ -18,11 +18,11 @@ from tests.fakes.replies import Reply, call, text, whole
 from tests.fakes.screen import pty_wolo
 from wolo.commands.command import Desk, Opened
 from wolo.commands.table import COMMANDS
-from wolo.conversation.build import open_conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 from wolo.errors import UsageError
-from wolo.frontends.terminal.menus import models_menu
-from wolo.frontends.terminal.unlisted_models import EMBEDDED, SERVER
+from wolo.frontends.terminal.dialogs.pick_sources import models_menu
+from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, SERVER
 from wolo.places import find_places
 
 

@@ -17,7 +17,7 @@ from tests.end_to_end.test_repl import leave, wait_for_prompt
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.screen import Terminal, pty_wolo
-from wolo.frontends.terminal.bell import call
+from wolo.frontends.terminal.dialogs.notifications import call
 from wolo.places import find_places
 
 IN, OUT = "\x1b[I", "\x1b[O"

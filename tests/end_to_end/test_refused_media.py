@@ -14,7 +14,7 @@ from tests.fakes import replies_anthropic, replies_gemini, replies_ollama, repli
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import KEY, Asked, ProviderServer
 from tests.fakes.replies import Reply, call, error, text
-from wolo.formats.refusals.failures import classify
+from wolo.formats.errors.classify import classify
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==")
 SENT = base64.b64encode(PNG)[:40]

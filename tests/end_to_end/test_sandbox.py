@@ -18,7 +18,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
 from tests.fakes.screen import pty_wolo
 from tests.guard.besieged import Ground, land
-from tests.guard.test_walls import need
+from tests.guard.test_sandbox_contract import need
 
 ASKED = "or type why not ›"
 

@@ -13,8 +13,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
 from tests.fakes.screen import Terminal
 from wolo.agent.events import CallStarted, RequestStarted
-from wolo.conversation.build import open_conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 from wolo.messages.message import user
 
 WAIT = "for i in 1 2 3 4 5 6 7 8; do [ -e go ] || sleep 0.5; done; echo gone on"

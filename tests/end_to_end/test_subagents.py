@@ -21,8 +21,8 @@ from tests.fakes.replies import Hold, Reply, call, calls, delta, finish, sse, te
 from tests.fakes.screen import Terminal
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo
+from wolo.sessions.replay_entries import messages
 from wolo.sessions.store import Store
-from wolo.sessions.tree import messages
 
 CTRL_O = "\x0f"
 SLEEP = f"sleep 7541.{os.getpid()}"

@@ -24,7 +24,8 @@ from wolo.places import find_places
 QUESTION = "Trust it? [y]es  [N]ot now  [never]"
 DENY = '[permissions]\ndeny = ["read:secret.txt"]\n'
 IN_A_SECOND = (
-    "import wolo.frontends.terminal.trust as asking; asking.ANSWER_WITHIN_S = 1.0; from wolo.__main__ import main; main()"
+    "import wolo.frontends.terminal.dialogs.ask_trust as asking; asking.ANSWER_WITHIN_S = 1.0; "
+    "from wolo.__main__ import main; main()"
 )
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.config import layers, project, trust
-from wolo.conversation.library import shelves
+from wolo.conversation.resources.user_files import shelves
 from wolo.extensions.agents import Agents, Profile, find_agents
-from wolo.extensions.shelves import Shelf
+from wolo.extensions.search_paths import Shelf
 from wolo.places import find_home, find_places
 from wolo.workspace.root import find_root
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from wolo.extensions.hook_settings import Hook
-from wolo.extensions.hooks import Ground, Hooks, Placed
-from wolo.workspace.processes import Processes
+from wolo.extensions.hooks.runner import Ground, Hooks, Placed
+from wolo.extensions.hooks.settings import Hook
+from wolo.workspace.processes.runner import Processes
 
 READ = "import json, os, re, sys\ndata = json.load(sys.stdin)\n"
 COMMAND = """

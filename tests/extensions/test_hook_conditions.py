@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from wolo.extensions.hook_calls import as_claude_tells
-from wolo.extensions.hook_conditions import holds, is_rule
-from wolo.extensions.hook_files import read_hooks
-from wolo.extensions.hook_names import names_of
+from wolo.extensions.hooks.claude_calls import as_claude_tells
+from wolo.extensions.hooks.claude_format import read_hooks
+from wolo.extensions.hooks.conditions import holds, is_rule
+from wolo.extensions.hooks.tool_aliases import names_of
 
 START = Path("/home/me/project")
 

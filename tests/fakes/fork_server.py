@@ -44,7 +44,7 @@ NOT_LOADED = (
     "wolo.__main__",
     "wolo.guard.sandbox.launcher",
     "wolo.guard.sandbox.namespace_launcher",
-    "wolo.models.embedded_server",
+    "wolo.models.local.embedded_server",
 )
 """Scripts that run when they are imported."""
 

@@ -11,10 +11,10 @@ from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
-from wolo.models.ask import Asker
+from wolo.models.protocol import Asker
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.files import FileLedger
+from wolo.workspace.files.file_ledger import FileLedger
 from wolo.workspace.root import Workspace
 
 

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from wolo.formats.anthropic import Anthropic, AnthropicDialect
 from wolo.formats.anthropic.messages import PREFIX, SIGNATURE
-from wolo.formats.cached_blocks import format_conversation_for_cache
+from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
+from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
-from wolo.formats.history import GO_ON, NO_ANSWER
 from wolo.formats.lint.anthropic import lint
 from wolo.messages.codec import MESSAGES
 from wolo.messages.deltas import Assembler

@@ -19,9 +19,9 @@ from wolo.formats.lint.linters import LINTERS
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Producer, user
 from wolo.models.catalog import find
-from wolo.models.lines import LineSplitter
-from wolo.models.sse import SseSplitter
-from wolo.models.wire import FORMATS, format_of
+from wolo.models.format_selection import FORMATS, format_of
+from wolo.models.http.ndjson import LineSplitter
+from wolo.models.http.sse import SseSplitter
 
 RECORDINGS = sorted(path for path in Path(__file__).with_name("recordings").glob("*/*") if path.is_file())
 Step = str | int

@@ -19,8 +19,8 @@ from wolo.messages.codec import MESSAGES
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import Blob, TextPart, ThinkingPart, ToolPart
 from wolo.models.catalog import find
-from wolo.models.provider_files import PROVIDERS, load
-from wolo.models.wire import FORMATS, format_of
+from wolo.models.catalog_files import PROVIDERS, load
+from wolo.models.format_selection import FORMATS, format_of
 
 EXAMPLES = settings(max_examples=25)
 MODELS = {"openai-responses": "gpt-5.5", "anthropic": "claude-sonnet-5-5", "gemini": "gemini-3-pro", "ollama": "qwen3"}

@@ -16,9 +16,9 @@ from wolo.formats.format import Format, Request
 from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Producer, user
 from wolo.models.catalog import find
-from wolo.models.lines import LineSplitter
-from wolo.models.sse import SseSplitter
-from wolo.models.wire import format_of
+from wolo.models.format_selection import format_of
+from wolo.models.http.ndjson import LineSplitter
+from wolo.models.http.sse import SseSplitter
 
 ROOT = Path(__file__).with_name("recordings")
 RECORDINGS = sorted(path for path in ROOT.glob("*/*") if path.is_file())

@@ -30,8 +30,8 @@ from wolo.formats.gemini.stream import GeminiDecoder
 from wolo.messages.deltas import Assembler, Delta, TextDelta
 from wolo.messages.message import Message, Producer, Usage, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
+from wolo.models.http.sse import SseSplitter
 from wolo.models.retry import Settings, tries_for
-from wolo.models.sse import SseSplitter
 
 OWN = Producer(provider="gemini", format="gemini", model="gemini-3-test")
 RECORDINGS = sorted((Path(__file__).with_name("recordings") / "gemini").glob("*.txt"))

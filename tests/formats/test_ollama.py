@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, PNG, TOOLS, histories, request
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
+from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
 from wolo.formats.format import Request
-from wolo.formats.history import GO_ON, NO_ANSWER
 from wolo.formats.lint.ollama import lint
 from wolo.formats.ollama import Ollama, OllamaDialect
 from wolo.messages.message import Message, Producer, system, user

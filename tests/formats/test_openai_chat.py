@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from wolo.errors import BadRequest
+from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
+from wolo.formats.encoding.wire_ids import LEGAL
 from wolo.formats.format import Request, ToolSpec
-from wolo.formats.history import GO_ON, NO_ANSWER
 from wolo.formats.lint.chat import lint
 from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
 from wolo.formats.openai_chat.llm_messages import ChatEncoder
-from wolo.formats.wire_ids import LEGAL
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 

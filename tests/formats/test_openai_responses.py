@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
+from wolo.formats.encoding.encoder import GO_ON
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
-from wolo.formats.history import GO_ON
 from wolo.formats.lint.responses import lint
 from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
 from wolo.formats.openai_responses.reasoning import AS_IT_CAME, ENCRYPTED

@@ -12,7 +12,7 @@ from wolo.formats.dialect import Dialect
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.formats.ollama.stream import OllamaDecoder
 from wolo.formats.openai_chat.stream import ChatDecoder
-from wolo.formats.spoken.leaked_calls import Leaked, LeakedCalls
+from wolo.formats.text_recovery.leaked_calls import Leaked, LeakedCalls
 from wolo.formats.xml_tools.parse import ToolBlocks
 from wolo.messages.deltas import Assembler, size_of
 from wolo.messages.message import Message

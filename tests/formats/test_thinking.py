@@ -7,8 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from wolo.formats.dialect import Dialect
+from wolo.formats.encoding.thinking_levels import nearest
 from wolo.formats.format import ThinkingLevel
-from wolo.formats.levels import nearest
 from wolo.formats.openai_chat.thinking import thinking_fields
 
 LEVELS = get_args(ThinkingLevel)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
+from wolo.frontends.terminal.io.theme import ADDED_WORD, REMOVED_WORD
 from wolo.frontends.terminal.render.diff import diff_lines
-from wolo.frontends.terminal.theme import ADDED_WORD, REMOVED_WORD
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool import Diff
 

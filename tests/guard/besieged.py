@@ -19,7 +19,7 @@ from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
 from wolo.guard.sandbox.landlock import Landlock
 from wolo.guard.sandbox.namespaces import Namespaces
 from wolo.guard.sandbox.profile import Profile, profile_for
-from wolo.guard.walls import MOST_TRIES, Walls
+from wolo.guard.sandbox_contract import MOST_TRIES, Walls
 
 SECRET = "sesame-opens-it"
 

@@ -12,8 +12,8 @@ import pytest
 from tests import unprivileged
 from tests.end_to_end.test_sandbox import UNSHARE, WITHOUT
 from tests.guard.besieged import Ground, any_python, land, put_up
-from tests.guard.test_walls import BACKENDS, USERS, need
-from wolo.guard.sandbox import ladder
+from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
+from wolo.guard.sandbox import selection
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="the numbers below are those of one machine"
@@ -78,7 +78,7 @@ def test_a_refused_step_lets_nothing_run(backend: str, step: str, user: str) -> 
 def without_namespaces(folder: Path) -> str:
     """What is found on a kernel that makes no namespaces, by a process of its own."""
     code = (
-        "import sys; from pathlib import Path; from wolo.guard.sandbox.ladder import find; f = find([Path(sys.argv[1])], "
+        "import sys; from pathlib import Path; from wolo.guard.sandbox.selection import find; f = find([Path(sys.argv[1])], "
         "Path(sys.argv[2]), None); print(f.backend, f.is_whole)"
     )
     prelude = WITHOUT[: WITHOUT.index("os.execv")] + "os.execv(sys.argv[2], sys.argv[2:])"
@@ -106,10 +106,12 @@ def found_alone(folder: Path, backend: str) -> str:
     (folder / "work").mkdir()
     tried: list[str] = []
     if backend == "bubblewrap":
-        return ladder.find((folder / "work",), folder / "state", None).backend
-    look = ladder._namespaces if backend == "namespaces" else None  # the others were asked before it
+        return selection.find((folder / "work",), folder / "state", None).backend
+    look = selection._namespaces if backend == "namespaces" else None  # the others were asked before it
     found = (
-        look([str(folder / "work")], tried, folder / "state", None) if look else ladder._landlock(tried, folder / "state", None)
+        look([str(folder / "work")], tried, folder / "state", None)
+        if look
+        else selection._landlock(tried, folder / "state", None)
     )
     return found.backend if found.make else str(tried)
 

@@ -18,9 +18,9 @@ from tests.tools.desk import Desk
 from tests.unprivileged import NOBODY
 from wolo.errors import ToolError
 from wolo.guard.sandbox import sockets
-from wolo.guard.sandbox.ladder import find
+from wolo.guard.sandbox.selection import find
 from wolo.guard.sandbox.sockets import host_sockets
-from wolo.guard.walls import Enclosed, Walls
+from wolo.guard.sandbox_contract import Enclosed, Walls
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
-from tests.guard.test_walls import BACKENDS, USERS, need
+from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import parse_rule

@@ -8,8 +8,8 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
-from tests.guard.test_walls import USERS, need
-from wolo.guard.sandbox.denied import wanted_shared
+from tests.guard.test_sandbox_contract import USERS, need
+from wolo.guard.sandbox.denial_detection import wanted_shared
 
 NEEDS = {
     "a server on the loopback": """

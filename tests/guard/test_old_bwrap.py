@@ -11,8 +11,8 @@ import pytest
 
 from tests import components
 from tests.guard.besieged import land
-from wolo.guard.sandbox.ladder import find
 from wolo.guard.sandbox.profile import profile_for
+from wolo.guard.sandbox.selection import find
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 

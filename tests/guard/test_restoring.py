@@ -10,12 +10,12 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.besieged import Ground, any_python, land, put_up
-from tests.guard.test_walls import need
+from tests.guard.test_sandbox_contract import need
 from tests.tools.desk import Desk
 from wolo.errors import ToolError
-from wolo.guard.sandbox import restoring
+from wolo.guard.sandbox import file_restore
+from wolo.guard.sandbox.file_restore import Keeper
 from wolo.guard.sandbox.profile import profile_for
-from wolo.guard.sandbox.restoring import Keeper
 
 
 def tree(root: Path) -> dict[str, tuple[int, str]]:
@@ -128,7 +128,7 @@ def test_a_user_who_wants_its_version_gets_it_back(way: str, tmp_path: Path) -> 
 
 def test_what_is_too_large_to_be_saved_lets_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene(tmp_path)
-    monkeypatch.setattr(restoring, "_MOST_BYTES", 10)
+    monkeypatch.setattr(file_restore, "_MOST_BYTES", 10)
     with pytest.raises(ToolError, match="too large"):
         Keeper(tmp_path / "state").save([f"{tmp_path}/.git"])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wolo.errors import ConfigError
-from wolo.guard.patterns import Ground, PathPattern
+from wolo.guard.matching import Ground, PathPattern
 from wolo.guard.rules import Rule, Verdict, parse_rule
 
 GOOD = """

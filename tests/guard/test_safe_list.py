@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.components import require
 from wolo.guard.boundaries import Boundaries
-from wolo.guard.lines import read_line
-from wolo.guard.safe import PROGRAMS, SafeList
+from wolo.guard.safe_commands import PROGRAMS, SafeList
+from wolo.guard.shell.parser import read_line
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _LONG = """

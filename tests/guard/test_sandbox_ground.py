@@ -13,17 +13,17 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
-from tests.guard.test_walls import BACKENDS, need
+from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.errors import ToolError
-from wolo.guard.protected import AT_THE_TOP
-from wolo.guard.sandbox import ladder, nested
-from wolo.guard.sandbox.bare import text_of
+from wolo.guard.protected_paths import AT_THE_TOP
+from wolo.guard.sandbox import nested_names, selection
 from wolo.guard.sandbox.bubblewrap import find_binary
-from wolo.guard.sandbox.names import names_in
-from wolo.guard.sandbox.nested import Nested
-from wolo.guard.sandbox.placeholders import Placeholders
+from wolo.guard.sandbox.mount_placeholders import Placeholders
+from wolo.guard.sandbox.nested_names import Nested
 from wolo.guard.sandbox.profile import profile_for
-from wolo.guard.sandbox.scratch import Scratch
+from wolo.guard.sandbox.protected_names import names_in
+from wolo.guard.sandbox.python_launcher import text_of
+from wolo.guard.sandbox.scratch_dir import Scratch
 from wolo.guard.sandbox.seatbelt import profile_text
 from wolo.guard.sandbox.sockets import host_sockets
 
@@ -69,7 +69,7 @@ def test_a_look_is_complete_however_large_the_tree_is(tmp_path: Path) -> None:
 def test_where_a_look_cannot_be_complete_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         (tmp_path / "work" / str(number)).mkdir(parents=True)
-    monkeypatch.setattr(nested, "MOST_FOLDERS", 10)
+    monkeypatch.setattr(nested_names, "MOST_FOLDERS", 10)
     profile = profile_for((tmp_path / "work",), (), tmp_path / "state", home=tmp_path / "home")
     for backend in BACKENDS:
         need(backend)
@@ -231,12 +231,12 @@ def test_secrets_of_the_home_directory_are_hidden(tmp_path: Path) -> None:
 def test_a_pass_is_remembered_and_a_changed_program_proves_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     need("bubblewrap")
     kept = tmp_path / "cache" / "sandbox-probes"
-    ladder.find((Path.cwd(),), tmp_path / "state", kept.parent)
+    selection.find((Path.cwd(),), tmp_path / "state", kept.parent)
     before = kept.read_text()
-    ladder.find((Path.cwd(),), tmp_path / "state", kept.parent)
+    selection.find((Path.cwd(),), tmp_path / "state", kept.parent)
     assert kept.read_text() == before
-    monkeypatch.setattr(ladder, "_identity", lambda binary: "another")
-    ladder.find((Path.cwd(),), tmp_path / "state", kept.parent)
+    monkeypatch.setattr(selection, "_identity", lambda binary: "another")
+    selection.find((Path.cwd(),), tmp_path / "state", kept.parent)
     assert len(kept.read_text().split()) == 2
     assert kept.stat().st_mode & 0o777 == 0o600
 
@@ -255,7 +255,7 @@ def test_a_bwrap_that_others_may_change_is_none(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_whole_file_tree_is_no_workspace_to_be_held_in(tmp_path: Path) -> None:
-    assert ladder.find((Path("/"),), tmp_path, None).make is None
+    assert selection.find((Path("/"),), tmp_path, None).make is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the table is Linux's")
@@ -288,7 +288,7 @@ def test_a_janitor_waits_a_moment_for_a_lock_that_goes(tmp_path: Path) -> None:
     record.write_bytes(os.fsencode(folder) + b"\0")
     with (
         record.open("r+b") as held,
-        subprocess.Popen([sys.executable, "-I", "-S", "-c", text_of("janitor"), str(record)], stdin=subprocess.PIPE) as janitor,
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", text_of("cleanup"), str(record)], stdin=subprocess.PIPE) as janitor,
     ):
         fcntl.flock(held, fcntl.LOCK_SH)
         assert janitor.stdin is not None

@@ -12,7 +12,7 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
-from tests.guard.test_walls import BACKENDS, need
+from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.guard.sandbox import seccomp
 
 pytestmark = pytest.mark.skipif(

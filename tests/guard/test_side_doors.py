@@ -13,11 +13,11 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
-from tests.guard.test_walls import BACKENDS, USERS, need
-from wolo.guard.sandbox import ladder
+from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
+from wolo.guard.sandbox import selection
 from wolo.guard.sandbox.probe import FIFOS, SET_ID, SIGNALS, shortcoming
 from wolo.guard.sandbox.profile import Profile
-from wolo.guard.walls import Enclosed
+from wolo.guard.sandbox_contract import Enclosed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 everywhere = pytest.mark.parametrize("backend", BACKENDS)
@@ -89,7 +89,7 @@ def test_the_probe_finds_none_in_a_sandbox(backend: str, user: str) -> None:
     ],
 )
 def test_what_a_backend_lets_through_is_said_or_a_reason_against_it(gap: str, backend: str, is_used: bool) -> None:
-    proof = ladder._judged("", (gap,), f"{backend} x")
+    proof = selection._judged("", (gap,), f"{backend} x")
     assert (proof.why == "", proof.gaps) == (is_used, (gap,))
 
 

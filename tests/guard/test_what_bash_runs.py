@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
-from wolo.guard.lines import read_line
 from wolo.guard.modes import MODES
 from wolo.guard.rules import parse_rule
+from wolo.guard.shell.parser import read_line
 
 BASH = shutil.which("bash") or "bash"
 PROGRAMS = ("aa", "bb", "cc")

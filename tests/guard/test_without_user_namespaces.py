@@ -11,7 +11,7 @@ import pytest
 
 from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
-from tests.guard.test_walls import USERS, need
+from tests.guard.test_sandbox_contract import USERS, need
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="the numbers below are those of one machine"

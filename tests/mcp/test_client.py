@@ -18,14 +18,14 @@ import pytest
 
 from tests.fakes.mcp_server import PIXEL
 from wolo.errors import ToolError
-from wolo.mcp.cached_tools import CachedTools
-from wolo.mcp.remote_tool import RemoteTool
+from wolo.mcp.environment import Surroundings
 from wolo.mcp.server import Server, Wanted, fingerprint
 from wolo.mcp.servers import Servers
-from wolo.mcp.surroundings import Surroundings
+from wolo.mcp.tool import RemoteTool
+from wolo.mcp.tool_cache import CachedTools
 from wolo.tools.tool import Interrupted, Result, ShellState, ToolContext
-from wolo.workspace.files import FileLedger
-from wolo.workspace.processes import Processes
+from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.processes.runner import Processes
 from wolo.workspace.root import Workspace
 
 FAKES = Path(__file__).parents[1] / "fakes"

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.mcp_plain import NASTY
+from wolo.formats.encoding.tool_names import LEGAL
 from wolo.formats.lint.tool_schema import complaints
-from wolo.formats.tool_names import LEGAL
-from wolo.guard.patterns import TargetPattern
-from wolo.mcp.listed import MOST_TOOLS, read_listed
+from wolo.guard.matching import TargetPattern
 from wolo.mcp.names import offered_name, rule_name
 from wolo.mcp.schemas import MOST_BYTES, Fitted
+from wolo.mcp.tool_listing import MOST_TOOLS, read_listed
 
 SERVERS = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
 TOOLS = st.text(min_size=1, max_size=80)

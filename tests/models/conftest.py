@@ -12,13 +12,13 @@ import pytest
 from tests.components import miss
 from tests.fakes.turns import Play
 from wolo.models.catalog import find
-from wolo.models.embedded import DEFAULT, has_engine
-from wolo.models.embedded_process import EmbeddedProcess, Serving
-from wolo.models.http import HttpTransport
-from wolo.models.local_chat import LocalChat
-from wolo.models.simple_mode import SimpleMode
-from wolo.models.weight_sources import PartPackages
-from wolo.models.weights import find_weights, prepare
+from wolo.models.http.http import HttpTransport
+from wolo.models.local.embedded import DEFAULT, has_engine
+from wolo.models.local.embedded_process import EmbeddedProcess, Serving
+from wolo.models.local.local_chat import LocalChat
+from wolo.models.local.simple_mode import SimpleMode
+from wolo.models.local.weight_sources import PartPackages
+from wolo.models.local.weights import find_weights, prepare
 from wolo.places import Places
 
 

@@ -9,9 +9,9 @@ import pytest
 from wolo.formats.format import Request
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ToolPart
+from wolo.models.catalog_files import PROVIDERS, in_format, load
+from wolo.models.format_selection import format_of
 from wolo.models.provider import Choice, Model
-from wolo.models.provider_files import PROVIDERS, in_format, load
-from wolo.models.wire import format_of
 
 LONG = "functions.read:0__thought__" + "x" * 300
 

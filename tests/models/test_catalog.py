@@ -14,9 +14,9 @@ import pytest
 from wolo.errors import ConfigError
 from wolo.models import address
 from wolo.models.catalog import ALIASES, default_choice, find, list_models
+from wolo.models.catalog_files import PROVIDERS, load, ollama_address
+from wolo.models.format_selection import FORMATS, dialect_of, format_of, key_headers
 from wolo.models.provider import Choice, Model, ModelSettings, Price, ProviderSettings
-from wolo.models.provider_files import PROVIDERS, load, ollama_address
-from wolo.models.wire import FORMATS, dialect_of, format_of, key_headers
 
 KEYS = {"ZAI_API_KEY": "key-of-zai", "OPENAI_API_KEY": "key-of-openai", "OPENROUTER_API_KEY": "key-of-openrouter"}
 ELSEWHERE = "http://127.0.0.1:9999/v1"
@@ -457,7 +457,7 @@ def test_every_provider_file_is_whole(name: str) -> None:
 
 
 def test_every_file_is_in_the_list_and_every_alias_leads_to_one() -> None:
-    files = Path(str(sys.modules["wolo.models.provider_files"].__file__)).with_name("providers").glob("*.toml")
+    files = Path(str(sys.modules["wolo.models.catalog_files"].__file__)).with_name("providers").glob("*.toml")
     assert {file.stem for file in files} == set(PROVIDERS)
     assert set(ALIASES.values()) <= set(PROVIDERS)
     assert not set(ALIASES) & set(PROVIDERS)

@@ -12,8 +12,8 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, sse
 from wolo.errors import BadAnswer, ConfigError, ProviderError
-from wolo.models.http import HttpTransport
-from wolo.models.transport import Call
+from wolo.models.http.http import HttpTransport
+from wolo.models.http.transport import Call
 
 HOST = "model.example.com"
 """Leads to the scripted provider, for the proxy only: a proxy looks up names itself."""

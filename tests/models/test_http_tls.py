@@ -13,9 +13,9 @@ import pytest
 
 from tests.components import require
 from wolo.errors import ConfigError, ProviderError, Unavailable
-from wolo.models.certificates import trusting
-from wolo.models.http import HttpTransport
-from wolo.models.transport import Call
+from wolo.models.http.certificates import trusting
+from wolo.models.http.http import HttpTransport
+from wolo.models.http.transport import Call
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: one\n\n"
 

@@ -13,16 +13,16 @@ from wolo.formats.format import ToolSpec
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
-from wolo.models.ask import Question
-from wolo.models.card import Finding
 from wolo.models.catalog import find
-from wolo.models.embedded_process import Serving
-from wolo.models.http import HttpTransport
-from wolo.models.look_up import ask_window, served_models
+from wolo.models.client import ModelStream
+from wolo.models.format_selection import format_of
+from wolo.models.http.http import HttpTransport
+from wolo.models.local.embedded_process import Serving
 from wolo.models.probe import Probe
+from wolo.models.probe_cache import Finding
+from wolo.models.protocol import Question
 from wolo.models.provider import Choice
-from wolo.models.stream import ModelStream
-from wolo.models.wire import format_of
+from wolo.models.server_info import ask_window, served_models
 
 pytestmark = [pytest.mark.real_model, pytest.mark.soak]
 

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, error, text
 from wolo.errors import ProviderError
-from wolo.models import card
-from wolo.models.card import Card, Finding
+from wolo.models import probe_cache
 from wolo.models.catalog import find
-from wolo.models.http import HttpTransport
-from wolo.models.look_up import ask_window, served_models
+from wolo.models.format_selection import dialect_of
+from wolo.models.http.http import HttpTransport
 from wolo.models.probe import Probe
+from wolo.models.probe_cache import Card, Finding
 from wolo.models.provider import Choice, ModelSettings, ProviderSettings
-from wolo.models.wire import dialect_of
+from wolo.models.server_info import ask_window, served_models
 
 
 class Server:
@@ -140,11 +140,11 @@ async def test_a_server_that_does_not_answer_at_all_leaves_no_card(provider: Pro
 def test_a_card_is_kept_and_read_for_its_own_address_and_model_only(provider: ProviderServer, tmp_path: Path) -> None:
     choice = choice_of(provider)
     kept = Card(base_url=choice.base_url, model="m", probed="2026-01-01T00:00:00+00:00", dialect={"images": False}, context=4096)
-    place = card.write(tmp_path, kept)
-    assert card.read(tmp_path, choice) == kept
-    assert card.read(tmp_path, replace(choice, base_url="http://else")) is None
+    place = probe_cache.write(tmp_path, kept)
+    assert probe_cache.read(tmp_path, choice) == kept
+    assert probe_cache.read(tmp_path, replace(choice, base_url="http://else")) is None
     place.write_bytes(b"{torn")
-    assert card.read(tmp_path, choice) is None
+    assert probe_cache.read(tmp_path, choice) is None
 
 
 async def test_a_card_holds_no_password_and_is_found_all_the_same(provider: ProviderServer, tmp_path: Path) -> None:
@@ -154,26 +154,26 @@ async def test_a_card_holds_no_password_and_is_found_all_the_same(provider: Prov
     transport = HttpTransport({})
     found = await Probe(choice, transport, lambda finding: None).run()
     await transport.close()
-    assert b"SECRET" not in card.write(tmp_path, found).read_bytes()
-    assert card.read(tmp_path, choice) == found
+    assert b"SECRET" not in probe_cache.write(tmp_path, found).read_bytes()
+    assert probe_cache.read(tmp_path, choice) == found
 
 
 def test_a_persons_own_settings_count_more_than_the_card(provider: ProviderServer) -> None:
     choice = choice_of(provider)
     choice = replace(choice, model=replace(choice.model, context=2000))
     found = Card(base_url="", model="m", probed="", format="xml", dialect={"images": False, "usage_option": False}, context=9000)
-    followed = card.follow(choice, found, own=ProviderSettings(dialect={"images": True}), keeps_format=False)
+    followed = probe_cache.follow(choice, found, own=ProviderSettings(dialect={"images": True}), keeps_format=False)
     assert followed.model.dialect == {"images": True, "usage_option": False}
     assert (followed.format, followed.model.context) == ("xml", 2000)
-    assert card.follow(choice, found, own=ProviderSettings(), keeps_format=True).format == "openai-chat"
+    assert probe_cache.follow(choice, found, own=ProviderSettings(), keeps_format=True).format == "openai-chat"
     for own in (
         ProviderSettings(api="openai-chat"),
         ProviderSettings(models=(ModelSettings(id="M", format="openai-chat"),)),
         ProviderSettings(models=(ModelSettings(id="m", abilities=("tools", "images")),)),
     ):
-        assert card.follow(choice, found, own=own, keeps_format=False).format == "openai-chat"
+        assert probe_cache.follow(choice, found, own=own, keeps_format=False).format == "openai-chat"
     row = ModelSettings(id="m", context=50_000, dialect={"usage_option": True}, abilities=("tools", "images"))
-    model = card.follow(choice, found, own=ProviderSettings(models=(row,)), keeps_format=False).model
+    model = probe_cache.follow(choice, found, own=ProviderSettings(models=(row,)), keeps_format=False).model
     assert model.context == 50_000
     assert (model.dialect["usage_option"], model.dialect["images"]) == (True, True)
 
@@ -181,7 +181,7 @@ def test_a_persons_own_settings_count_more_than_the_card(provider: ProviderServe
 def test_the_text_protocol_that_a_card_names_keeps_what_is_known_of_the_provider() -> None:
     choice = find("zai/glm-5.2", environ={"ZAI_API_KEY": "k"})
     found = Card(base_url="", model="glm-5.2", probed="", format="xml")
-    followed = card.follow(choice, found, own=ProviderSettings(), keeps_format=False)
+    followed = probe_cache.follow(choice, found, own=ProviderSettings(), keeps_format=False)
     assert msgspec.to_builtins(dialect_of(followed))["thinking_param_style"] == "glm"
 
 

@@ -11,19 +11,19 @@ import pytest
 
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
 from tests.fakes.replies import Pause, delta, finish, sse
-from tests.models.test_stream import QUESTION, READ, Heard
+from tests.models.test_client import QUESTION, READ, Heard
 from wolo.errors import BadAnswer, ProviderError, Unavailable
 from wolo.formats.format import Format, Request
 from wolo.messages.deltas import TextDelta, size_of
 from wolo.messages.message import Message, Producer, user
-from wolo.models import stream
+from wolo.models import client
 from wolo.models.catalog import find
-from wolo.models.http import HttpTransport
-from wolo.models.http_body import PATIENCE
+from wolo.models.client import ModelStream, Surroundings
+from wolo.models.format_selection import FORMATS, format_of
+from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_body import PATIENCE
 from wolo.models.retry import Settings as Retries
-from wolo.models.stream import ModelStream, Surroundings
 from wolo.models.stream_limits import StreamLimits
-from wolo.models.wire import FORMATS, format_of
 
 Ask = Callable[..., Any]
 
@@ -104,7 +104,7 @@ async def test_an_event_without_content_is_silence(provider: ProviderServer, ask
 async def test_what_comes_behind_the_end_keeps_nobody_waiting(
     provider: ProviderServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "LAST_WORDS_S", 0.5)
+    monkeypatch.setattr(client, "LAST_WORDS_S", 0.5)
     pieces = [each for _ in range(400) for each in (Pause(0.1), *sse({"choices": []}, done=False).pieces)]
     provider.script(sse(delta("All of it."), finish("stop"), done=False).then(*pieces))
     assert (await ask()).text == "All of it."

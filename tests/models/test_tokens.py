@@ -7,7 +7,7 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from wolo.formats.cached_blocks import format_conversation_for_cache, is_cached_block
+from wolo.formats.encoding.cached_blocks import format_conversation_for_cache, is_cached_block
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from wolo.formats.dialect import Dialect
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.models.catalog import find
+from wolo.models.catalog_files import PROVIDERS, in_format, load
+from wolo.models.format_selection import FORMATS, dialect_of
 from wolo.models.provider import Choice, Model, ProviderSettings
-from wolo.models.provider_files import PROVIDERS, in_format, load
-from wolo.models.wire import FORMATS, dialect_of
 
 
 def choice_of(name: str, format: str, base_url: str = "") -> Choice:

@@ -12,19 +12,19 @@ from tests.agent.conftest import Stage
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text
 from tests.formats.histories import request
-from wolo.agent.compaction import Compactor
+from wolo.agent.compaction.compactor import Compactor
+from wolo.agent.compaction.context_window import Fixed
 from wolo.agent.events import AnswerEnded, CallEnded, CallStarted, RequestStarted, TextStreamed, TurnEnded, TurnStarted
-from wolo.agent.window import Fixed
-from wolo.conversation.build import open_conversation
-from wolo.conversation.settling import Opening
-from wolo.formats.history import EncodedHistory
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
+from wolo.formats.encoding.encoder import EncodedHistory
 from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
 from wolo.formats.openai_chat.llm_messages import ChatEncoder
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import FinishReason, Message, Role, system, user
 from wolo.messages.parts import Part, TextPart, ThinkingPart, ToolPart, ToolStatus
 from wolo.models.headers import Settings, introduce
-from wolo.sessions import tree
+from wolo.sessions import replay_entries
 from wolo.sessions.store import Store
 
 
@@ -214,7 +214,7 @@ async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provide
     hold.release()
     await conversation.close()
     with Store.open(isolated / "wolo" / "data") as store:
-        kept = tree.messages(store.load(conversation.session_id).entries)
+        kept = replay_entries.messages(store.load(conversation.session_id).entries)
     assert [message.role for message in kept] == ["user", "assistant"]
     assert kept[1].text == "Half an "
     again = await open_conversation(Opening(given={**given, "resume": conversation.session_id}, attended=False))

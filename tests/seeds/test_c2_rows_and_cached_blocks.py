@@ -13,8 +13,12 @@ from tests.sessions.exchange.histories_kept import keep, said
 from tests.sessions.exchange.test_row_origin import ROWS, SHORT, kept, row, rows_out
 from tests.sessions.exchange.test_shapes import CALL, conversation, exported, store
 from tests.tools.test_expand_message import LINES, expand
-from wolo.agent.cut import shorten
-from wolo.formats.cached_blocks import format_conversation_for_cache, is_cached_block, without_embedded_results
+from wolo.agent.compaction.history_cut import shorten
+from wolo.formats.encoding.cached_blocks import (
+    format_conversation_for_cache,
+    is_cached_block,
+    without_embedded_results,
+)
 from wolo.formats.lint.chat import lint
 from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
 from wolo.messages.message import Message, system, user

@@ -14,8 +14,8 @@ from tests.agent.conftest import Stage
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text, usage
 from tests.formats.test_every_format import Side
-from wolo.conversation.build import open_conversation
-from wolo.conversation.settling import Opening
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
 from wolo.formats.openai_chat import to_llm_messages
 from wolo.messages import media, roles
 from wolo.messages.message import Message, Role, Usage, UsageCost, user
@@ -35,7 +35,7 @@ from wolo.messages.roles import (
     by_role,
     to_messages,
 )
-from wolo.sessions import tree
+from wolo.sessions import replay_entries
 from wolo.sessions.entries import BranchEntry, CompactionEntry, MessageEntry
 from wolo.sessions.store import Store
 
@@ -187,7 +187,7 @@ async def test_c3_13_a_custom_message_joins_a_session_from_outside(provider: Pro
     assert conversation.history[-1].custom_type == "late"
     with Store.open(isolated / "wolo" / "data") as store:
         store.append_custom_message(conversation.session_id, "offline", "another")
-        kept = tree.messages(store.load(conversation.session_id).entries)
+        kept = replay_entries.messages(store.load(conversation.session_id).entries)
     noted = [(message.role, message.custom_type, message.text) for message in kept if message.role == "custom"]
     assert noted[0] == ("custom", "my-extension", "a note")
     assert noted[-1] == ("custom", "offline", "another")
@@ -200,8 +200,8 @@ def test_c3_14_summaries_stay_in_the_session_and_are_sent_as_the_users() -> None
     summary = Message(role="compaction_summary", parts=(TextPart(text="so far"),))
     first = user("one")
     entries = [MessageEntry(message=first), BranchEntry(left=1, summary=branch)]
-    assert tree.messages(entries) == (first, branch)
-    assert tree.compaction([CompactionEntry(summary=summary, left_out=(first.id,))]).summary is summary  # type: ignore[union-attr]
+    assert replay_entries.messages(entries) == (first, branch)
+    assert replay_entries.compaction([CompactionEntry(summary=summary, left_out=(first.id,))]).summary is summary  # type: ignore[union-attr]
     assert [each.role for each in by_role([branch, summary])] == ["branch_summary", "compaction_summary"]
     assert to_llm_messages([branch, summary], system="") == [
         {"role": "user", "content": "tried it"},

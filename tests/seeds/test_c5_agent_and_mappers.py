@@ -19,7 +19,7 @@ from wolo.formats.lint.linters import LINTERS
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.messages.roles import ToolMessage, by_role
-from wolo.models.wire import FORMATS
+from wolo.models.format_selection import FORMATS
 
 DONE = tuple(
     ToolPart(tool="read", input={"n": n}, call_id=f"call_{n}", status="completed", outcome="ok", output=f"result {n}")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.sessions.samples import said, texts
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart
-from wolo.sessions import tree
+from wolo.sessions import replay_entries
 from wolo.sessions.entries import BranchEntry, CompactionEntry, LabelEntry
 from wolo.sessions.store import Store
 
@@ -54,7 +54,11 @@ def test_a_branch_may_begin_before_everything(store: Store, session: str) -> Non
 def test_the_summary_of_a_branch_that_was_left_is_told_where_the_next_begins(store: Store, session: str) -> None:
     summary = Message(role="branch_summary", parts=(TextPart(text="It did not work."),), finished=True)
     store.append(session, [BranchEntry(left=3, summary=summary), said("again")], behind=1)
-    assert [message.text for message in tree.messages(store.load(session).entries)] == ["one", "It did not work.", "again"]
+    assert [message.text for message in replay_entries.messages(store.load(session).entries)] == [
+        "one",
+        "It did not work.",
+        "again",
+    ]
 
 
 def test_a_copy_has_all_branches(store: Store, session: str) -> None:
@@ -68,17 +72,17 @@ def test_a_copy_has_all_branches(store: Store, session: str) -> None:
 def test_the_last_label_of_a_message_counts(store: Store, session: str) -> None:
     labels = [LabelEntry(message_id="a", label="x"), LabelEntry(message_id="b", label="y"), LabelEntry(message_id="b", label="")]
     store.append(session, [*labels, LabelEntry(message_id="a", label="z")])
-    assert tree.labels(store.load(session).entries) == {"a": "z"}
+    assert replay_entries.labels(store.load(session).entries) == {"a": "z"}
 
 
 def test_the_last_compaction_holds_and_an_empty_one_takes_it_back(store: Store, session: str) -> None:
     first, second = CompactionEntry(shortened=("a",)), CompactionEntry(left_out=("a", "b"))
     store.append(session, [first])
-    assert tree.compaction(store.load(session).entries) == first
+    assert replay_entries.compaction(store.load(session).entries) == first
     store.append(session, [second])
-    assert tree.compaction(store.load(session).entries) == second
+    assert replay_entries.compaction(store.load(session).entries) == second
     store.append(session, [CompactionEntry()])
-    assert tree.compaction(store.load(session).entries) is None
+    assert replay_entries.compaction(store.load(session).entries) is None
 
 
 def test_a_row_that_is_gone_costs_itself_alone(store: Store, session: str, tmp_path: Path) -> None:

@@ -16,13 +16,14 @@ from tests.fakes.command import run_wolo
 from tests.sessions.samples import said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.places import find_places
-from wolo.sessions import catching_up, migrations
-from wolo.sessions.exchange.exporting import export
+from wolo.sessions import migrations
+from wolo.sessions.exchange.exporter import export
 from wolo.sessions.exchange.integrity import check
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.faults import Unwritable
-from wolo.sessions.query import parse
-from wolo.sessions.search import search
+from wolo.sessions.search import index_update
+from wolo.sessions.search.query_parser import parse
+from wolo.sessions.search.search import search
+from wolo.sessions.storage_errors import Unwritable
 from wolo.sessions.store import Store
 
 
@@ -37,7 +38,7 @@ def look(data: Path) -> dict[str, object]:
     pieces: list[bytes] = []
     with Store.open_to_read(data) as store:
         (info,) = store.list()
-        hits = catching_up.ask(store, lambda index: search(index, [info], parse("postern", 0.0)))
+        hits = index_update.ask(store, lambda index: search(index, [info], parse("postern", 0.0)))
         export(store, info, "jsonl", pieces.append, Redactor())
         try:
             store.rename(info.id, title="x")

@@ -12,7 +12,7 @@ from tests.sessions.samples import said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ImagePart, TextPart
-from wolo.sessions import tree
+from wolo.sessions import replay_entries
 from wolo.sessions.entries import CustomEntry, MessageEntry, PartialEntry, SettingEntry
 from wolo.sessions.store import ROW_LIMIT_BYTES, Store
 
@@ -43,7 +43,7 @@ def test_what_was_said_is_there_when_the_store_is_opened_again(data: Path, tmp_p
         loaded = store.load(session.id)
         assert loaded.warning == ""
         assert loaded.entries[1:] == (answer, results)
-        first, second = tree.messages(loaded.entries)
+        first, second = replay_entries.messages(loaded.entries)
         assert first.text == "create a calculator"
         assert second.calls[0].output == "y" * 2000
         assert (loaded.info.title, loaded.info.model, loaded.info.mode) == ("create a calculator", "zai/glm-5.2", "auto")

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from wolo.tools.background import Jobs
+from wolo.tools.background.jobs import Jobs
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.checkpoints.watch import Watch
-from wolo.workspace.files import FileLedger
-from wolo.workspace.processes import Processes
+from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.processes.runner import Processes
 from wolo.workspace.root import Workspace
 
 

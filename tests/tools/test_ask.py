@@ -13,7 +13,7 @@ import pytest
 from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.tools.ask import DISMISSED, NOBODY, STOPPED
-from wolo.tools.questions import Option, Question, Replies, Reply
+from wolo.tools.question_types import Option, Question, Replies, Reply
 from wolo.tools.tool import Interrupted, Result
 
 DATABASE = {

@@ -17,7 +17,7 @@ from tests.tools.desk import Desk
 from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent
-from wolo.guard.secrets import Secrets
+from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Known
 from wolo.tools.fetch import UNTRUSTED, Fetch
 from wolo.tools.tool import Fetched, Result, ToolContext
@@ -421,7 +421,7 @@ async def test_other_agents_spellings_are_understood(context: ToolContext, argum
 async def test_a_page_that_is_too_long_ends_in_no_half_of_a_secret(
     here: Site, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wolo.tools.web.page.MOST_BYTES", 2000)
+    monkeypatch.setattr("wolo.tools.web.download.MOST_BYTES", 2000)
     context = replace(context, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
     for kind in ("text/plain", "text/html"):
         for begin in range(1986, 2000, 2):

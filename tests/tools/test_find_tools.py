@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tools.desk import Desk
-from wolo.agent.late_tools import most_taken
+from wolo.agent.dynamic_tools import most_taken
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent

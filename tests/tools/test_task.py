@@ -8,11 +8,11 @@ import pytest
 
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent
-from wolo.tools.agents import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, described
+from wolo.tools.agent_profiles import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, described
 from wolo.tools.task import IN_FOREGROUND, Task, TaskArgs, find
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import TO_DELEGATE, Toolbox
-from wolo.workspace.files import FileLedger
+from wolo.workspace.files.file_ledger import FileLedger
 from wolo.workspace.root import Workspace
 
 

@@ -10,13 +10,13 @@ from msgspec import Struct
 from wolo.errors import ToolError, UsageError
 from wolo.guard.intents import Intent
 from wolo.models.provider import EDIT_TOOLS
-from wolo.tools.apply_patch import ApplyPatchArgs
-from wolo.tools.edit import EditArgs, Replacement
+from wolo.tools.editing.apply_patch import ApplyPatchArgs
+from wolo.tools.editing.edit import EditArgs, Replacement
+from wolo.tools.editing.write import WriteArgs
 from wolo.tools.read import ReadArgs
 from wolo.tools.schemas import shipped_text
 from wolo.tools.tool import Result, ToolContext
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, Toolbox
-from wolo.tools.write import WriteArgs
 
 
 def decode(name: str, arguments: dict[str, Any]) -> Struct:

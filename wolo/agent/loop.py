@@ -6,24 +6,24 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from wolo.agent.aside import ask_aside
-from wolo.agent.brake import Brake, outlast
 from wolo.agent.budget import Account, Limits, describe, spent
-from wolo.agent.calls import AskPerson, Calls, Emit
-from wolo.agent.compaction import Compactor
-from wolo.agent.filling import Filling, Preview, filling, preview
-from wolo.agent.hooking import Hooks, RunHook
-from wolo.agent.inbox import Inbox
-from wolo.agent.late_tools import LateTools, blamed, most_taken, unsaid
-from wolo.agent.making_room import MakingRoom, can_sum_up
+from wolo.agent.cancellation import Brake, outlast
+from wolo.agent.compaction.compaction_run import MakingRoom, can_sum_up
+from wolo.agent.compaction.compactor import Compactor
+from wolo.agent.compaction.context_usage import Filling, Preview, filling, preview
+from wolo.agent.compaction.context_window import Fixed
+from wolo.agent.dynamic_tools import LateTools, blamed, most_taken, unsaid
+from wolo.agent.hook_calls import Hooks, RunHook
+from wolo.agent.side_question import ask_aside
+from wolo.agent.steering import Inbox
+from wolo.agent.tool_calls import AskPerson, Calls, Emit
 from wolo.agent.turn import Play, Turn
 from wolo.agent.verification import Verify
-from wolo.agent.window import Fixed
 from wolo.errors import UsageError
 from wolo.formats.format import ToolSpec
 from wolo.guard.judge import Judge
 from wolo.messages.message import Message, Usage
-from wolo.models.ask import Asker
+from wolo.models.protocol import Asker
 from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
 

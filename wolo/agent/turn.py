@@ -7,11 +7,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from wolo.agent import making_room
-from wolo.agent.brake import Brake, Stopped
 from wolo.agent.budget import NOTHING, Account, Limits, Spent, add, describe, spent
-from wolo.agent.calls import Calls
-from wolo.agent.course import Course, Next, Stop
+from wolo.agent.call_batch import Round
+from wolo.agent.cancellation import Brake, Stopped
+from wolo.agent.compaction import compaction_run
+from wolo.agent.compaction.compaction_run import MakingRoom
 from wolo.agent.events import (
     AnswerEnded,
     Compacted,
@@ -22,18 +22,18 @@ from wolo.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from wolo.agent.hooking import Hooks, Refused
-from wolo.agent.inbox import Inbox
-from wolo.agent.making_room import MakingRoom
-from wolo.agent.refusals import refuse_all
-from wolo.agent.relay import Relay
-from wolo.agent.round import Round
+from wolo.agent.hook_calls import Hooks, Refused
+from wolo.agent.steering import Inbox
+from wolo.agent.stream_relay import Relay
+from wolo.agent.tool_calls import Calls
+from wolo.agent.tool_outcomes import refuse_all
+from wolo.agent.turn_policy import Course, Next, Stop
 from wolo.agent.verification import Verifier, Verify
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.models.ask import Question
+from wolo.models.protocol import Question
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     """The prompt and all that followed."""
 
 
-class Needs(making_room.Needs, Protocol):
+class Needs(compaction_run.Needs, Protocol):
     """What of an agent a turn takes."""
 
     account: Account

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
-from wolo.agent.brake import Brake, Stopped
-from wolo.agent.calls import Emit, Planned
-from wolo.agent.course import Stop
+from wolo.agent.cancellation import Brake, Stopped
 from wolo.agent.events import Check, ErrorInfo, Noticed, Verification, Verified, VerifyStarted
+from wolo.agent.tool_calls import Emit, Planned
+from wolo.agent.turn_policy import Stop
 from wolo.messages.message import Message, nudge
 
 UNVERIFIED = "unverified"

@@ -37,7 +37,7 @@ def login(
     """
     import asyncio
 
-    from wolo.conversation.logins import find_taker, no_argument
+    from wolo.diagnostics.credentials import find_taker, no_argument
 
     if others:
         raise no_argument()
@@ -56,7 +56,7 @@ def login(
 
 async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: bool) -> int:
     from wolo.cli.stdin import read_piped
-    from wolo.conversation.logins import keep_key, try_to_log_in
+    from wolo.diagnostics.credentials import keep_key, try_to_log_in
 
     key = read_piped(patient=True).strip()
     if not key:
@@ -74,11 +74,11 @@ async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: boo
 async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyring: bool) -> int:
     import asyncio
 
-    from wolo.conversation.logins import takers
-    from wolo.frontends.terminal.log_in import ask_provider, log_in
-    from wolo.frontends.terminal.question import Dismissed
-    from wolo.frontends.terminal.standing import standing
-    from wolo.frontends.terminal.terminal import hold_terminal
+    from wolo.diagnostics.credentials import takers
+    from wolo.frontends.terminal.dialogs.login import ask_provider, log_in
+    from wolo.frontends.terminal.display.line_prompt import Dismissed
+    from wolo.frontends.terminal.display.terminal import hold_terminal
+    from wolo.frontends.terminal.live.temporary_region import standing
 
     with hold_terminal() as terminal:
         terminal.stays = True
@@ -102,7 +102,7 @@ def logout(provider: Named = "") -> None:
 
     Without a name: the only one.
     """
-    from wolo.conversation.logins import log_out
+    from wolo.diagnostics.credentials import log_out
 
     removed, left = log_out(provider)
     tell(removed)
@@ -116,7 +116,7 @@ def status(as_json: AsJson = False) -> None:
 
     Of a key only its end is shown.
     """
-    from wolo.conversation.logins import found_keys
+    from wolo.diagnostics.credentials import found_keys
 
     found, notices = found_keys()
     for notice in notices:

@@ -10,8 +10,8 @@ from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
+    from wolo.sessions.exchange.output_file import Write
     from wolo.sessions.exchange.redaction import Redactor
-    from wolo.sessions.exchange.written import Write
 
 LOG_BYTES = 1024 * 1024
 """So much of the end of the log."""
@@ -23,8 +23,8 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
     """Raises UsageError, ConfigError and SessionError."""
     import io
 
-    from wolo.conversation.known_secrets import best_redactor, redactor
-    from wolo.sessions.exchange.written import write_file
+    from wolo.conversation.resources.known_secrets import best_redactor, redactor
+    from wolo.sessions.exchange.output_file import write_file
 
     if not file:
         raise UsageError("--session goes into a bundle, and none was asked for.", hint="Add --bundle FILE.")
@@ -101,8 +101,8 @@ def _logs() -> Iterator[tuple[str, bytes]]:
 
 
 def _session(spec: str) -> bytes:
-    from wolo.cli.stored import open_store, require_session
-    from wolo.conversation.known_secrets import redactor
+    from wolo.cli.sessions.lookup import open_store, require_session
+    from wolo.conversation.resources.known_secrets import redactor
     from wolo.sessions.exchange import jsonl
 
     pieces: list[bytes] = []

@@ -21,7 +21,7 @@ def doctor(
     session: Annotated[str, typer.Option("--session", help="And this session.", metavar="ID", show_default=False)] = "",
 ) -> None:
     """What works here and what does not."""
-    from wolo.conversation.examining import examine, lines
+    from wolo.diagnostics.doctor import examine, lines
 
     report = examine()
     if bundle or session:

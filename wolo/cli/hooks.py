@@ -12,10 +12,10 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
-    from wolo.config.given import Given
-    from wolo.conversation.hook_trial import Trial
-    from wolo.conversation.hooking import HookSet
-    from wolo.extensions.hook_answers import Answer
+    from wolo.config.cli_options import Given
+    from wolo.conversation.resources.hooks import HookSet
+    from wolo.diagnostics.hook_trial import Trial
+    from wolo.extensions.hooks.response import Answer
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -30,8 +30,8 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     from pathlib import Path
 
     from wolo.commands.hooks import NONE, lines_of
-    from wolo.conversation.hook_trial import hooks_here
-    from wolo.conversation.hooking import broken
+    from wolo.conversation.resources.hooks import broken
+    from wolo.diagnostics.hook_trial import hooks_here
 
     notices: list[str] = []
     sets = hooks_here(_given(trust), notices)
@@ -60,8 +60,8 @@ def try_out(
     """Run the hooks of an event with a sample input and show what each answers; nothing else is run."""
     import asyncio
 
-    from wolo.conversation.hook_trial import hooks_here, try_hooks
-    from wolo.extensions.hook_settings import ABOUT_TOOLS
+    from wolo.diagnostics.hook_trial import hooks_here, try_hooks
+    from wolo.extensions.hooks.settings import ABOUT_TOOLS
 
     notices: list[str] = []
     sets = hooks_here(_given(trust), notices)
@@ -91,7 +91,7 @@ def allow(
 
     from wolo.commands.hooks import lines_of
     from wolo.config import trust as trusted
-    from wolo.conversation.hooking import keep_answer, of_project
+    from wolo.conversation.resources.hooks import keep_answer, of_project
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 

@@ -31,7 +31,9 @@ class _WithoutSecrets(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if self._redactor is None:
-            from wolo.conversation.known_secrets import best_redactor  # nothing of it is needed until there is something to say
+            from wolo.conversation.resources.known_secrets import (
+                best_redactor,  # nothing of it is needed until there is something to say
+            )
 
             self._redactor = best_redactor()
         return clean(self._redactor.text(super().format(record)))

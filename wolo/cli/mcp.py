@@ -12,7 +12,7 @@ from wolo.errors import UsageError
 from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
-    from wolo.config.given import Given
+    from wolo.config.cli_options import Given
     from wolo.mcp.server import Server, Wanted
     from wolo.mcp.servers import Standing
 
@@ -53,7 +53,7 @@ def add(
 ) -> None:
     """Write a server into your settings. `${NAME}` in a value is a variable of your environment."""
     from wolo.config import layers
-    from wolo.config.change import set_table
+    from wolo.config.edit import set_table
     from wolo.mcp.server import check
     from wolo.places import find_places
 
@@ -69,7 +69,7 @@ def add(
 @app.command("remove")
 def remove(name: Name) -> None:
     """Take a server out of your settings."""
-    from wolo.config.change import remove_table
+    from wolo.config.edit import remove_table
     from wolo.places import find_places
 
     if not remove_table(find_places(), "mcp_servers", name):
@@ -82,7 +82,7 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     """Start a server, list its tools, and end it."""
     import asyncio
 
-    from wolo.conversation.servers import try_out
+    from wolo.conversation.resources.mcp_servers import try_out
     from wolo.messages.terminal_text import clean_line
 
     wanted = _find(name, trust)
@@ -152,7 +152,7 @@ def _pair(text: str, sign: str) -> tuple[str, str]:
 
 
 def _wanted(trust: bool, notices: list[str]) -> tuple[Wanted, ...]:
-    from wolo.conversation.servers import servers_here
+    from wolo.conversation.resources.mcp_servers import servers_here
     from wolo.workspace.root import find_root
 
     given: Given = {"trust": str(find_root())} if trust else {}
@@ -171,7 +171,7 @@ def _find(name: str, trust: bool) -> Wanted:
 
 def _row(wanted: Wanted) -> dict[str, Any]:
     """Values of variables and headers may be secrets: only their names are shown."""
-    from wolo.conversation.servers import last_known
+    from wolo.conversation.resources.mcp_servers import last_known
     from wolo.mcp.server import described
     from wolo.messages.terminal_text import clean_line, spelled_line
 

@@ -24,17 +24,17 @@ def list_models(
     With window, abilities and price; a * marks those you can use now.
     """
     from wolo.config import layers
-    from wolo.conversation import model_facts
+    from wolo.diagnostics import model_info
     from wolo.places import find_places
 
-    found = [each for each in model_facts.models_here(layers.load(find_places())) if model_facts.matches(each, pattern)]
+    found = [each for each in model_info.models_here(layers.load(find_places())) if model_info.matches(each, pattern)]
     if as_json:
-        print_json([model_facts.row(each) for each in found])
+        print_json([model_info.row(each) for each in found])
         return
-    for line in model_facts.lines(found):
+    for line in model_info.lines(found):
         tell(line)
     if found:
-        say(model_facts.LEGEND, hint=model_facts.MORE)
+        say(model_info.LEGEND, hint=model_info.MORE)
     else:
         say(f"No model that wolo knows is called like `{pattern}`.")
 
@@ -46,15 +46,15 @@ def show(name: Annotated[str, typer.Argument(metavar="PROVIDER/MODEL")], as_json
     Limits, abilities, price, where it is asked and in which format, and where its key comes from.
     """
     from wolo.config import layers
-    from wolo.conversation import model_facts
+    from wolo.diagnostics import model_info
     from wolo.places import find_places
 
     places = find_places()
-    facts = model_facts.of_model(name, places, layers.load(places))
+    facts = model_info.of_model(name, places, layers.load(places))
     if as_json:
         print_json(facts)
         return
-    for line in model_facts.page(facts):
+    for line in model_info.page(facts):
         tell(line)
 
 
@@ -65,7 +65,7 @@ app.command("probe")(probe)
 def pull(model: Annotated[str, typer.Argument(metavar="local/NAME")]) -> None:
     """Fetch the weights of an embedded model."""
     from wolo.cli.progress import show_progress
-    from wolo.models.weights import find_weights, in_units, prepare
+    from wolo.models.local.weights import find_weights, in_units, prepare
     from wolo.places import find_places
 
     if not model.startswith("local/"):

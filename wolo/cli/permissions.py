@@ -9,7 +9,7 @@ import typer
 from wolo.cli.as_json import AsJson, print_json
 
 if TYPE_CHECKING:
-    from wolo.conversation.judging import Bench
+    from wolo.conversation.permission_check import Bench
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -24,7 +24,7 @@ Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="
 @app.command("list")
 def show(as_json: AsJson = False) -> None:
     """Every rule in force here and who said it, in the order in which they decide."""
-    from wolo.conversation.judging import in_order, told_rules
+    from wolo.conversation.permission_check import in_order, told_rules
     from wolo.frontends.streams import tell
 
     rules = _bench("", None, None).config.rules
@@ -38,7 +38,7 @@ def show(as_json: AsJson = False) -> None:
 @app.command("test")
 def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
     """What would become of a call, and by which rule."""
-    from wolo.conversation.judging import told_verdict
+    from wolo.conversation.permission_check import told_verdict
     from wolo.frontends.streams import tell
 
     verdict = _bench(mode, allow, deny).verdict(call)
@@ -74,7 +74,7 @@ def remove(
     """Take back a rule that was kept with "always"."""
     from pathlib import Path
 
-    from wolo.conversation.judging import take_back
+    from wolo.conversation.permission_check import take_back
     from wolo.frontends.streams import tell
     from wolo.workspace.root import find_root
 
@@ -87,7 +87,7 @@ def remove(
 
 
 def _bench(mode: str, allow: list[str] | None, deny: list[str] | None) -> Bench:
-    from wolo.conversation.judging import open_bench
+    from wolo.conversation.permission_check import open_bench
 
     given: dict[str, str | bool | list[str]] = {}
     if mode:

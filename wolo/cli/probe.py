@@ -12,7 +12,7 @@ from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import say, tell, visible
 
 if TYPE_CHECKING:
-    from wolo.models.card import Card, Finding
+    from wolo.models.probe_cache import Card, Finding
     from wolo.models.provider import Choice
 
 MOST_SHOWN = 10
@@ -34,7 +34,7 @@ def probe(
 
     import msgspec
 
-    from wolo.models import card
+    from wolo.models import probe_cache
     from wolo.models.address import shown
     from wolo.places import find_places
 
@@ -47,7 +47,7 @@ def probe(
     except (KeyboardInterrupt, SystemExit):  # a signal
         say("Stopped; nothing new is kept.")
         raise
-    place = card.write(find_places().cache, found)
+    place = probe_cache.write(find_places().cache, found)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
@@ -57,7 +57,7 @@ def probe(
 def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
     """As it was before any probe."""
     from wolo.config import keys, layers
-    from wolo.conversation.choosing import choose, find
+    from wolo.conversation.resources.model_selection import choose, find
     from wolo.places import find_places
 
     if url and "://" not in url:
@@ -77,7 +77,7 @@ def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
 def _only_model(url: str, api_key: str) -> str:
     """The one model that the server lists. Raises ConfigError when there are none or several."""
     from wolo.models.catalog import find
-    from wolo.models.look_up import served_models
+    from wolo.models.server_info import served_models
 
     served = served_models(find("custom/any", environ={}, base_url=url, api_key=api_key))
     if len(served) == 1:
@@ -87,10 +87,10 @@ def _only_model(url: str, api_key: str) -> str:
 
 
 async def _run(choice: Choice, *, quiet: bool) -> Card:
-    from wolo.models.card import SIGNS
-    from wolo.models.http import HttpTransport
-    from wolo.models.look_up import ask_window
+    from wolo.models.http.http import HttpTransport
     from wolo.models.probe import Probe
+    from wolo.models.probe_cache import SIGNS
+    from wolo.models.server_info import ask_window
 
     def tell(finding: Finding) -> None:
         if not quiet:

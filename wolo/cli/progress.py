@@ -7,7 +7,7 @@ import sys
 
 def show_progress(done: int, total: int) -> None:
     """Nothing where stderr is no terminal."""
-    from wolo.models.weights import in_units
+    from wolo.models.local.weights import in_units
 
     if sys.stderr.isatty():
         share = 100 * done // max(total, 1)

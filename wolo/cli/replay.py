@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wolo.cli.as_json import AsJson, print_json
-from wolo.cli.stored import open_store, require_session
+from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.errors import SessionError
 from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
-    from wolo.config.given import Given
-    from wolo.conversation.rehearsal import Recording
-    from wolo.conversation.replay import Replayed
-    from wolo.models.recorded import Divergence
+    from wolo.config.cli_options import Given
+    from wolo.models.replay_model import Divergence
+    from wolo.replay.player import Replayed
+    from wolo.replay.setup import Recording
 
 UNCONFINED = "This system cannot hold commands to the copy: one that names other places in full may have changed something there."
 NOUNS = {
@@ -77,9 +77,9 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
     from msgspec import structs
 
-    from wolo.conversation.rehearsal import set_stage
-    from wolo.conversation.replay import Rerun, replay
-    from wolo.workspace.confined import Confined
+    from wolo.replay.player import Rerun, replay
+    from wolo.replay.setup import set_stage
+    from wolo.workspace.landlock_run import Confined
 
     info = recording.info
     stage = set_stage(recording, folder / "stage", at)
@@ -91,10 +91,10 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
 
 def _record(spec: str, file: Path, at: Path | None) -> None:
-    from wolo.conversation import cassette
-    from wolo.conversation.known_secrets import redactor
-    from wolo.conversation.rehearsal import set_stage
-    from wolo.sessions.exchange.written import write_file
+    from wolo.conversation.resources.known_secrets import redactor
+    from wolo.replay import cassette
+    from wolo.replay.setup import set_stage
+    from wolo.sessions.exchange.output_file import write_file
 
     with _folder(keep=False) as folder, _recording(spec, folder) as recording:
         stage = set_stage(recording, folder / "stage", at)
@@ -104,7 +104,7 @@ def _record(spec: str, file: Path, at: Path | None) -> None:
 
 @contextmanager
 def _recording(spec: str, folder: Path) -> Iterator[Recording]:
-    from wolo.conversation.rehearsal import from_file, from_store
+    from wolo.replay.setup import from_file, from_store
 
     if spec and Path(spec).is_file():
         recording = from_file(Path(spec), folder)
@@ -162,7 +162,7 @@ def _print(recording: Recording, replayed: Replayed) -> None:
 
 
 def _told(differs: Divergence, total: int) -> Iterator[str]:
-    from wolo.messages.likeness import difference
+    from wolo.messages.comparison import difference
 
     yield f"Step {differs.step} of {total}: {NOUNS[differs.kind]}."
     yield f"  {differs.where}"

@@ -16,15 +16,15 @@ from wolo.cli.options import Line, Values
 from wolo.cli.progress import show_progress
 from wolo.cli.signals import EXIT_BY_SIGNAL, answer_signals, is_answered, leave, leave_if, note_signals
 from wolo.cli.stdin import read_piped
-from wolo.config.given import many, text
+from wolo.config.cli_options import many, text
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.headless import Headless, OutputFormat, check_format, print_failure
+from wolo.frontends.headless.runner import Headless, OutputFormat, check_format, print_failure
 from wolo.frontends.streams import OutputLost, show_error
 from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
-    from wolo.conversation.settling import Opening
+    from wolo.conversation.resources.startup import Opening
 
 
 def run(line: Line) -> int:
@@ -68,14 +68,14 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     if headless and not prompt.strip() and not piped.strip():
         raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
     came = note_signals()
-    from wolo.conversation.settling import Opening
+    from wolo.conversation.resources.startup import Opening
 
     log_to_file()
     opening = Opening(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, format, _Errand(prompt, piped, files, last), came))
-        from wolo.frontends.terminal.start import Task, start
+        from wolo.frontends.terminal.repl.app import Task, start
 
         answer_signals(leave)
         leave_if(came)
@@ -95,7 +95,7 @@ class _Errand(NamedTuple):
 async def _headless(opening: Opening, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
     """`came` are the signals until the turn can be stopped."""
     from wolo.conversation.attachments import compose, must_be_sent
-    from wolo.conversation.build import open_conversation
+    from wolo.conversation.factory import open_conversation
 
     conversation = await open_conversation(opening)
     try:

@@ -44,7 +44,7 @@ def set_one(
 ) -> None:
     """Write one setting; the rest of your config.toml stays."""
     from wolo.config import layers
-    from wolo.config.change import write_setting
+    from wolo.config.edit import write_setting
     from wolo.places import find_places
 
     places = find_places()
@@ -71,18 +71,18 @@ def edit() -> None:
     import asyncio
 
     from wolo.config import layers
-    from wolo.config.change import replace_settings
+    from wolo.config.edit import replace_settings
     from wolo.config.files import read_own
     from wolo.errors import ConfigError
     from wolo.frontends.streams import show_error
-    from wolo.frontends.terminal import editor
+    from wolo.frontends.terminal.repl import external_editor
     from wolo.places import find_places
 
     path = find_places().config / "config.toml"
     before = read_own(path, []) or b""
     text = before.decode("utf-8-sig", "replace")
     while True:
-        text = asyncio.run(editor.edit(text, suffix=".toml")) + "\n"
+        text = asyncio.run(external_editor.edit(text, suffix=".toml")) + "\n"
         if text.encode() == before or not (text.strip() or before):
             tell("Nothing was changed.")
             return

@@ -10,16 +10,16 @@ import typer
 
 from wolo.cli.as_json import AsJson, print_json
 from wolo.cli.columns import cut, in_short, money, padded, width_of
-from wolo.cli.listing import from_home
-from wolo.cli.stored import open_store, reading_progress
+from wolo.cli.sessions.list import from_home
+from wolo.cli.sessions.lookup import open_store, reading_progress
 from wolo.errors import UsageError
 from wolo.frontends.streams import tell
-from wolo.sessions.when import iso
+from wolo.sessions.timestamps import iso
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wolo.sessions.stats import Stats, ToolUse, Totals
+    from wolo.sessions.search.stats import Stats, ToolUse, Totals
 
 KINDS = ("model", "tool", "project", "day")
 SHOWN = 8
@@ -36,8 +36,8 @@ def stats(
     as_json: AsJson = False,
 ) -> None:
     """What all sessions have used: turns, tokens, cache, money, tools."""
-    from wolo.sessions import catching_up
-    from wolo.sessions.stats import count
+    from wolo.sessions.search import index_update
+    from wolo.sessions.search.stats import count
 
     if by and by not in KINDS:
         raise UsageError(f"--by {by} is not known.", hint=f"Use {', '.join(KINDS)}.")
@@ -46,7 +46,7 @@ def stats(
     since = _midnight(days) if days else 0.0
     with open_store(only_to_read=True) as store:
         sessions = store.list(with_tasks=True)
-        found = catching_up.ask(store, lambda index: count(index, sessions, since), reading_progress())
+        found = index_update.ask(store, lambda index: count(index, sessions, since), reading_progress())
     if as_json:
         print_json(_json(found, since, by))
     else:

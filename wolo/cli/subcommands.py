@@ -6,23 +6,10 @@ from typing import Annotated
 
 import typer
 
-from wolo.cli import (
-    auth,
-    completion,
-    doctor,
-    hooks,
-    mcp,
-    models,
-    permissions,
-    replay,
-    sessions,
-    settings,
-    stats,
-    trust,
-    undo,
-    update,
-)
+from wolo.cli import auth, doctor, hooks, mcp, models, permissions, replay, settings, stats, trust, undo, update
+from wolo.cli.completion import install
 from wolo.cli.help_page import HelpPage
+from wolo.cli.sessions import app as sessions
 from wolo.errors import UsageError
 
 # \b keeps Typer from filling the lines up to a paragraph.
@@ -85,7 +72,7 @@ def build_app() -> typer.Typer:
     app.add_typer(auth.app, name="auth", help="Saved API keys: login, logout, status.")
     app.add_typer(mcp.app, name="mcp", help="MCP servers: list, add, remove, test, allow.")
     app.add_typer(hooks.app, name="hooks", help="Hooks: list, test, allow.")
-    app.command(name="completion", help="Print the completion script for bash, zsh or fish.")(completion.completion)
+    app.command(name="completion", help="Print the completion script for bash, zsh or fish.")(install.completion)
     app.command(name="stats", help="Show tokens, cache, cost and tool calls of all sessions.")(stats.stats)
     app.command(name="replay", help="Run a saved session again, without a model, and compare.")(replay.replay)
     app.command(name="trust", help="Show whether this folder is trusted, and what it contains.")(trust.trust)

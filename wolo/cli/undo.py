@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wolo.cli.as_json import AsJson, print_json
-from wolo.cli.stored import open_store, require_session
+from wolo.cli.sessions.lookup import open_store, require_session
 from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
-    from wolo.conversation.undoing import Report, Undo, Undoing
+    from wolo.conversation.history.undo import Report, Undo, Undoing
     from wolo.sessions.listing import SessionInfo
     from wolo.sessions.store import Store
 
@@ -69,8 +69,8 @@ def _run(plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: 
 
 
 def _undoing(store: Store, info: SessionInfo) -> Undoing:
-    from wolo.conversation.undoing import Undoing
-    from wolo.conversation.watching import make_watch
+    from wolo.conversation.history.undo import Undoing
+    from wolo.conversation.resources.checkpointing import make_watch
     from wolo.places import find_places
     from wolo.workspace.root import Workspace, find_root
 
@@ -120,7 +120,7 @@ def _as_row(report: Report) -> dict[str, object]:
 
 
 def _print(report: Report) -> None:
-    from wolo.conversation.undoing import lines
+    from wolo.conversation.history.undo import lines
 
     for line in lines(report):
         tell(line)

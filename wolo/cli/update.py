@@ -11,7 +11,7 @@ def update() -> None:
     It depends on how wolo was installed; nothing is changed.
     """
     from wolo import __version__
-    from wolo.conversation.installation import this_installation, update_command
+    from wolo.diagnostics.installation import this_installation, update_command
 
     say(f"This is wolo {__version__}. To update it, run:")
     tell(update_command(this_installation()))

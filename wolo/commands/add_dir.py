@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from wolo.commands.arguments import words
 from wolo.commands.command import Desk, Opened, Outcome, Shown
-from wolo.commands.words import words
-from wolo.conversation.facts import Change
+from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.commands.rows import rows
-from wolo.conversation.errand import Errand
+from wolo.commands.two_columns import rows
+from wolo.conversation.subagents.run import Errand
 from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.messages.terminal_text import clean, clean_line

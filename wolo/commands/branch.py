@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.commands import tree
 from wolo.commands.command import Desk, Opened, Outcome, number
-from wolo.conversation.going_back import to_branch
+from wolo.conversation.history.branching import to_branch
 
 
 async def run(desk: Desk, rest: str) -> Outcome:

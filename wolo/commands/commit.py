@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Prompted
-from wolo.commands.prose import prompt
+from wolo.commands.prompt_files import prompt
 
 
 async def run(desk: Desk, rest: str) -> Outcome:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wolo.agent.filling import Filling, Preview
-from wolo.agent.making_room import NOTHING_TO_COMPACT
+from wolo.agent.compaction.compaction_run import NOTHING_TO_COMPACT
+from wolo.agent.compaction.context_usage import Filling, Preview
 from wolo.commands.command import Desk, Outcome, Shown, Worked
 from wolo.commands.context import table
 from wolo.errors import UsageError

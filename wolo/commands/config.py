@@ -8,9 +8,9 @@ from typing import Any
 
 from wolo.commands.command import Desk, Opened, Outcome, Shown
 from wolo.config import layers
-from wolo.config.change import write_setting
-from wolo.config.keyed import dotted, parse_key
-from wolo.conversation.facts import Change
+from wolo.config.dotted_keys import dotted, parse_key
+from wolo.config.edit import write_setting
+from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 from wolo.places import find_places
 

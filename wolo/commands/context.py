@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wolo.agent.filling import Filling
+from wolo.agent.compaction.context_usage import Filling
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.messages.plural import counted
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from wolo.commands.arguments import words
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.commands.words import words
-from wolo.conversation.changes import Changed, changed_by, patch, paths_changed
+from wolo.conversation.history.changed_files import Changed, changed_by, patch, paths_changed
 from wolo.errors import UsageError
 from wolo.messages.plural import counted
 

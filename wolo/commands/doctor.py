@@ -8,7 +8,7 @@ from wolo.commands.command import Desk, Outcome, Shown
 
 
 async def run(desk: Desk, rest: str) -> Outcome:
-    from wolo.conversation.examining import examine, lines  # noqa: PLC0415  # 15 ms, an HTTP client with it
+    from wolo.diagnostics.doctor import examine, lines  # noqa: PLC0415  # 15 ms, an HTTP client with it
 
     report = await asyncio.to_thread(examine)
     return Shown("\n".join(lines(report)))

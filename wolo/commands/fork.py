@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Opened, Outcome
-from wolo.conversation.facts import Change
+from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 
 

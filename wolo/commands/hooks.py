@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.hooking import HookSet, broken
-from wolo.extensions.hook_settings import TIMEOUT_S, Hook
+from wolo.conversation.resources.hooks import HookSet, broken
+from wolo.extensions.hooks.settings import TIMEOUT_S, Hook
 from wolo.messages.terminal_text import spelled_line
 
 NONE = "There are no hooks. [[hooks.PreToolUse]] in your config.toml is a place for one; docs/guide/hooks.md tells more."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from wolo.commands.arguments import words
 from wolo.commands.command import Desk, Opened, Outcome
-from wolo.commands.words import words
-from wolo.conversation.facts import Change
+from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.store import Store
@@ -26,7 +26,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
 
 def _import(name: str, cwd: Path) -> tuple[str, str]:
     """The id of the session, and a sentence for the user."""
-    from wolo.sessions.exchange.importing import keep, read  # noqa: PLC0415  # all the formats, which few sessions need
+    from wolo.sessions.exchange.importer import keep, read  # noqa: PLC0415  # all the formats, which few sessions need
 
     source = read(cwd / Path(name).expanduser())
     with Store.open(find_places().data) as store:

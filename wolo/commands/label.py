@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.going_back import prompt_of
+from wolo.conversation.history.branching import prompt_of
 from wolo.errors import UsageError
 
 

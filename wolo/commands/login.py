@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.logins import found_keys, log_out, takers
+from wolo.diagnostics.credentials import found_keys, log_out, takers
 from wolo.errors import UsageError
 
 

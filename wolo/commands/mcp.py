@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.commands.rows import rows
-from wolo.conversation.servers import allow_server
+from wolo.commands.two_columns import rows
+from wolo.conversation.resources.mcp_servers import allow_server
 from wolo.errors import UsageError
 from wolo.mcp.server import described
 from wolo.mcp.servers import Servers, Standing

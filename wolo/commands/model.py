@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from wolo.commands.command import Desk, Opened, Outcome, Shown
 from wolo.config import keys
 from wolo.config.schema import Config
-from wolo.conversation.choosing import find
-from wolo.conversation.facts import Change
-from wolo.conversation.model_facts import in_brief, models_here
+from wolo.conversation.resources.model_selection import find
+from wolo.conversation.resources.session_info import Change
+from wolo.diagnostics.model_info import in_brief, models_here
 from wolo.errors import ConfigError, UsageError
 from wolo.messages.terminal_text import clean_line
 from wolo.models import catalog
 from wolo.models.capabilities import LOCAL
-from wolo.models.look_up import served_models
+from wolo.models.catalog_files import nearest
 from wolo.models.provider import Choice
-from wolo.models.provider_files import nearest
+from wolo.models.server_info import served_models
 from wolo.places import find_places
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wolo.commands.command import Desk, Opened, Outcome, Shown
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.facts import Change
-from wolo.conversation.judging import take_back, told_rules, told_verdict
+from wolo.conversation.permission_check import take_back, told_rules, told_verdict
+from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 
 EVERYWHERE = "--everywhere"

@@ -6,7 +6,7 @@ import asyncio
 
 from wolo.commands import undo
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.undoing import Undoing, lines
+from wolo.conversation.history.undo import Undoing, lines
 from wolo.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.commands import sessions
 from wolo.commands.command import Desk, Opened, Outcome
-from wolo.conversation.facts import Change
+from wolo.conversation.resources.session_info import Change
 
 
 def arguments(desk: Desk) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Prompted
-from wolo.commands.prose import prompt
+from wolo.commands.prompt_files import prompt
 
 UNCOMMITTED = "what is not committed in this directory (`git status`, `git diff HEAD`, and the files git does not know yet)"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Opened, Outcome, Shown, number
-from wolo.conversation.going_back import before_prompt
-from wolo.sessions.outline import draw, outline
+from wolo.conversation.history.branching import before_prompt
+from wolo.sessions.tree_outline import draw, outline
 
 
 async def run(desk: Desk, rest: str) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.enclosing import found_here
+from wolo.conversation.resources.sandboxing import found_here
 from wolo.places import find_places
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.errors import UsageError
 from wolo.places import find_places
-from wolo.sessions import catching_up
-from wolo.sessions.query import parse
-from wolo.sessions.search import Hit, plain, search
+from wolo.sessions.search import index_update
+from wolo.sessions.search.query_parser import parse
+from wolo.sessions.search.search import Hit, plain, search
 from wolo.sessions.store import Store
-from wolo.sessions.when import age
+from wolo.sessions.timestamps import age
 
 HERE = "--here"
 MOST = 20
@@ -40,7 +40,7 @@ def _find(words: str, cwd: Path | None) -> list[Hit]:
     query = parse(words, time.time())
     with Store.open(find_places().data) as store:
         sessions = store.list()
-        return catching_up.ask(store, lambda index: search(index, sessions, query, cwd=cwd, limit=MOST))
+        return index_update.ask(store, lambda index: search(index, sessions, query, cwd=cwd, limit=MOST))
 
 
 def _told(hits: list[Hit], here: str) -> list[str]:

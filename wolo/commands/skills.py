@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.extensions.shelves import shown
+from wolo.extensions.search_paths import shown
 from wolo.extensions.skills import Skill
 
 LEAST_COLUMNS, MOST_COLUMNS = 20, 80

@@ -13,10 +13,10 @@ from wolo.commands import (
     cost,
     debug,
     doctor,
+    exit,
     hooks,
     init,
     jobs,
-    leave,
     login,
     mcp,
     memory,
@@ -248,5 +248,5 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("doctor", "what works here and what does not", doctor.run, doing="looking what works here", while_working=True),
     Command("debug", "the state of this conversation, for a report", debug.run, doing="gathering the state", while_working=True),
-    Command("exit", "leave; the session is kept", leave.run, aliases=("quit", "q")),
+    Command("exit", "leave; the session is kept", exit.run, aliases=("quit", "q")),
 )

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from wolo.commands.command import Desk, Outcome, Shown
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
+from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.formats.format import ThinkingLevel
-from wolo.formats.levels import LEVELS
 
 NAMES = ", ".join(LEVELS)
 

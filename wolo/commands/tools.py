@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.commands.rows import rows
+from wolo.commands.two_columns import rows
 
 
 async def run(desk: Desk, rest: str) -> Outcome:

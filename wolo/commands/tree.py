@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Desk, Outcome, Shown
-from wolo.sessions.outline import draw, outline
+from wolo.sessions.tree_outline import draw, outline
 
 
 async def run(desk: Desk, rest: str) -> Outcome:

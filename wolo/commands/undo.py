@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from wolo.commands import diff
+from wolo.commands.arguments import words
 from wolo.commands.command import Desk, Opened, Outcome, Shown
-from wolo.commands.words import words
-from wolo.conversation.undoing import Undo, Undoing, lines
+from wolo.conversation.history.undo import Undo, Undoing, lines
 from wolo.errors import UsageError
 
 PREVIEW, ANYWAY = "--preview", "--anyway"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from wolo.config.by_folder import Kept, identity_now, is_about, read, write
 from wolo.config.files import locked
+from wolo.config.folder_store import Kept, identity_now, is_about, read, write
 from wolo.places import Places
 
 Answer = Literal["yes", "never"]

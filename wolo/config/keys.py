@@ -7,13 +7,13 @@ from itertools import chain
 
 from msgspec import to_builtins
 
-from wolo.config import kept_keys
+from wolo.config import key_store
 from wolo.errors import ConfigError
-from wolo.guard.secret_text import is_ordinary
+from wolo.guard.secrets.parser import is_ordinary
 from wolo.messages.secret_values import SHORTEST, Known, is_telling
-from wolo.models import references
+from wolo.models import secret_references
+from wolo.models.catalog_files import Overrides, load
 from wolo.models.provider import Choice
-from wolo.models.provider_files import Overrides, load
 from wolo.places import Places
 
 
@@ -26,7 +26,7 @@ def with_kept_keys(
     others can write, and for a key that is no text.
     """
     found: dict[str, str] = {}
-    for name, kept in kept_keys.read(places, notices).items():
+    for name, kept in key_store.read(places, notices).items():
         try:
             variables = load(name, overrides).key_env
         except ConfigError:
@@ -34,7 +34,7 @@ def with_kept_keys(
             continue
         if not variables or any(environ.get(variable, "").strip() for variable in variables):
             continue
-        if key := kept_keys.fetch(name, kept, notices):
+        if key := key_store.fetch(name, kept, notices):
             found[variables[0]] = key
     return {**environ, **found} if found else environ
 
@@ -55,7 +55,7 @@ def in_environment(environ: Mapping[str, str]) -> Iterator[Known]:
 
 def written_down(places: Places, settings: object) -> Iterator[Known]:
     """The keys that wolo keeps, and what stands in the settings itself. Raises ConfigError."""
-    yield from (Known(f"{name}_API_KEY", key) for name, key in kept_keys.values(places))
+    yield from (Known(f"{name}_API_KEY", key) for name, key in key_store.values(places))
     yield from _telling(to_builtins(settings))
 
 
@@ -73,7 +73,11 @@ def _telling(value: object) -> Iterator[Known]:
     if isinstance(value, dict):
         for name, each in value.items():
             if isinstance(each, str):
-                if is_telling(str(name)) and not each.startswith(references.COMMAND) and not references.is_reference(each):
+                if (
+                    is_telling(str(name))
+                    and not each.startswith(secret_references.COMMAND)
+                    and not secret_references.is_reference(each)
+                ):
                     yield Known(str(name), each)
             else:
                 yield from _telling(each)

@@ -14,18 +14,18 @@ from typing import Any
 from msgspec import to_builtins
 
 from wolo.config import project, trust
+from wolo.config.cli_options import Given
+from wolo.config.dotted_keys import Key, Leaf, Place, build, dotted, leaf, leaves, values
 from wolo.config.files import parse_toml, read_toml
-from wolo.config.given import Given
-from wolo.config.keyed import Key, Leaf, Place, build, dotted, leaf, leaves, values
+from wolo.config.permission_rules import decision_of, read_kept_rules, read_rules
+from wolo.config.project_limits import MORE_RULES, STRICTER
 from wolo.config.schema import Config, Endpoint, Settings
-from wolo.config.tightening import MORE_RULES, STRICTER
-from wolo.config.written_rules import decision_of, read_kept_rules, read_rules
 from wolo.errors import ConfigError
-from wolo.extensions import hook_settings
+from wolo.extensions.hooks import settings
 from wolo.guard.modes import SPELLINGS, find_mode
 from wolo.guard.rules import Rule
 from wolo.messages.secret_values import is_telling
-from wolo.models import headers, references
+from wolo.models import headers, secret_references
 from wolo.models.address import shown
 from wolo.places import Places, find_home
 from wolo.workspace.root import find_root
@@ -147,7 +147,7 @@ def _check(one: Leaf, place: Place) -> None:
         )
     if (key[:2] == ("headers", "extra") or key[2:3] == ("headers",)) and not headers.may_be_set(key[-1]):
         raise ConfigError(f"{place.at(key)}: `{key[-1]}` cannot be set as a header.", hint=f"Take it out of {dotted(key[:-1])}.")
-    if key[0] == "hooks" and (wrong := next(filter(None, (hook_settings.complaint(hook.matcher) for hook in value)), "")):
+    if key[0] == "hooks" and (wrong := next(filter(None, (settings.complaint(hook.matcher) for hook in value)), "")):
         raise ConfigError(f"{place.at(key)}: {dotted(key)}: {wrong}.")
     if key[0] == "limits" and value is not None and value <= 0:
         raise ConfigError(f"{place.at(key)}: {dotted(key)} cannot be {value:g}: it must be above 0.")
@@ -293,4 +293,4 @@ def _may_be_secret(name: str, value: str) -> bool:
 
 
 def _hidden(value: str) -> str:
-    return value if references.is_reference(value) else HIDDEN
+    return value if secret_references.is_reference(value) else HIDDEN

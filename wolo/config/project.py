@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wolo.config.files import OTHERS_WRITE
 from wolo.errors import ConfigError, ToolError
-from wolo.workspace.opening import open_regular, read_all
+from wolo.workspace.files.safe_open import open_regular, read_all
 from wolo.workspace.root import may_be_project
 
 MAX_BYTES = 256 * 1024

@@ -9,9 +9,9 @@ from msgspec import Meta, Struct, field
 
 from wolo.agent import verification
 from wolo.agent.budget import Limits
-from wolo.agent.compaction import Compaction
-from wolo.agent.window import Context
-from wolo.extensions import hook_settings
+from wolo.agent.compaction.compactor import Compaction
+from wolo.agent.compaction.context_window import Context
+from wolo.extensions.hooks import settings as hook_settings
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.rules import Exampled, Rule
 from wolo.mcp.server import Server

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
+from wolo.mcp.mcp_json import read_servers
 from wolo.mcp.server import Server, Wanted, check, fingerprint
-from wolo.mcp.shared_form import read_servers
 from wolo.places import Places
 
 
@@ -90,7 +90,7 @@ def _runs_relative_program(server: Server, cwd: Path, named_in: Path) -> bool:
     """Its name is one beside the file that names it, never one of the checkout."""
     if not server.command:
         return False
-    from wolo.extensions.named_files import runs_relative_program  # noqa: PLC0415  # most starts have no server
+    from wolo.extensions.referenced_files import runs_relative_program  # noqa: PLC0415  # most starts have no server
 
     return runs_relative_program(shlex.join((server.command, *server.args)), cwd, named_in)
 

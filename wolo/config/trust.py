@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Literal, get_args
 
-from wolo.config.by_folder import Kept, identity_now, is_about, read, write
 from wolo.config.files import locked
+from wolo.config.folder_store import Kept, identity_now, is_about, read, write
 from wolo.places import Places
 from wolo.workspace.root import may_be_project
 

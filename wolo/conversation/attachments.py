@@ -13,7 +13,7 @@ from wolo.messages.media_types import audio_type, image_type
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
 from wolo.messages.plural import counted
-from wolo.models.ask import has_media
+from wolo.models.protocol import has_media
 from wolo.models.provider import Choice
 from wolo.places import find_home
 

@@ -11,23 +11,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.brake import Brake
-from wolo.agent.by_hand import Footing
-from wolo.agent.cut import Cut
+from wolo.agent.cancellation import Brake
+from wolo.agent.compaction.context_usage import Filling, Preview
+from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed, Scope
-from wolo.agent.filling import Filling, Preview
 from wolo.agent.todo_list import latest_todos
-from wolo.conversation.approvals import OpenApprovals
-from wolo.conversation.asking import OpenQuestions
-from wolo.conversation.facts import Change, Facts
-from wolo.conversation.hooking import HookSet
-from wolo.conversation.joints import Joints
-from wolo.conversation.judging import Bench
-from wolo.conversation.keeping import Unread
-from wolo.conversation.library import Library
+from wolo.agent.user_command import Footing
+from wolo.conversation.dependencies import Joints
+from wolo.conversation.pending_approvals import OpenApprovals
+from wolo.conversation.pending_questions import OpenQuestions
+from wolo.conversation.permission_check import Bench
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.run_options import OPTIONS
-from wolo.conversation.subagents import Subagents
+from wolo.conversation.resources.hooks import HookSet
+from wolo.conversation.resources.persistence import Unread
+from wolo.conversation.resources.run_options import OPTIONS
+from wolo.conversation.resources.session_info import Change, Facts
+from wolo.conversation.resources.user_files import Library
+from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
@@ -38,10 +38,10 @@ from wolo.models.thinking_level import level_used
 from wolo.sessions.entries import MessageEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node
-from wolo.tools.background import Job, Jobs
-from wolo.tools.questions import Replies
+from wolo.tools.background.jobs import Job, Jobs
+from wolo.tools.question_types import Replies
 from wolo.tools.tool import TodoItem
-from wolo.workspace.checkpoints.watch import Watch
+from wolo.workspace.checkpoints.tracker import Watch
 
 
 class Conversation:

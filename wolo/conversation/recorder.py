@@ -27,7 +27,7 @@ from wolo.agent.events import (
 )
 from wolo.messages.parts import TASK, ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
-from wolo.sessions.tree import was_allowed_at_once
+from wolo.sessions.replay_entries import was_allowed_at_once
 
 PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192

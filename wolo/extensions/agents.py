@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from wolo.errors import WoloError
 from wolo.extensions.frontmatter import Document, decode, read_document
-from wolo.extensions.shelves import Shelf, entries, few, shown
+from wolo.extensions.search_paths import Shelf, entries, few, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
-from wolo.tools.agents import BUILTIN as OFFERED
-from wolo.tools.agents import Offer
+from wolo.tools.agent_profiles import BUILTIN as OFFERED
+from wolo.tools.agent_profiles import Offer
 
 Mode = Literal["primary", "subagent", "all"]
 READING = frozenset(("read", "grep", "glob", "fetch", "todo", "ask", "skill", "expand_message", "task_completion"))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.frontmatter import Document, decode, read_document
-from wolo.extensions.shelves import Shelf, entries, few, shown
+from wolo.extensions.search_paths import Shelf, entries, few, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 
 ENDING = ".md"

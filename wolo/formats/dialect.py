@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from wolo.formats.encoding.wire_ids import IdPolicy
 from wolo.formats.format import ThinkingLevel
-from wolo.formats.wire_ids import IdPolicy
 
 ReasoningReplay = Literal["never", "tool_turns", "always", "always_even_empty"]
 ThinkingStyle = Literal["none", "glm", "deepseek", "kimi", "qwen", "template_kwargs", "openrouter", "effort"]

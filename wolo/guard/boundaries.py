@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from wolo.guard import protected
-from wolo.guard.naming import Named, files_of, may_name, spelled
-from wolo.workspace.led_to import led_to
+from wolo.guard import protected_paths
+from wolo.guard.shell.named_paths import Named, files_of, may_name, spelled
+from wolo.workspace.files.real_path import led_to
 
 
 class Boundaries:
@@ -43,7 +43,7 @@ class Boundaries:
 
     def runs_code(self, path: str) -> bool:
         """Whether something obeys what is written there."""
-        return protected.runs_code(path) or protected.fold(path) in map(protected.fold, self.obeyed)
+        return protected_paths.runs_code(path) or protected_paths.fold(path) in map(protected_paths.fold, self.obeyed)
 
     def is_led_to(self, path: str) -> bool:
         """Whether a protected name is a link to `path` or to a folder around it: `CLAUDE.md` is often one.
@@ -76,7 +76,9 @@ def _protected_goals(folder: str) -> list[str]:
     """Where the links in a folder lead that have protected names."""
     try:
         with os.scandir(folder) as entries:
-            return [led_to(each.path) for each in entries if each.is_symlink() and protected.is_obeyed_by_name(f"/{each.name}")]
+            return [
+                led_to(each.path) for each in entries if each.is_symlink() and protected_paths.is_obeyed_by_name(f"/{each.name}")
+            ]
     except OSError:
         return []
 

@@ -15,21 +15,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from wolo.errors import ConfigError
-from wolo.guard import protected
+from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
-from wolo.guard.commands import CommandJudge, Confine
+from wolo.guard.command_judge import CommandJudge, Confine
 from wolo.guard.grants import Grants, fingerprint
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.guard.matching import Ground, read_host, whole_place
 from wolo.guard.modes import Mode
-from wolo.guard.patterns import Ground, read_host, whole_place
-from wolo.guard.rulebook import Paths, Rulebook, Target
+from wolo.guard.precedence import Matter, Scales
+from wolo.guard.rule_index import Paths, Rulebook, Target
+from wolo.guard.rule_suggestions import is_too_wide, suggest
 from wolo.guard.rules import Rule, Verdict, parse_rule, strictest
-from wolo.guard.safe import SafeList
-from wolo.guard.shell import printable
-from wolo.guard.suggest import is_too_wide, suggest
-from wolo.guard.weighing import Matter, Scales
+from wolo.guard.safe_commands import SafeList
+from wolo.guard.shell.words import printable
 from wolo.places import find_home
-from wolo.workspace.led_to import led_to
+from wolo.workspace.files.real_path import led_to
 
 LONG_ADDRESS = 256
 """Characters of host, path and query together."""
@@ -227,7 +227,7 @@ class Judge:
             return verdict
         if self._boundaries.is_own(paths.real) and not is_free:
             return Verdict("ask", f"{self._shown(intent)} belongs to wolo itself, so this needs an approval.")
-        if any(map(protected.is_secret, {*paths})):
+        if any(map(protected_paths.is_secret, {*paths})):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
         return verdict
 
@@ -250,7 +250,7 @@ class Judge:
                 f"{self._shown(intent)} is where the link of a protected name leads: programs obey what is written there. "
                 "So this needs an approval.",
             )
-        if any(map(protected.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
+        if any(map(protected_paths.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
         if (concern := _about_replacing(intent)) and not verdict.rule and not self.mode.trusts_commands:
             return Verdict("ask", f"{self._shown(intent)} {concern}, so this needs an approval.")
@@ -298,4 +298,4 @@ def _about_replacing(intent: WriteIntent) -> str:
 
 def _names_secret(verdict: Verdict) -> bool:
     """A person's rule opens a secret only when its pattern names one: `read:.env` does, `read:**` does not."""
-    return bool(verdict.rule) and protected.is_secret("/" + verdict.rule.partition(":")[2])
+    return bool(verdict.rule) and protected_paths.is_secret("/" + verdict.rule.partition(":")[2])

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from wolo.errors import ConfigError
-from wolo.guard.shell import plain_words, split_words
+from wolo.guard.shell.words import plain_words, split_words
 
 Decision = Literal["allow", "ask", "deny"]
 RuleTool = Literal["read", "write", "shell", "fetch", "mcp", "task"]

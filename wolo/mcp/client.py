@@ -12,15 +12,15 @@ from types import ModuleType
 from typing import Any, Literal
 
 from wolo.errors import ConfigError, ToolError
-from wolo.mcp.answer import Answer
-from wolo.mcp.child import Said, start_child
-from wolo.mcp.link import Link, Lost, Refused
-from wolo.mcp.listed import Listed
+from wolo.mcp.connection import Link, Lost, Refused
+from wolo.mcp.environment import Surroundings
 from wolo.mcp.server import Server, is_address
-from wolo.mcp.surroundings import Surroundings
+from wolo.mcp.stdio_process import Said, start_child
+from wolo.mcp.tool_listing import Listed
+from wolo.mcp.tool_result import Answer
 from wolo.messages.terminal_text import clean
-from wolo.workspace.environment import command_environment
-from wolo.workspace.programs import find_program
+from wolo.workspace.processes.environment import command_environment
+from wolo.workspace.processes.trusted_path import find_program
 
 State = Literal["idle", "starting", "ready", "failed"]
 _BETWEEN_LISTS_S = 1.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.schema import bend
+from wolo.formats.encoding.schema import bend
 from wolo.messages.terminal_text import clean
 
 MOST_BYTES = 64 * 1024

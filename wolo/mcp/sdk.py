@@ -28,12 +28,12 @@ from pydantic import ValidationError
 
 from wolo import __version__
 from wolo.errors import ConfigError
-from wolo.mcp.answer import Answer, read_answer
-from wolo.mcp.child import LONGEST_LINE_BYTES, Child
-from wolo.mcp.link import Link, Lost, Refused
-from wolo.mcp.listed import Listed, read_listed
+from wolo.mcp.connection import Link, Lost, Refused
+from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, Child
+from wolo.mcp.tool_listing import Listed, read_listed
+from wolo.mcp.tool_result import Answer, read_answer
 from wolo.models.address import proxy_for
-from wolo.models.certificates import trusting
+from wolo.models.http.certificates import trusting
 
 CONNECT_S = 20.0
 _MOST_PAGES = 50

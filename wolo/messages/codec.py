@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from wolo.messages.characters import whole_throughout
 from wolo.messages.message import Message
+from wolo.messages.unicode import whole_throughout
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.messages.arguments import Unreadable, read_arguments
-from wolo.messages.characters import is_whole, whole
 from wolo.messages.message import FinishReason, Message, Producer, Usage
 from wolo.messages.parts import IN_FENCE, AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
+from wolo.messages.unicode import is_whole, whole
 
 
 class TextDelta(Struct, frozen=True):

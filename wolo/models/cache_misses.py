@@ -8,8 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.messages.message import Message, Producer, Usage
-from wolo.models.prefix import METADATA, SHORTENED, Prefix, prefix_of
 from wolo.models.price import PER_TOKEN
+from wolo.models.prompt_cache import METADATA, SHORTENED, Prefix, prefix_of
 from wolo.models.provider import Price
 
 SMALLEST_TOKENS = 1_024

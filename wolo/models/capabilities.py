@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
+from wolo.formats.encoding.media import NOT_TAKEN
+from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.formats.format import Request, ThinkingLevel
-from wolo.formats.levels import LEVELS
-from wolo.formats.media import NOT_TAKEN
 from wolo.messages.message import Message, user
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart
-from wolo.models.ask import MUST_BE_SENT, Question, has_media, producer_of, request_for
+from wolo.models.format_selection import format_of
+from wolo.models.protocol import MUST_BE_SENT, Question, has_media, producer_of, request_for
 from wolo.models.provider import MEDIA, Ability, Choice
-from wolo.models.wire import format_of
 
 LOCAL = "local"
 """The provider whose models run in a process of wolo: they read text, and do not think."""

@@ -12,11 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from wolo.errors import ConfigError
+from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.formats.format import ThinkingLevel
-from wolo.formats.levels import LEVELS
 from wolo.models import address
-from wolo.models.provider import Choice, Model, Provider
-from wolo.models.provider_files import (
+from wolo.models.catalog_files import (
     PROVIDERS,
     Overrides,
     as_addressed,
@@ -29,6 +28,7 @@ from wolo.models.provider_files import (
     unknown_provider,
     with_references,
 )
+from wolo.models.provider import Choice, Model, Provider
 
 ALIASES: Final = {
     "llama.cpp": "llama-cpp",

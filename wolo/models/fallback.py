@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wolo.errors import ContextOverflow, ProviderError
 from wolo.formats.format import ThinkingLevel
 from wolo.messages.message import Message
-from wolo.models.ask import Asker, Listener, Question
+from wolo.models.protocol import Asker, Listener, Question
 from wolo.models.provider import Choice
 
 TEMPORARY = 75

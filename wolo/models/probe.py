@@ -13,16 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import AuthError, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable
+from wolo.formats.decoding.loose_json import read_object
 from wolo.formats.format import Format, Request, ToolSpec
-from wolo.formats.loose_json import read_object
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ImagePart, ThinkingPart, ToolPart
 from wolo.models.address import shown, under
-from wolo.models.card import Card, Finding
+from wolo.models.format_selection import WRITTEN_CALLS, format_of, redact, request_headers
+from wolo.models.http.transport import Call, Refused, Transport
+from wolo.models.probe_cache import Card, Finding
 from wolo.models.provider import Ability, Choice
-from wolo.models.transport import Call, Refused, Transport
-from wolo.models.wire import WRITTEN_CALLS, format_of, redact, request_headers
 
 TRY_S = 60.0
 """How long one answer may take; small machines are slow."""

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from wolo.errors import ProviderError, RateLimited, Unreachable
-from wolo.formats.refusals.waits import LONGEST_WAIT_S
+from wolo.formats.errors.retry_after import LONGEST_WAIT_S
 
 ATTENDED_TOTAL_S = 600.0
 HEADLESS_TOTAL_S = 60.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from wolo.errors import BadAnswer, Unavailable
 from wolo.messages.deltas import CallDelta, Delta, size_of
-from wolo.models.http_body import PATIENCE
+from wolo.models.http.http_body import PATIENCE
 
 MOST_BYTES = 4_000_000
 MOST_CALLS = 2_000

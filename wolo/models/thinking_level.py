@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.always_thinking import always_thinks, glm_level
+from wolo.formats.encoding.always_thinking import always_thinks, glm_level
+from wolo.formats.encoding.thinking_levels import nearest
 from wolo.formats.format import ThinkingLevel
-from wolo.formats.levels import nearest
 from wolo.models.provider import Choice
 
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from threading import RLock
 
 from wolo.errors import SessionError
-from wolo.sessions import migrations, salvage
-from wolo.sessions.faults import Damaged, explain
+from wolo.sessions import migrations
+from wolo.sessions.connection import BUSY_MS, connect, create, inspect, journal_for, memory_path
 from wolo.sessions.locks import held
-from wolo.sessions.private import check_file
-from wolo.sessions.sqlite_file import BUSY_MS, connect, create, inspect, journal_for, memory_path
-from wolo.sessions.use import Use, note_path
-from wolo.sessions.write_ahead import log_path
+from wolo.sessions.open_state import Use, note_path
+from wolo.sessions.private_files import check_file
+from wolo.sessions.recovery import salvage
+from wolo.sessions.storage_errors import Damaged, explain
+from wolo.sessions.wal import log_path
 
 WAL_LIMIT_BYTES = 8 * 1024 * 1024
 """A commit that leaves the write-ahead log longer than this copies it into the database."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import SessionError
-from wolo.messages.characters import whole
+from wolo.messages.unicode import whole
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8

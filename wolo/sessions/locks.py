@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
-from wolo.sessions.faults import explain
+from wolo.sessions.storage_errors import explain
 
 DATABASE_WAIT_S = 4.0
 """A commit takes milliseconds; who holds the database longer than this has been stopped."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import RLock
 
 from wolo.errors import SessionError
-from wolo.sessions.faults import Unwritable, explain
-from wolo.sessions.sqlite_file import check_ours, only_reading
+from wolo.sessions.connection import check_ours, only_reading
+from wolo.sessions.storage_errors import Unwritable, explain
 
 
 class ReadOnlyDatabase:

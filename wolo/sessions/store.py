@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wolo.errors import SessionError
-from wolo.messages.characters import whole
 from wolo.messages.message import custom
 from wolo.messages.parts import AnyPart
-from wolo.sessions import blobs, chain, listing, migrations, rows
-from wolo.sessions.archive import Archive
+from wolo.messages.unicode import whole
+from wolo.sessions import blobs, hash_chain, listing, migrations, session_rows
 from wolo.sessions.database import Database
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
-from wolo.sessions.faults import Damaged, Newer, Unwritable
-from wolo.sessions.index import Mark, Placed
-from wolo.sessions.index import forget as forget_in_index
+from wolo.sessions.index.index import Mark, Placed
+from wolo.sessions.index.index import forget as forget_in_index
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Loaded, Node
 from wolo.sessions.locks import SessionLock, clear_dead, is_held
 from wolo.sessions.names import check_id, check_name, new_session_id
-from wolo.sessions.private import make_directory
-from wolo.sessions.reading_back import Reach
-from wolo.sessions.retrying import retrying
+from wolo.sessions.partial_load import Reach
+from wolo.sessions.private_files import make_directory
+from wolo.sessions.raw_access import Archive
+from wolo.sessions.recovery.retrying import retrying
+from wolo.sessions.storage_errors import Damaged, Newer, Unwritable
 
 if TYPE_CHECKING:
     from wolo.sessions.read_only import ReadOnlyDatabase
@@ -148,31 +148,31 @@ class Store:
         session_id = check_id(id) if id else new_session_id(now)
         alias = check_name(name) if name else None
         with self._database.writing() as connection:
-            rows.require_free(connection, session_id, alias)
+            session_rows.require_free(connection, session_id, alias)
             connection.execute(
                 "INSERT INTO sessions (id, name, cwd, model, mode, created, updated, parent, touched) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(touched), 0) + 1 FROM sessions))",
                 (session_id, alias, listing.directory(cwd), whole(model), whole(mode), now, now, parent),
             )
-            return rows.require(connection, session_id)
+            return session_rows.require(connection, session_id)
 
     def append(self, session_id: str, entries: Sequence[AnyEntry], *, behind: int | None = None) -> None:
         """One transaction: when this returns all of them are on the disk; when it raises, none.
 
         `behind` is the place of the entry they follow, the head if not given: so a branch begins. 0 is before the first.
         """
-        bodies = [chain.encode(entry) for entry in entries]
+        bodies = [hash_chain.encode(entry) for entry in entries]
         now = self._clock()
         with self._database.writing() as connection:
-            parent, seq = rows.head_and_last(connection, session_id)
+            parent, seq = session_rows.head_and_last(connection, session_id)
             parent = parent if behind is None else behind
-            prev_hash = rows.hash_of(connection, session_id, parent)
+            prev_hash = session_rows.hash_of(connection, session_id, parent)
             for entry, body in zip(entries, bodies, strict=True):
-                row = chain.link(body, seq=seq + 1, time_utc=now, prev_hash=prev_hash)
+                row = hash_chain.link(body, seq=seq + 1, time_utc=now, prev_hash=prev_hash)
                 self._insert(connection, session_id, entry, row, parent or None)
                 parent = seq = row.seq
                 prev_hash = row.hash
-            rows.count(connection, session_id, entries, seq, now)
+            session_rows.count(connection, session_id, entries, seq, now)
 
     def append_custom_message(self, session_id: str, custom_type: str, text: str, *more: AnyPart) -> None:
         """A message that stays in the session and is never sent. A session that a process has open is refused."""
@@ -189,8 +189,8 @@ class Store:
         skipped = unread = 0
         reach = Reach(most_bytes) if most_bytes else None
         with self._database.reading() as connection:
-            info = rows.require(connection, session_id)
-            head, _ = rows.head_and_last(connection, session_id)
+            info = session_rows.require(connection, session_id)
+            head, _ = session_rows.head_and_last(connection, session_id)
             wanted = head
             query = f"{_ROWS} WHERE session = ? AND seq <= ? ORDER BY seq DESC"
             for seq, parent, *row in connection.execute(query, (session_id, head)):
@@ -201,7 +201,7 @@ class Store:
                 if entry is not None:
                     entries.append(entry)
                     seqs.append(seq)
-                wanted = rows.followed(seq, parent)
+                wanted = session_rows.followed(seq, parent)
                 if not wanted:
                     break
                 if reach is not None and reach.is_enough(entry, len(row[_BODY] or b"")):
@@ -215,15 +215,17 @@ class Store:
     def nodes(self, session_id: str) -> list[Node]:
         """All entries that can be read, of all branches, in the order in which they were added."""
         with self._database.reading() as connection:
-            rows.require(connection, session_id)
+            session_rows.require(connection, session_id)
             found = connection.execute(f"{_ROWS} WHERE session = ? ORDER BY seq", (session_id,))
             read = ((seq, parent, row[0], self._read(seq, row)) for seq, parent, *row in found)
-            return [Node(seq, rows.followed(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry]
+            return [
+                Node(seq, session_rows.followed(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry
+            ]
 
     def head(self, session_id: str) -> int:
         """The place of the entry that the next one follows; 0: there is none yet."""
         with self._database.reading() as connection:
-            return rows.head_and_last(connection, session_id)[0]
+            return session_rows.head_and_last(connection, session_id)[0]
 
     def ends(self) -> dict[str, Mark]:
         """How far each session goes; one without entries is not there."""
@@ -234,7 +236,7 @@ class Store:
     def hash_at(self, session_id: str, seq: int) -> bytes:
         """Empty when there is no such entry."""
         with self._database.reading() as connection:
-            return rows.hash_of(connection, session_id, seq)
+            return session_rows.hash_of(connection, session_id, seq)
 
     def read_on(self, session_id: str, after: int, most_bytes: int) -> tuple[list[Placed], Mark | None]:
         """The entries of all branches that were added after this place, about so many bytes of them, and how far they go.
@@ -297,7 +299,7 @@ class Store:
         now = self._clock()
         fork_id = new_session_id(now)
         with self._database.writing() as connection:
-            rows.require(connection, session_id)
+            session_rows.require(connection, session_id)
             connection.execute(
                 "INSERT INTO sessions (id, title, cwd, model, mode, created, updated, touched, turns, parent, head) "
                 "SELECT ?, title, cwd, model, mode, ?, ?, (SELECT max(touched) + 1 FROM sessions), turns, id, head "
@@ -312,7 +314,7 @@ class Store:
             connection.execute(
                 "INSERT INTO blobs (session, name) SELECT ?, name FROM blobs WHERE session = ?", (fork_id, session_id)
             )
-            return rows.require(connection, fork_id)
+            return session_rows.require(connection, fork_id)
 
     def delete(self, session_id: str) -> None:
         """The session, its entries and the files only it needs, with all that agents did for it. One that is live is refused."""
@@ -322,7 +324,7 @@ class Store:
             for task in tasks:
                 self.delete(task)
             with self._database.writing() as connection:
-                rows.require(connection, session_id)
+                session_rows.require(connection, session_id)
                 names = blobs.of(connection, session_id)
                 for table, column in (("entries", "session"), ("blobs", "session"), ("sessions", "id")):
                     connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (session_id,))
@@ -334,7 +336,7 @@ class Store:
     def kept_blob(self, session_id: str, name: str, data: bytes) -> Path:
         """Keep a large output as a file of its own that can be read in pages; it lives as long as a session needs it."""
         with self._database.writing() as connection:
-            rows.require(connection, session_id)
+            session_rows.require(connection, session_id)
             return blobs.keep(self.blobs_dir, connection, session_id, data, blobs.suffix(name))
 
     def check(self) -> str:
@@ -380,7 +382,7 @@ class Store:
         return self._locks / f"{check_id(session_id)}.lock"
 
     def _insert(
-        self, connection: sqlite3.Connection, session_id: str, entry: AnyEntry, row: chain.Row, parent: int | None
+        self, connection: sqlite3.Connection, session_id: str, entry: AnyEntry, row: hash_chain.Row, parent: int | None
     ) -> None:
         kind = entry.__struct_config__.tag
         body: str | None = row.body.decode()
@@ -403,5 +405,5 @@ class Store:
                 return None
         match seq, time_utc, prev_hash, digest, row[_BODY]:
             case int(), float(), bytes(), bytes(), bytes() as body:
-                return chain.decode(chain.Row(seq, time_utc, prev_hash, digest, body))
+                return hash_chain.decode(hash_chain.Row(seq, time_utc, prev_hash, digest, body))
         return None

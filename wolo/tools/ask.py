@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.questions import Option, Question, Replies, Reply
+from wolo.tools.question_types import Option, Question, Replies, Reply
 from wolo.tools.tool import Interrupted, Result, ToolContext
 
 MOST_QUESTIONS = 4

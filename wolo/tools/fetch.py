@@ -14,12 +14,12 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent, Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.clip import clean, clip_and_keep
+from wolo.tools.background.clipping import clean, clip_and_keep
 from wolo.tools.tool import Fetched, Result, ToolContext
 
 if TYPE_CHECKING:
-    from wolo.tools.web.hosts import Hosts
-    from wolo.tools.web.page import Page
+    from wolo.tools.web.download import Page
+    from wolo.tools.web.public_hosts import Hosts
 
 NETWORK_S = 25.0
 """For names, connections, redirects and the whole of the page."""
@@ -72,15 +72,15 @@ class Fetch:
 
     def intents(self, args: FetchArgs, context: ToolContext) -> Sequence[Intent]:
         """Of the address in its one spelling, which is what the guard and a person see."""
-        from wolo.tools.web.address import read_address  # noqa: PLC0415  # what fetches is loaded at the first call
+        from wolo.tools.web.url import read_address  # noqa: PLC0415  # what fetches is loaded at the first call
 
         address = read_address(args.url)
         self._reachable().check_name(address)
         return (FetchIntent(address.url),)
 
     async def run(self, args: FetchArgs, context: ToolContext) -> Result:
-        from wolo.tools.web.address import read_address  # noqa: PLC0415  # as above
-        from wolo.tools.web.page import Elsewhere, Web  # noqa: PLC0415  # as above
+        from wolo.tools.web.download import Elsewhere, Web  # noqa: PLC0415  # as above
+        from wolo.tools.web.url import read_address  # noqa: PLC0415  # as above
 
         address = read_address(args.url)
         if recorded := context.recorded(context.call_id):
@@ -97,7 +97,7 @@ class Fetch:
         return await _result(page, context, raw=args.raw)
 
     def _reachable(self) -> Hosts:
-        from wolo.tools.web.hosts import Hosts  # noqa: PLC0415  # as above
+        from wolo.tools.web.public_hosts import Hosts  # noqa: PLC0415  # as above
 
         self._hosts = self._hosts or Hosts()
         return self._hosts
@@ -143,8 +143,8 @@ def _status(status: int) -> str:
 
 async def _as_markdown(source: str, url: str) -> tuple[str, list[str]]:
     """The text, and what must be said about it. On a thread, which stops when nobody waits for it any more."""
-    from wolo.tools.web.main_part import find_main_part, is_installed  # noqa: PLC0415  # as above
-    from wolo.tools.web.markdown import ENOUGH_CHARS, readable  # noqa: PLC0415  # as above
+    from wolo.tools.web.html_to_markdown import ENOUGH_CHARS, readable  # noqa: PLC0415  # as above
+    from wolo.tools.web.main_content import find_main_part, is_installed  # noqa: PLC0415  # as above
 
     stop, deadline = threading.Event(), time.monotonic() + CONVERTING_S
     try:

@@ -13,12 +13,12 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.media_types import image_type
 from wolo.messages.parts import ImagePart, ToolKind
-from wolo.tools import spellings
-from wolo.tools.missing import folder_names, missing
+from wolo.tools import argument_aliases
+from wolo.tools.path_suggestions import folder_names, missing
 from wolo.tools.tool import Result, ToolContext
-from wolo.workspace.files import MAX_TEXT_BYTES
-from wolo.workspace.lines import Limits, Page, read_page
-from wolo.workspace.opening import explain, open_regular, read_all
+from wolo.workspace.files.file_ledger import MAX_TEXT_BYTES
+from wolo.workspace.files.line_pages import Limits, Page, read_page
+from wolo.workspace.files.safe_open import explain, open_regular, read_all
 from wolo.workspace.root import Resolved
 
 MAX_LINES = 2000
@@ -41,7 +41,7 @@ class Read:
     name: ClassVar[str] = "read"
     Args: ClassVar[type[Struct]] = ReadArgs
     aliases: ClassVar[Mapping[str, str]] = {
-        **spellings.FILE,
+        **argument_aliases.FILE,
         "start_line": "offset",
         "line_offset": "offset",
         "n_lines": "limit",

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.agents import DEFAULT, Offer
+from wolo.tools.agent_profiles import DEFAULT, Offer
 from wolo.tools.tool import UNOFFERED, Result, ToolContext
 
 IN_FOREGROUND = "[A task cannot run in the background: it ran to its end while you waited, and this is its result.]"

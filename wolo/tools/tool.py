@@ -13,19 +13,19 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
-from wolo.guard.secrets import Secrets
-from wolo.guard.walls import Enclosed, Walls
+from wolo.guard.sandbox_contract import Enclosed, Walls
+from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome, ToolKind
-from wolo.tools.agents import BUILTIN as BUILTIN_AGENTS
-from wolo.tools.agents import Offer
-from wolo.tools.background import Jobs
-from wolo.tools.questions import AskQuestions
-from wolo.workspace.checkpoints.watch import Watch
-from wolo.workspace.files import FileLedger
-from wolo.workspace.processes import Processes
+from wolo.tools.agent_profiles import BUILTIN as BUILTIN_AGENTS
+from wolo.tools.agent_profiles import Offer
+from wolo.tools.background.jobs import Jobs
+from wolo.tools.question_types import AskQuestions
+from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.files.atomic_write import FileChange
+from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.processes.runner import Processes
 from wolo.workspace.root import Resolved, Workspace
-from wolo.workspace.saving import FileChange
 
 UNOFFERED = "x-unoffered"
 """In the schema of an argument: it is understood, and the model is not told of it."""

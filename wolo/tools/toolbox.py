@@ -13,22 +13,22 @@ from msgspec import Struct
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
 from wolo.models.provider import EDIT_TOOLS, EditTool
-from wolo.tools.apply_patch import ApplyPatch
 from wolo.tools.ask import Ask
-from wolo.tools.edit import Edit
+from wolo.tools.editing.apply_patch import ApplyPatch
+from wolo.tools.editing.edit import Edit
+from wolo.tools.editing.write import Write
 from wolo.tools.expand_message import ExpandMessage
 from wolo.tools.fetch import Fetch
-from wolo.tools.glob import Glob
-from wolo.tools.grep import Grep
-from wolo.tools.jobs import Jobs
 from wolo.tools.read import Read
-from wolo.tools.shell import Shell
+from wolo.tools.search.glob import Glob
+from wolo.tools.search.grep import Grep
+from wolo.tools.shell.jobs import Jobs
+from wolo.tools.shell.shell import Shell
 from wolo.tools.skill import Skill
 from wolo.tools.task import Task
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.todo import Todo
 from wolo.tools.tool import FIND_TOOLS, ForeignTool, OwnTool, Tool
-from wolo.tools.write import Write
 
 BUILTIN: tuple[OwnTool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),

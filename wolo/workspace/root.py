@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wolo.errors import ToolError, UsageError
 from wolo.places import find_home
-from wolo.workspace.led_to import led_to
+from wolo.workspace.files.real_path import led_to
 
 _MAX_PATH_BYTES = 4096
 """PATH_MAX: beyond it links could not be judged, and other programs could not reach the file."""

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from tests.sessions.exchange.histories_kept import SECRET, keep, said, steps
 from tests.sessions.samples import tool_turn
-from wolo.conversation.checkup import check_kept
+from wolo.diagnostics.session_check import check_kept
 from wolo.messages.message import Message, user
 from wolo.messages.parts import FilePart, ImagePart, TextPart, ToolPart
-from wolo.sessions import tree
+from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, BranchEntry, MessageEntry, PartialEntry
-from wolo.sessions.exchange import importing, jsonl
+from wolo.sessions.exchange import importer, jsonl, jsonl_import
 from wolo.sessions.exchange.integrity import check
-from wolo.sessions.exchange.jsonl_reading import survey
+from wolo.sessions.exchange.jsonl_import import survey
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.store import Store
 
@@ -43,14 +43,14 @@ def exported(store: Store, session_id: str, redactor: Redactor | None = None) ->
     return b"".join(pieces)
 
 
-def imported(store: Store, path: Path, content: bytes | None = None, cwd: str = "") -> importing.Report:
+def imported(store: Store, path: Path, content: bytes | None = None, cwd: str = "") -> importer.Report:
     if content is not None:
         path.write_bytes(content)
-    return importing.keep(store, importing.read(path), cwd or str(Path.cwd()))
+    return importer.keep(store, importer.read(path), cwd or str(Path.cwd()))
 
 
 def texts(store: Store, session_id: str) -> list[str]:
-    return [message.text for message in tree.messages(store.load(session_id).entries)]
+    return [message.text for message in replay_entries.messages(store.load(session_id).entries)]
 
 
 def test_a_session_moves_to_another_machine_and_back(store: Store, other: Store, tmp_path: Path) -> None:
@@ -177,13 +177,13 @@ def test_what_was_said_after_an_import_goes_out_too(store: Store, other: Store, 
 def test_an_import_that_breaks_off_leaves_nothing_and_can_be_repeated(store: Store, other: Store, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(exported(store, keep(store, Path.cwd(), said(*(user(str(number)) for number in range(200))))))
-    source = importing.read(path)
+    source = importer.read(path)
 
     def breaks() -> Iterator[object]:
         yield from list(source_rows)[:150]
         raise KeyboardInterrupt
 
-    source_rows = importing.jsonl_reading.rows(path, source.survey)  # type: ignore[arg-type]  # it is wolo's own
+    source_rows = jsonl_import.rows(path, source.survey)  # type: ignore[arg-type]  # it is wolo's own
     with pytest.raises(KeyboardInterrupt):
         other.archive.adopt(source.facts, b"{}", breaks())  # type: ignore[arg-type]  # rows
     assert other.list() == []

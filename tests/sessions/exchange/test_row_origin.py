@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.sessions.exchange.test_shapes import CALL, conversation, exported, read, store
 from wolo.messages.message import user
-from wolo.sessions import tree
+from wolo.sessions import replay_entries
 from wolo.sessions.entries import MessageEntry
-from wolo.sessions.exchange import importing
+from wolo.sessions.exchange import importer
 from wolo.sessions.store import Store
 
 assert store  # the fixture
@@ -60,7 +60,7 @@ ROWS = [
 
 
 def kept(store: Store, folder: Path, rows: list[Any]) -> str:
-    return importing.keep(store, read(folder, rows), str(folder)).info.id
+    return importer.keep(store, read(folder, rows), str(folder)).info.id
 
 
 def rows_out(store: Store, session_id: str) -> list[Any]:
@@ -82,7 +82,7 @@ def test_what_is_said_behind_them_joins_the_rows(store: Store, tmp_path: Path) -
 
 def test_messages_that_came_from_rows_come_in_the_same_again(store: Store, tmp_path: Path) -> None:
     session_id = kept(store, tmp_path, ROWS)
-    before = tree.messages(store.load(session_id).entries)
+    before = replay_entries.messages(store.load(session_id).entries)
     again = conversation(tmp_path, exported(store, session_id, "rows")).messages
     assert [message.role for message in again] == [message.role for message in before]
     assert [message.id for message in again] == [message.id for message in before]

@@ -21,17 +21,17 @@ from wolo.formats.openai_chat import to_llm_messages
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models import catalog
+from wolo.models.format_selection import format_of
 from wolo.models.provider import Choice
-from wolo.models.wire import format_of
-from wolo.sessions import tree
+from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry
-from wolo.sessions.exchange import importing
-from wolo.sessions.exchange.exporting import EXPORTS, export
-from wolo.sessions.exchange.imported import Imported
-from wolo.sessions.exchange.readable import is_for_readers
+from wolo.sessions.exchange import importer
+from wolo.sessions.exchange.exporter import EXPORTS, export
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.message_stream import Said
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.row_layout import STATUS
-from wolo.sessions.exchange.said import Said
+from wolo.sessions.exchange.rows_encode import STATUS
+from wolo.sessions.exchange.text_export import is_for_readers
 from wolo.sessions.store import Store
 
 NO_SECRETS = Redactor()
@@ -49,10 +49,10 @@ def exported(store: Store, session_id: str, format: str, redactor: Redactor | No
     return b"".join(pieces)
 
 
-def read(folder: Path, content: bytes | list[Any], format: str = "") -> importing.Source:
+def read(folder: Path, content: bytes | list[Any], format: str = "") -> importer.Source:
     path = folder / "given"
     path.write_bytes(content if isinstance(content, bytes) else b"\n".join(json.dumps(row).encode() for row in content))
-    return importing.read(path, format)
+    return importer.read(path, format)
 
 
 def conversation(folder: Path, content: bytes | list[Any], format: str = "") -> Imported:
@@ -62,7 +62,7 @@ def conversation(folder: Path, content: bytes | list[Any], format: str = "") -> 
 
 
 def messages_of(store: Store, session_id: str) -> tuple[Message, ...]:
-    return tree.messages(store.load(session_id).entries)
+    return replay_entries.messages(store.load(session_id).entries)
 
 
 # All of them
@@ -133,9 +133,9 @@ def test_a_format_that_is_none_names_those_there_are(store: Store, tmp_path: Pat
     "content", [b"", b"\0" * 100, b"hello", b"[]", b"{}", b"[1, 2]", b"{" * 100_000, b'{"a":' * 5000, b"\xff\xfe"]
 )
 def test_a_file_that_is_no_session_is_refused_in_a_sentence(tmp_path: Path, content: bytes) -> None:
-    for format in ("", *importing.formats()):
+    for format in ("", *importer.formats()):
         with pytest.raises(SessionError):
-            importing.keep(None, read(tmp_path, content, format), "")  # type: ignore[arg-type]  # it never comes to the store
+            importer.keep(None, read(tmp_path, content, format), "")  # type: ignore[arg-type]  # it never comes to the store
 
 
 # Thread rows
@@ -229,7 +229,7 @@ def test_what_is_compacted_goes_out_shortened_and_comes_in_whole(store: Store, t
 
 def test_rows_for_nobody_but_agentpress_go_out_as_they_came(store: Store, tmp_path: Path) -> None:
     status = row("status", {"status_type": "x"}, is_llm_message=False)
-    report = importing.keep(store, read(tmp_path, [status, row("user", "hello")]), str(tmp_path))
+    report = importer.keep(store, read(tmp_path, [status, row("user", "hello")]), str(tmp_path))
     assert report.info.id == "t-1"
     assert json.loads(exported(store, "t-1", "rows").splitlines()[0]) == status
 
@@ -334,10 +334,10 @@ def test_numbers_beyond_all_bounds_lose_no_message(store: Store, tmp_path: Path,
         '{"message_id": "n", "type": "user", "content": "hello"}',
         f'{{"schema_version": "ATIF-v1.6", "steps": [{step}]}}',
     ):
-        info = importing.keep(store, read(tmp_path, content.encode()), str(tmp_path)).info
+        info = importer.keep(store, read(tmp_path, content.encode()), str(tmp_path)).info
         loaded = store.load(info.id)
         assert loaded.skipped == 0
-        assert tree.messages(loaded.entries)[-1].text == "hello"
+        assert replay_entries.messages(loaded.entries)[-1].text == "hello"
         for format in EXPORTS:
             exported(store, info.id, format)
 

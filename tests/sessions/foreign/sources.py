@@ -14,9 +14,9 @@ from wolo.formats.lint.linters import LINTERS
 from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import find
-from wolo.models.wire import FORMATS, format_of
-from wolo.sessions.exchange.foreign import claude_code, codex, kimi, opencode, pi, vibe
-from wolo.sessions.exchange.imported import Imported
+from wolo.models.format_selection import FORMATS, format_of
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers import claude_code, codex, kimi, opencode, pi, vibe
 
 HERE = Path(__file__).parent
 CWD = "/home/ada/abacus"

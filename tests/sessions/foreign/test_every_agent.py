@@ -16,9 +16,9 @@ from tests.sessions.foreign.sources import CWD, HERE, LINED, SAMPLES, Sample, ca
 from wolo.errors import SessionError
 from wolo.messages.codec import MESSAGES
 from wolo.messages.parts import ImagePart
-from wolo.sessions.exchange.glimpse import look
-from wolo.sessions.exchange.imported import Imported
-from wolo.sessions.exchange.recognise import recognise
+from wolo.sessions.exchange.detect import recognise
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.sniff import look
 
 every = pytest.mark.parametrize("sample", SAMPLES, ids=[each.name for each in SAMPLES])
 lined = pytest.mark.parametrize("sample", LINED, ids=[each.name for each in LINED])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.sessions.foreign.sources import HERE, opencode_database, opencode_tree
-from wolo.sessions.exchange.foreign.agents import AGENTS
-from wolo.sessions.exchange.recognise import named
+from wolo.sessions.exchange.detect import named
+from wolo.sessions.exchange.importers.registry import AGENTS
 
 CWD = Path("/home/ada/abacus")
 HOMES = {

@@ -14,11 +14,11 @@ import pytest
 from tests.sessions.exchange.histories_kept import keep, said
 from tests.sessions.exchange.test_shapes import NO_SECRETS, exported, messages_of, read
 from wolo.errors import SessionError
-from wolo.formats.call_arguments import arguments_text
+from wolo.formats.encoding.call_arguments import arguments_text
 from wolo.messages.message import Message, Producer, Usage, nudge, system, user
 from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange import importing
-from wolo.sessions.exchange.foreign.agents import AGENTS as AGENTS_HERE
+from wolo.sessions.exchange import importer
+from wolo.sessions.exchange.importers.registry import AGENTS as AGENTS_HERE
 from wolo.sessions.store import Store
 
 AGENTS = ("claude-code", "codex", "opencode", "pi", "kimi")
@@ -152,7 +152,7 @@ def test_whole_numbers_keep_their_value(store: Store, tmp_path: Path, format: st
     session_id = keep(store, Path.cwd(), said(user("go"), Message(role="assistant", parts=(call,), finished=True)))
     content = exported(store, session_id, format)
     store.delete(session_id)
-    report = importing.keep(store, read(tmp_path, content), str(tmp_path))
+    report = importer.keep(store, read(tmp_path, content), str(tmp_path))
     (again,) = messages_of(store, report.info.id)[1].calls
     assert again.input == given
     assert [type(number) for number in again.input["n"]] == [int] * len(NUMBERS)
@@ -169,7 +169,7 @@ def test_numbers_of_others_keep_their_value_too(store: Store, tmp_path: Path) ->
         {"tool_call_id": "c", "function_name": "f", "arguments": given}
     ]}  # fmt: skip
     for content in ([asked], [bare], {"schema_version": "ATIF-v1.6", "session_id": "s", "steps": [step]}):
-        report = importing.keep(store, read(tmp_path, json.dumps(content).encode()), str(tmp_path))
+        report = importer.keep(store, read(tmp_path, json.dumps(content).encode()), str(tmp_path))
         (call,) = messages_of(store, report.info.id)[0].calls
         assert call.input == given
 
@@ -192,6 +192,6 @@ def test_each_agents_sessions_are_found_where_the_guide_says(store: Store, tmp_p
         (home / name).write_bytes(exported(store, session_id, agent))
         environ = {"HOME": str(tmp_path / "nobody"), variable: str(home)}
         (found,) = AGENTS_HERE[agent](cwd, environ)
-        again = importing.read(found.source, agent).imported
+        again = importer.read(found.source, agent).imported
         assert again is not None
         assert again.messages == messages_of(store, session_id), agent

@@ -12,8 +12,8 @@ from tests.sessions.foreign.sources import calls, in_view, sample
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.foreign import kimi
-from wolo.sessions.exchange.imported import Imported
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers import kimi
 
 CLI, CODE = sample("kimi"), sample("kimi-code")
 

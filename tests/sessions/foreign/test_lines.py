@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wolo.sessions.exchange.foreign import lines as module
-from wolo.sessions.exchange.foreign.lines import Lines
+from wolo.sessions.exchange.importers import jsonl_lines as module
+from wolo.sessions.exchange.importers.jsonl_lines import Lines
 
 
 @pytest.mark.parametrize(

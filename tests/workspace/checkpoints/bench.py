@@ -10,9 +10,9 @@ from pathlib import Path
 from wolo.workspace.checkpoints.restore import Outcome, restore
 from wolo.workspace.checkpoints.states import Changes
 from wolo.workspace.checkpoints.store import Store
+from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.checkpoints.undo import Plan, plan
-from wolo.workspace.checkpoints.watch import Watch
-from wolo.workspace.saving import content_hash, write_atomic
+from wolo.workspace.files.atomic_write import content_hash, write_atomic
 
 Picture = dict[str, tuple[str, int, bytes]]
 

@@ -316,7 +316,7 @@ def _kill(work: Callable[[], object], after: int, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_file_torn_in_place_is_whole_again(bench: Bench) -> None:
-    from wolo.workspace.saving import FileChange
+    from wolo.workspace.files.atomic_write import FileChange
 
     path = bench.put("a", b"old" * 1000)
     bench.turn()

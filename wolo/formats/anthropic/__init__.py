@@ -11,13 +11,13 @@ from wolo.formats.anthropic.marks import MOST, cached_stretches, marked, places,
 from wolo.formats.anthropic.messages import THINKING, AnthropicLayout
 from wolo.formats.anthropic.options import limit, offered, options, remembered
 from wolo.formats.anthropic.stream import AnthropicDecoder
+from wolo.formats.encoding.encoder import EncodedHistory, Kept, block, encode_json, joined, split_system
+from wolo.formats.encoding.tool_block import OfferedTools
+from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ToolSpec
-from wolo.formats.history import EncodedHistory, Kept, block, encode_json, joined, split_system
-from wolo.formats.offered_tools import OfferedTools
-from wolo.formats.refusals.failures import classify
-from wolo.messages.characters import clean
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message
+from wolo.messages.unicode import clean
 
 __all__ = ["Anthropic", "AnthropicDialect"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.halves import Halves
-from wolo.formats.loose_json import as_raw, read_object
+from wolo.formats.decoding.loose_json import as_raw, read_object
+from wolo.formats.decoding.surrogates import Halves
 
 
 class Piece(Struct, gc=False):

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 from wolo.formats.anthropic.messages import THINKING
-from wolo.formats.cached_blocks import is_cached_block
-from wolo.formats.history import Item, Kept, joined
+from wolo.formats.encoding.cached_blocks import is_cached_block
+from wolo.formats.encoding.encoder import Item, Kept, joined
 
 MARK = {"type": "ephemeral"}
 LONG_MARK = {"type": "ephemeral", "ttl": "1h"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from wolo.formats.anthropic.dialect import AnthropicDialect
-from wolo.formats.media import base64_text, not_fetched, not_sent, read_data_url
-from wolo.messages.characters import clean
+from wolo.formats.encoding.media import base64_text, not_fetched, not_sent, read_data_url
 from wolo.messages.media_types import image_type
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart
+from wolo.messages.unicode import clean
 
 Block = dict[str, Any]
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from wolo.formats.anthropic.dialect import AnthropicDialect
 from wolo.formats.anthropic.media import Block, media_block
-from wolo.formats.call_arguments import arguments_object
-from wolo.formats.history import GO_ON, Item, Laid, Layout, joined
-from wolo.formats.media import NOTHING_SAID
-from wolo.formats.pairing import outcome_of, result_text
-from wolo.formats.tool_names import to_wire
-from wolo.messages.characters import clean, whole
+from wolo.formats.encoding.call_arguments import arguments_object
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout, joined
+from wolo.formats.encoding.media import NOTHING_SAID
+from wolo.formats.encoding.pairing import outcome_of, result_text
+from wolo.formats.encoding.tool_names import to_wire
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.unicode import clean, whole
 
 SIGNATURE = "anthropic.signature"
 REDACTED = "anthropic.redacted"

@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any
 
 from wolo.formats.anthropic.dialect import AnthropicDialect
+from wolo.formats.encoding.sampling import sampling_of
+from wolo.formats.encoding.schema import bend
+from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.tool_names import to_wire
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
-from wolo.formats.levels import nearest
-from wolo.formats.sampling import sampling_of
-from wolo.formats.schema import bend
-from wolo.formats.tool_names import to_wire
-from wolo.messages.characters import clean
 from wolo.messages.message import Message
+from wolo.messages.unicode import clean
 
 BUDGETS: Mapping[ThinkingLevel, int] = {
     "minimal": 1_024,

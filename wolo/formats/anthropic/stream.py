@@ -13,14 +13,14 @@ from wolo.formats.anthropic import events
 from wolo.formats.anthropic.events import Event, EventReader, Piece
 from wolo.formats.anthropic.messages import PREFIX, REDACTED, SIGNATURE
 from wolo.formats.anthropic.usage import Counts
-from wolo.formats.finish import ended_early, settled_finish
-from wolo.formats.loose_json import read_object
-from wolo.formats.refusals.failures import classify, is_error
-from wolo.formats.tool_names import from_wire
-from wolo.formats.whole_answer import no_document, no_message
-from wolo.messages.characters import whole
+from wolo.formats.decoding.finish_reason import ended_early, settled_finish
+from wolo.formats.decoding.loose_json import read_object
+from wolo.formats.decoding.non_stream import no_document, no_message
+from wolo.formats.encoding.tool_names import from_wire
+from wolo.formats.errors.classify import classify, is_error
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
+from wolo.messages.unicode import whole
 
 FIELD = "thinking"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wolo.formats.token_counts import token_count
+from wolo.formats.decoding.token_counts import token_count
 from wolo.messages.message import Usage
 
 

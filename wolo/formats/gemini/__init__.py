@@ -7,6 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 from wolo.errors import ProviderError
+from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json, split_system
+from wolo.formats.encoding.sampling import sampling_of
+from wolo.formats.encoding.schema import bend
+from wolo.formats.encoding.tool_block import OfferedTools
 from wolo.formats.format import Block, Framing, Request, ToolSpec
 from wolo.formats.gemini.contents import NAME, GeminiLayout
 from wolo.formats.gemini.dialect import GeminiDialect, settled
@@ -15,12 +19,8 @@ from wolo.formats.gemini.names import gemini_name
 from wolo.formats.gemini.schema import reduce
 from wolo.formats.gemini.stream import GeminiDecoder
 from wolo.formats.gemini.thinking import thinking_config
-from wolo.formats.history import EncodedHistory, block, encode_json, split_system
-from wolo.formats.offered_tools import OfferedTools
-from wolo.formats.sampling import sampling_of
-from wolo.formats.schema import bend
-from wolo.messages.characters import clean
 from wolo.messages.deltas import Delta
+from wolo.messages.unicode import clean
 
 __all__ = ["Gemini", "GeminiDialect"]
 

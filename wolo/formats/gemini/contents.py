@@ -10,17 +10,17 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from wolo.formats.call_arguments import arguments_object
+from wolo.formats.encoding.call_arguments import arguments_object
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.media import MEDIA_FOLLOW, NOTHING_SAID
+from wolo.formats.encoding.pairing import outcome_of, result_text
+from wolo.formats.encoding.wire_ids import LEGAL
 from wolo.formats.gemini.dialect import GeminiDialect
 from wolo.formats.gemini.media import fits_response, media_part
 from wolo.formats.gemini.names import gemini_name
-from wolo.formats.history import GO_ON, Item, Laid, Layout
-from wolo.formats.media import MEDIA_FOLLOW, NOTHING_SAID
-from wolo.formats.pairing import outcome_of, result_text
-from wolo.formats.wire_ids import LEGAL
-from wolo.messages.characters import clean
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import Part, TextPart, ThinkingPart, ToolPart
+from wolo.messages.unicode import clean
 
 NAME = "gemini"
 THOUGHT_SIGNATURE = "gemini.thoughtSignature"

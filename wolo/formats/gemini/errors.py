@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
-from wolo.formats.loose_json import read_object
-from wolo.formats.refusals.failures import classify
-from wolo.formats.refusals.wordings import MEDIA
+from wolo.formats.decoding.loose_json import read_object
+from wolo.formats.errors.classify import classify
+from wolo.formats.errors.error_patterns import MEDIA
 
 TOO_LARGE = re.compile(r"payload size exceeds the limit", re.IGNORECASE)
 NAMES_A_MODEL = re.compile(r"\bmodels?[/ ]\S", re.IGNORECASE)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.halves import Halves
-from wolo.formats.loose_json import as_raw, read_object
-from wolo.messages.characters import whole_throughout
+from wolo.formats.decoding.loose_json import as_raw, read_object
+from wolo.formats.decoding.surrogates import Halves
+from wolo.messages.unicode import whole_throughout
 
 
 class PartialArgument(Struct, gc=False, rename="camel"):

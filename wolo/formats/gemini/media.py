@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from wolo.formats.encoding.media import base64_text, not_sent, read_data_url
 from wolo.formats.gemini.dialect import GeminiDialect
-from wolo.formats.media import base64_text, not_sent, read_data_url
-from wolo.messages.characters import clean
 from wolo.messages.media_types import audio_type, image_type
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart
+from wolo.messages.unicode import clean
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 IN_RESPONSES = IMAGE_TYPES | {"application/pdf", "text/plain"}

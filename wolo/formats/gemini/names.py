@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from wolo.formats.tool_names import to_wire
+from wolo.formats.encoding.tool_names import to_wire
 
 NAMESPACE = "default_api"
 """Models sometimes put this in front of a tool's name: inside they see tools as functions of a module of this name."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wolo.formats.schema import bend
+from wolo.formats.encoding.schema import bend
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object")
 FORMATS = {"string": ("date-time", "enum"), "number": ("float", "double"), "integer": ("int32", "int64")}

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wolo.formats.finish import ended_early, settled_finish
+from wolo.formats.decoding.finish_reason import ended_early, settled_finish
+from wolo.formats.decoding.loose_json import NOTHING, read_object
+from wolo.formats.decoding.non_stream import no_document, no_message
+from wolo.formats.errors.classify import is_error
 from wolo.formats.gemini.calls import OpenCalls
 from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
 from wolo.formats.gemini.errors import read_refusal
 from wolo.formats.gemini.events import Candidate, Event, EventReader, Part, split_list
 from wolo.formats.gemini.names import own_names
 from wolo.formats.gemini.usage import read_usage
-from wolo.formats.loose_json import NOTHING, read_object
-from wolo.formats.refusals.failures import is_error
-from wolo.formats.whole_answer import no_document, no_message
 from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason
 from wolo.messages.parts import Blob

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from wolo.formats.encoding.thinking_levels import nearest
 from wolo.formats.format import ThinkingLevel
 from wolo.formats.gemini.dialect import GeminiDialect
-from wolo.formats.levels import nearest
 
 BUDGETS: dict[ThinkingLevel, int] = {"off": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576}
 """Brought within what the model allows; `max` is the most of it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wolo.formats.loose_json import read_strictly
-from wolo.formats.token_counts import token_count
+from wolo.formats.decoding.loose_json import read_strictly
+from wolo.formats.decoding.token_counts import token_count
 from wolo.messages.message import Usage
 
 

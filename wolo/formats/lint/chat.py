@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint import same_beginning, tool_schema
-from wolo.formats.lint.shapes import is_object_text, is_tool_name
+from wolo.formats.lint import prefix_stability, tool_schema
+from wolo.formats.lint.rules import is_object_text, is_tool_name
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MOST_MARKS = 4
@@ -32,7 +32,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_order(messages, strict_template),
         *_tools(body),
         *_marks(body),
-        *same_beginning.complaints(body, previous, head=("tools",), turns="messages", plain=_unmarked),
+        *prefix_stability.complaints(body, previous, head=("tools",), turns="messages", plain=_unmarked),
     ]
 
 

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.errors import BadRequest, ProviderError
+from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json, split_system
+from wolo.formats.encoding.sampling import sampling_of
+from wolo.formats.encoding.schema import bend
+from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.tool_block import OfferedTools
+from wolo.formats.encoding.tool_names import to_wire
+from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
-from wolo.formats.history import EncodedHistory, block, encode_json, split_system
-from wolo.formats.levels import nearest
-from wolo.formats.offered_tools import OfferedTools
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.formats.ollama.messages import OllamaLayout
 from wolo.formats.ollama.stream import OllamaDecoder
-from wolo.formats.refusals.failures import classify
-from wolo.formats.sampling import sampling_of
-from wolo.formats.schema import bend
-from wolo.formats.tool_names import to_wire
 from wolo.messages.deltas import Delta
 
 __all__ = ["Ollama", "OllamaDialect"]

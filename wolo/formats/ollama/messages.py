@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wolo.formats.call_arguments import arguments_object
-from wolo.formats.history import GO_ON, Item, Laid, Layout
-from wolo.formats.media import MEDIA_FOLLOW, NOTHING_SAID, base64_text, not_fetched, not_sent, read_data_url
+from wolo.formats.encoding.call_arguments import arguments_object
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.media import MEDIA_FOLLOW, NOTHING_SAID, base64_text, not_fetched, not_sent, read_data_url
+from wolo.formats.encoding.pairing import result_text
+from wolo.formats.encoding.tool_names import to_wire
 from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.pairing import result_text
-from wolo.formats.spoken.think_tags import FIELD as WITHIN_TEXT
-from wolo.formats.tool_names import to_wire
-from wolo.messages.characters import clean
+from wolo.formats.text_recovery.think_tags import FIELD as WITHIN_TEXT
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.unicode import clean
 
 
 class OllamaLayout(Layout):

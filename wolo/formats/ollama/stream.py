@@ -10,18 +10,18 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from wolo.formats.finish import ended_early, settled_finish
-from wolo.formats.loose_json import NOTHING, as_raw, read_object, read_strictly
+from wolo.formats.decoding.finish_reason import ended_early, settled_finish
+from wolo.formats.decoding.loose_json import NOTHING, as_raw, read_object, read_strictly
+from wolo.formats.decoding.non_stream import no_document, no_message
+from wolo.formats.decoding.token_counts import BEYOND_BELIEF, token_count
+from wolo.formats.encoding.tool_names import from_wire
+from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.refusals.failures import classify, is_error
-from wolo.formats.spoken.leaked_calls import Leaked
-from wolo.formats.spoken.spoken_text import SpokenText
-from wolo.formats.token_counts import BEYOND_BELIEF, token_count
-from wolo.formats.tool_names import from_wire
-from wolo.formats.whole_answer import no_document, no_message
-from wolo.messages.characters import whole
+from wolo.formats.text_recovery.leaked_calls import Leaked
+from wolo.formats.text_recovery.text_filter import SpokenText
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
+from wolo.messages.unicode import whole
 
 THINKING_FIELD = "thinking"
 

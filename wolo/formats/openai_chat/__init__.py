@@ -7,16 +7,16 @@ from typing import Any
 
 from wolo.errors import ProviderError
 from wolo.formats.dialect import Dialect
+from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json
+from wolo.formats.encoding.sampling import sampling_of
+from wolo.formats.encoding.schema import bend
+from wolo.formats.encoding.tool_block import OfferedTools
+from wolo.formats.encoding.tool_names import to_wire
+from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ToolSpec
-from wolo.formats.history import EncodedHistory, block, encode_json
-from wolo.formats.offered_tools import OfferedTools
 from wolo.formats.openai_chat.llm_messages import ChatEncoder, to_llm_messages
 from wolo.formats.openai_chat.stream import ChatDecoder
 from wolo.formats.openai_chat.thinking import thinking_fields
-from wolo.formats.refusals.failures import classify
-from wolo.formats.sampling import sampling_of
-from wolo.formats.schema import bend
-from wolo.formats.tool_names import to_wire
 from wolo.messages.deltas import Delta
 
 __all__ = ["Dialect", "OpenAIChat", "to_llm_messages"]

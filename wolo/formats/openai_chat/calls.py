@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wolo.formats.loose_json import NOTHING, read_strictly
+from wolo.formats.decoding.loose_json import NOTHING, read_strictly
 from wolo.formats.openai_chat.chunks import Fragment
 from wolo.formats.openai_chat.messages import EXTRA_CONTENT
-from wolo.formats.spoken.leaked_calls import Leaked
+from wolo.formats.text_recovery.leaked_calls import Leaked
 from wolo.messages.deltas import CallDelta, Delta
 from wolo.messages.parts import Blob
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.halves import Halves
-from wolo.formats.loose_json import as_raw, read_object
+from wolo.formats.decoding.loose_json import as_raw, read_object
+from wolo.formats.decoding.surrogates import Halves
 from wolo.formats.openai_chat.messages import CONTENT_LIST, REASONING_FIELDS
-from wolo.messages.characters import whole
+from wolo.messages.unicode import whole
 
 
 class Function(Struct, gc=False):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wolo.formats.default_prompt import NAME, default_prompt, renamed
 from wolo.formats.dialect import Dialect
-from wolo.formats.history import EncodedHistory, Item, Kept, joined, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, Item, Kept, joined, split_system
 from wolo.formats.openai_chat.messages import ChatLayout, marked
 from wolo.messages.message import Message, Producer
 

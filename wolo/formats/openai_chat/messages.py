@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wolo.formats.cached_blocks import CACHE_CONTROL, is_cached_block
-from wolo.formats.call_arguments import arguments_text
+from wolo.formats.decoding.loose_json import read_strictly
 from wolo.formats.dialect import Dialect
-from wolo.formats.history import GO_ON, Item, Laid, Layout
-from wolo.formats.loose_json import read_strictly
-from wolo.formats.media import MEDIA_FOLLOW, NOTHING_SAID, base64_text, data_url, not_fetched, not_sent
-from wolo.formats.pairing import result_text
-from wolo.formats.tool_names import to_wire
-from wolo.messages.characters import clean
+from wolo.formats.encoding.cached_blocks import CACHE_CONTROL, is_cached_block
+from wolo.formats.encoding.call_arguments import arguments_text
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.media import MEDIA_FOLLOW, NOTHING_SAID, base64_text, data_url, not_fetched, not_sent
+from wolo.formats.encoding.pairing import result_text
+from wolo.formats.encoding.tool_names import to_wire
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.unicode import clean
 
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """The names under which servers are known to send reasoning, most common first."""

@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
+from wolo.formats.decoding.finish_reason import ended_early, neutral_finish, settled_finish
+from wolo.formats.decoding.loose_json import NOTHING, read_object, read_strictly
+from wolo.formats.decoding.non_stream import no_document, no_message
 from wolo.formats.dialect import Dialect
-from wolo.formats.finish import ended_early, neutral_finish, settled_finish
-from wolo.formats.loose_json import NOTHING, read_object, read_strictly
+from wolo.formats.encoding.tool_names import from_wire
+from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.openai_chat.calls import OpenCalls
 from wolo.formats.openai_chat.chunks import Choice, Chunk, ChunkReader, Fragment, Said
 from wolo.formats.openai_chat.messages import REASONING_DETAILS, REASONING_FIELDS
 from wolo.formats.openai_chat.reasoning_details import merged
 from wolo.formats.openai_chat.usage import read_usage
-from wolo.formats.refusals.failures import classify, is_error
-from wolo.formats.spoken.leaked_calls import Leaked, LeakedReasoning
-from wolo.formats.spoken.spoken_text import SpokenText
-from wolo.formats.tool_names import from_wire
-from wolo.formats.whole_answer import no_document, no_message
+from wolo.formats.text_recovery.leaked_calls import Leaked, LeakedReasoning
+from wolo.formats.text_recovery.text_filter import SpokenText
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason
 from wolo.messages.parts import Blob

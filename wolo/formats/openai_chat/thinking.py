@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from wolo.formats.always_thinking import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version
 from wolo.formats.dialect import Dialect
+from wolo.formats.encoding.always_thinking import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version
+from wolo.formats.encoding.thinking_levels import nearest
 from wolo.formats.format import ThinkingLevel
-from wolo.formats.levels import nearest
 
 GLM_KNOWS_EFFORT = (5, 2)
 GLM_THINKS = (4, 5)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from wolo.formats.loose_json import read_strictly
-from wolo.formats.token_counts import token_count
+from wolo.formats.decoding.loose_json import read_strictly
+from wolo.formats.decoding.token_counts import token_count
 from wolo.messages.message import Usage, UsageCost
 
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.errors import ProviderError
+from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json, split_system
+from wolo.formats.encoding.sampling import sampling_of
+from wolo.formats.encoding.schema import bend
+from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.tool_block import OfferedTools
+from wolo.formats.encoding.tool_names import to_wire
+from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ToolSpec
-from wolo.formats.history import EncodedHistory, block, encode_json, split_system
-from wolo.formats.levels import nearest
-from wolo.formats.offered_tools import OfferedTools
 from wolo.formats.openai_responses.dialect import ResponsesDialect
 from wolo.formats.openai_responses.items import ResponsesLayout
 from wolo.formats.openai_responses.stream import ResponsesDecoder
-from wolo.formats.refusals.failures import classify
-from wolo.formats.sampling import sampling_of
-from wolo.formats.schema import bend
-from wolo.formats.tool_names import to_wire
-from wolo.messages.characters import clean
 from wolo.messages.deltas import Delta
+from wolo.messages.unicode import clean
 
 __all__ = ["OpenAIResponses", "ResponsesDialect"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from wolo.errors import ProviderError, Unavailable
-from wolo.formats.finish import settled_finish
+from wolo.formats.decoding.finish_reason import settled_finish
+from wolo.formats.errors.classify import classify
 from wolo.formats.openai_responses.open import text_of
-from wolo.formats.refusals.failures import classify
 from wolo.messages.message import FinishReason
 
 INCOMPLETE: Mapping[str, FinishReason] = {

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from wolo.formats.call_arguments import arguments_text
-from wolo.formats.history import GO_ON, Item, Laid, Layout
-from wolo.formats.loose_json import read_strictly
-from wolo.formats.media import NOTHING_SAID, data_url, not_sent
+from wolo.formats.decoding.loose_json import read_strictly
+from wolo.formats.encoding.call_arguments import arguments_text
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.media import NOTHING_SAID, data_url, not_sent
+from wolo.formats.encoding.pairing import result_text
+from wolo.formats.encoding.tool_names import to_wire
 from wolo.formats.openai_responses.dialect import ResponsesDialect
 from wolo.formats.openai_responses.reasoning import encrypted_of, reasoning_item
-from wolo.formats.pairing import result_text
-from wolo.formats.tool_names import to_wire
-from wolo.messages.characters import clean
 from wolo.messages.message import Message, Producer
 from wolo.messages.parts import AnyPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.unicode import clean
 
 MESSAGE_CONTENT = "openai.message"
 """The kind of a blob that holds the content of a message which is more than one piece of text."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from wolo.formats.loose_json import read_object, read_strictly
+from wolo.formats.decoding.loose_json import read_object, read_strictly
 from wolo.formats.openai_responses.events import Event
 from wolo.messages.deltas import Delta
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.loose_json import read_strictly
-from wolo.messages.characters import clean
+from wolo.formats.decoding.loose_json import read_strictly
 from wolo.messages.parts import Blob, ThinkingPart, blob_of
+from wolo.messages.unicode import clean
 
 ENCRYPTED = "openai.encrypted"
 """The kind of a blob that holds `encrypted_content`."""

@@ -11,8 +11,11 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.finish import ended_early
-from wolo.formats.loose_json import read_object
+from wolo.formats.decoding.finish_reason import ended_early
+from wolo.formats.decoding.loose_json import read_object
+from wolo.formats.decoding.non_stream import no_document
+from wolo.formats.encoding.tool_names import from_wire
+from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.openai_responses.end import BROKEN_OFF, failure, finish_of
 from wolo.formats.openai_responses.events import DONE, Event, EventReader, read_part
 from wolo.formats.openai_responses.items import MESSAGE_CONTENT
@@ -31,9 +34,6 @@ from wolo.formats.openai_responses.open import (
 )
 from wolo.formats.openai_responses.reasoning import BETWEEN, CONTENT, ENCRYPTED, SUMMARY, blobs_of, pieces_of
 from wolo.formats.openai_responses.usage import read_usage
-from wolo.formats.refusals.failures import classify, is_error
-from wolo.formats.tool_names import from_wire
-from wolo.formats.whole_answer import no_document
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
 from wolo.messages.parts import Blob
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from wolo.errors import ProviderError
+from wolo.formats.encoding.encoder import split_system
 from wolo.formats.format import Block, Decoder, Format, Framing, Request, ToolSpec
-from wolo.formats.history import split_system
-from wolo.formats.spoken.think_tags import FIRST_LETTERS, ThinkTags
+from wolo.formats.text_recovery.think_tags import FIRST_LETTERS, ThinkTags
 from wolo.formats.xml_tools.blocks import CLOSE, Written
 from wolo.formats.xml_tools.bracket_thinking import BracketThinking
 from wolo.formats.xml_tools.dialect import XmlDialect

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from wolo.formats.spoken.json_object import Member, read_members
+from wolo.formats.text_recovery.json_object import Member, read_members
 from wolo.messages.arguments import Unreadable, read_arguments
 
 OPEN, CLOSE = "<tool>", "</tool>"

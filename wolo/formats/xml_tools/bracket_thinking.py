@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from wolo.formats.spoken.code_spans import CodeSpans
+from wolo.formats.text_recovery.code_spans import CodeSpans
 from wolo.messages.deltas import BreakDelta, TextDelta, ThinkingDelta
 
 BRACKETS = "brackets"

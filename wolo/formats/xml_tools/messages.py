@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.formats.call_arguments import arguments_text
-from wolo.formats.history import count_same
-from wolo.formats.loose_json import read_strictly
-from wolo.formats.pairing import as_sent, outcome_of, result_text
+from wolo.formats.decoding.loose_json import read_strictly
+from wolo.formats.encoding.call_arguments import arguments_text
+from wolo.formats.encoding.encoder import count_same
+from wolo.formats.encoding.pairing import as_sent, outcome_of, result_text
 from wolo.formats.xml_tools.blocks import ERROR, OPEN, RESULT, Written, spell_call, split_name
 from wolo.formats.xml_tools.bracket_thinking import BRACKETS, in_brackets
 from wolo.messages.arguments import Unreadable, read_arguments

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from wolo.formats.spoken.code_spans import find_closing
-from wolo.formats.spoken.json_object import JsonObject, read_members
-from wolo.formats.spoken.quoting import Quoting
+from wolo.formats.text_recovery.code_spans import find_closing
+from wolo.formats.text_recovery.json_object import JsonObject, read_members
+from wolo.formats.text_recovery.quoting import Quoting
 from wolo.formats.xml_tools.blocks import CLOSE, MISSING_CLOSE, NOTHING_RUN, OPEN, Written, failed_block, read_block
 
 _ENDS_SPAN = re.compile(r"[`\n]")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from wolo.formats.encoding.schema import bend
 from wolo.formats.format import ToolSpec
-from wolo.formats.schema import bend
 from wolo.formats.xml_tools.blocks import spell_call, split_name
-from wolo.messages.characters import clean
+from wolo.messages.unicode import clean
 
 _EXAMPLE = spell_call("NAME", "{…}")
 _RULES = f"""\

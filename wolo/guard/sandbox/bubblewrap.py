@@ -9,18 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.protected import is_obeyed_by_name
+from wolo.guard.protected_paths import is_obeyed_by_name
 from wolo.guard.sandbox import seccomp
-from wolo.guard.sandbox.around import Around, Ending
-from wolo.guard.sandbox.bare import bare_python, line_for, packed
-from wolo.guard.sandbox.memory import in_memory
-from wolo.guard.sandbox.names import Names, folders_between
-from wolo.guard.sandbox.placeholders import Janitor, Placeholders
+from wolo.guard.sandbox.memfd import in_memory
+from wolo.guard.sandbox.mount_placeholders import Janitor, Placeholders
+from wolo.guard.sandbox.mounts import TEMPORARY, Tree, is_below, topmost_missing
+from wolo.guard.sandbox.name_protection import Around, Ending
 from wolo.guard.sandbox.profile import Profile, environment, hides
-from wolo.guard.sandbox.scratch import Scratch
+from wolo.guard.sandbox.protected_names import Names, folders_between
+from wolo.guard.sandbox.python_launcher import bare_python, line_for, packed
+from wolo.guard.sandbox.scratch_dir import Scratch
 from wolo.guard.sandbox.sockets import host_sockets
-from wolo.guard.sandbox.tree import TEMPORARY, Tree, is_below, topmost_missing
-from wolo.guard.walls import Enclosed, Restored
+from wolo.guard.sandbox_contract import Enclosed, Restored
 
 COVERS = (
     *(

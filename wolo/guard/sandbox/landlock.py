@@ -8,14 +8,14 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
-from wolo.guard.sandbox.around import Around, Ending
-from wolo.guard.sandbox.bare import bare_python, line_for, packed
 from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT
-from wolo.guard.sandbox.memory import in_memory
+from wolo.guard.sandbox.memfd import in_memory
+from wolo.guard.sandbox.mounts import is_below
+from wolo.guard.sandbox.name_protection import Around, Ending
 from wolo.guard.sandbox.profile import Profile, environment, hides
-from wolo.guard.sandbox.scratch import Scratch
-from wolo.guard.sandbox.tree import is_below
-from wolo.guard.walls import Enclosed, Restored
+from wolo.guard.sandbox.python_launcher import bare_python, line_for, packed
+from wolo.guard.sandbox.scratch_dir import Scratch
+from wolo.guard.sandbox_contract import Enclosed, Restored
 from wolo.workspace import landlock
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")

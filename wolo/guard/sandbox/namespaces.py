@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wolo.guard.sandbox import seccomp
-from wolo.guard.sandbox.bare import bare_python, line_for, packed
 from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT, Bubblewrap, Handed
-from wolo.guard.sandbox.memory import in_memory
+from wolo.guard.sandbox.memfd import in_memory
 from wolo.guard.sandbox.profile import Profile
+from wolo.guard.sandbox.python_launcher import bare_python, line_for, packed
 
 
 def is_possible() -> bool:

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from wolo.guard.sandbox.bare import bare_python
-from wolo.guard.sandbox.tree import is_below
+from wolo.guard.sandbox.mounts import is_below
+from wolo.guard.sandbox.python_launcher import bare_python
 
 _TOOLS = """
 .asdf .bun .cabal .cargo .conan .conan2 .conda .deno .dotnet .elan .elixir .emscripten .espressif .flutter .fnm .gem .ghcup

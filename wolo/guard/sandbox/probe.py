@@ -16,10 +16,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.bare import bare_python
 from wolo.guard.sandbox.profile import Profile
-from wolo.guard.sandbox.scratch import remove
-from wolo.guard.walls import MOST_TRIES, Enclosed, Walls
+from wolo.guard.sandbox.python_launcher import bare_python
+from wolo.guard.sandbox.scratch_dir import remove
+from wolo.guard.sandbox_contract import MOST_TRIES, Enclosed, Walls
 from wolo.places import make_private
 
 _PATIENCE_S = 5.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.guard import protected
+from wolo.guard import protected_paths
 from wolo.guard.sandbox.needed import closed_folders, is_hidden, needed_in, secrets_of_tools
 from wolo.places import find_home
 
@@ -102,5 +102,5 @@ def secrets_in(home: str) -> list[str]:
                 names = [entry.path for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
         except OSError:
             continue
-        found += [path for path in names if protected.is_secret(path) or protected.is_secret(f"{path}/")]
+        found += [path for path in names if protected_paths.is_secret(path) or protected_paths.is_secret(f"{path}/")]
     return found

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.protected import AT_THE_TOP, RUNS_CODE
-from wolo.guard.sandbox.around import Around
+from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE
+from wolo.guard.sandbox.mounts import is_below
+from wolo.guard.sandbox.name_protection import Around
 from wolo.guard.sandbox.profile import Profile, environment
-from wolo.guard.sandbox.scratch import Scratch
-from wolo.guard.sandbox.tree import is_below
-from wolo.guard.walls import Enclosed, Restored
+from wolo.guard.sandbox.scratch_dir import Scratch
+from wolo.guard.sandbox_contract import Enclosed, Restored
 
 BINARY = "/usr/bin/sandbox-exec"
 COVERS = ("writing outside the workspace", "protected names", "secrets", "network", "host sockets", "signals to other processes")

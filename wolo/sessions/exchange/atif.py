@@ -15,21 +15,21 @@ import msgspec
 
 from wolo import __version__
 from wolo.errors import SessionError
-from wolo.formats.call_arguments import arguments_object
-from wolo.formats.media import data_url
-from wolo.formats.pairing import result_text
-from wolo.messages.characters import whole_throughout
+from wolo.formats.encoding.call_arguments import arguments_object
+from wolo.formats.encoding.media import data_url
+from wolo.formats.encoding.pairing import result_text
 from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import ImagePart, MediaPart, TextPart, ToolPart, new_id
-from wolo.sessions.exchange import readable
-from wolo.sessions.exchange.chat_reading import ChatReader
-from wolo.sessions.exchange.difference import completed, missing_in
-from wolo.sessions.exchange.glimpse import Glimpse, document
-from wolo.sessions.exchange.imported import Imported
+from wolo.messages.unicode import whole_throughout
+from wolo.sessions.exchange import text_export
+from wolo.sessions.exchange.chat_import import ChatReader
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.json_diff import completed, missing_in
 from wolo.sessions.exchange.jsonl import Write
+from wolo.sessions.exchange.message_stream import Said
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.row_layout import OWN
-from wolo.sessions.exchange.said import Said
+from wolo.sessions.exchange.rows_encode import OWN
+from wolo.sessions.exchange.sniff import Glimpse, document
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -66,7 +66,7 @@ class _Totals:
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
     """Step by step. Raises SessionError when there is none: a trajectory has at least one."""
     totals = _Totals()
-    for message in filter(readable.is_for_readers, Said(store, info.id, redactor)):
+    for message in filter(text_export.is_for_readers, Said(store, info.id, redactor)):
         totals.add(message)
         out(b",\n" if totals.steps > 1 else _head(info, redactor))
         out(_json(_step(message, totals.steps)))
@@ -121,7 +121,7 @@ def _step(message: Message, number: int) -> Step:
     spoken = [part for part in message.parts if isinstance(part, TextPart | MediaPart)]
     step: Step = {"step_id": number, "source": source, "message": _content(spoken)}
     if message.timestamp:
-        step["timestamp"] = readable.timestamp(message.timestamp)
+        step["timestamp"] = text_export.timestamp(message.timestamp)
     extra: dict[str, Any] = {"message_id": message.id, "finish_reason": message.finish_reason, "error": message.error}
     if source == "agent":
         step |= _agent_fields(message)
@@ -184,7 +184,7 @@ def _item(part: TextPart | MediaPart) -> Step:
     if isinstance(part, ImagePart) and part.media_type in PICTURES:
         where = data_url(part.media_type, part.data) if part.data else part.url
         return {"type": "image", "source": {"media_type": part.media_type, "path": where}}
-    return {"type": "text", "text": readable.described(part)}
+    return {"type": "text", "text": text_export.described(part)}
 
 
 def _read_alone(step: Step) -> Message:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wolo.formats.call_arguments import arguments_object
-from wolo.formats.media import data_url
+from wolo.formats.encoding.call_arguments import arguments_object
+from wolo.formats.encoding.media import data_url
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange import readable
+from wolo.sessions.exchange import text_export
+from wolo.sessions.exchange.html_style import HEAD, STYLE
 from wolo.sessions.exchange.jsonl import Write
-from wolo.sessions.exchange.page_style import HEAD, STYLE
+from wolo.sessions.exchange.message_stream import Said
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.said import Said
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -34,19 +34,19 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
 
 
 def escaped(text: str) -> str:
-    return html.escape(readable.plain(text), quote=True)
+    return html.escape(text_export.plain(text), quote=True)
 
 
 def _page(info: SessionInfo, said: Said, redactor: Redactor | None) -> Iterator[str]:
     def clean(text: str) -> str:
         return escaped(redactor.text(text) if redactor else text)
 
-    title = clean(readable.title(info))
+    title = clean(text_export.title(info))
     yield HEAD.format(title=title, style=STYLE)
-    facts = (info.id, info.cwd, info.model, readable.when(info.created))
+    facts = (info.id, info.cwd, info.model, text_export.when(info.created))
     yield f"<header><h1>{title}</h1><p>{' · '.join(clean(fact) for fact in facts if fact)}</p></header>\n<main>\n"
     markdown = _renderer()
-    for message in filter(readable.is_for_readers, said):
+    for message in filter(text_export.is_for_readers, said):
         yield from _message(message, markdown)
     yield "</main>\n</body>\n</html>\n"
 
@@ -59,8 +59,8 @@ def _renderer() -> MarkdownIt:
 
 
 def _message(message: Message, markdown: MarkdownIt) -> Iterator[str]:
-    time = readable.when(message.timestamp)
-    yield f'<article class="{message.role}">\n<h2>{readable.SPEAKERS[message.role]}'
+    time = text_export.when(message.timestamp)
+    yield f'<article class="{message.role}">\n<h2>{text_export.SPEAKERS[message.role]}'
     yield f" <small>{time}</small></h2>\n" if time else "</h2>\n"
     for part in message.parts:
         if isinstance(part, TextPart):
@@ -81,16 +81,16 @@ def _text(text: str, markdown: MarkdownIt | None) -> str:
         return ""
     if markdown is None or len(text) > RENDERED_CHARACTERS:
         return f"<div class=text>{escaped(text)}</div>\n"
-    return f"<div class=answer>{markdown.render(readable.plain(text))}</div>\n"
+    return f"<div class=answer>{markdown.render(text_export.plain(text))}</div>\n"
 
 
 def _call(call: ToolPart) -> str:
-    outcome, subject = readable.outcome(call), escaped(readable.subject(call))
+    outcome, subject = text_export.outcome(call), escaped(text_export.subject(call))
     label = f"<b>{escaped(call.tool)}</b> <code>{subject}</code>" if subject else f"<b>{escaped(call.tool)}</b>"
     if outcome:
         label += f" <em class=bad>{escaped(outcome)}</em>"
     arguments = msgspec.json.format(msgspec.json.encode(arguments_object(call)), indent=2).decode()
-    body = f"<pre class=arguments>{escaped(arguments)}</pre><pre>{escaped(readable.result(call))}</pre>"
+    body = f"<pre class=arguments>{escaped(arguments)}</pre><pre>{escaped(text_export.result(call))}</pre>"
     return _folded("call", label, body) + "".join(map(_attached, call.output_parts))
 
 
@@ -99,8 +99,8 @@ def _folded(kind: str, label: str, body: str) -> str:
 
 
 def _attached(part: MediaPart) -> str:
-    note = escaped(readable.described(part))
-    if readable.is_picture(part):
+    note = escaped(text_export.described(part))
+    if text_export.is_picture(part):
         return f'<img alt="{note}" src="{html.escape(data_url(part.media_type, part.data), quote=True)}">\n'
     if part.type == "audio" and part.media_type.startswith("audio/"):
         return f'<audio controls src="{html.escape(data_url(part.media_type, part.data), quote=True)}">{note}</audio>\n'

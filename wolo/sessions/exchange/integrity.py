@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from wolo.sessions import blobs
 from wolo.sessions.exchange.jsonl import Seals
+from wolo.sessions.raw_rows import RawRow
 from wolo.sessions.store import Store
-from wolo.sessions.verbatim import RawRow
 
 
 class Broken(Struct, frozen=True):

@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.sessions import chain
+from wolo.sessions import hash_chain
 from wolo.sessions.entries import PartialEntry
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
+from wolo.sessions.raw_rows import RawRow, kind_of
 from wolo.sessions.store import Store
-from wolo.sessions.verbatim import RawRow, kind_of
 
 FORMAT = "jsonl"
 VERSION = 1
@@ -87,7 +87,7 @@ class Seals:
         self._last = b""
 
     def next(self, hashed: bytes, body: bytes) -> str:
-        running = blake2b(self._last, digest_size=chain.DIGEST_BYTES)
+        running = blake2b(self._last, digest_size=hash_chain.DIGEST_BYTES)
         running.update(b"%d " % len(hashed) + hashed)
         running.update(body)
         self._last = running.digest()

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wolo.formats.call_arguments import arguments_object
+from wolo.formats.encoding.call_arguments import arguments_object
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange import readable
+from wolo.sessions.exchange import text_export
 from wolo.sessions.exchange.jsonl import Write
+from wolo.sessions.exchange.message_stream import Said
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.said import Said
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -79,44 +79,44 @@ def _document(info: SessionInfo, said: Said, redactor: Redactor | None) -> Itera
     def clean(text: str) -> str:
         return redactor.text(text) if redactor else text
 
-    yield f"# {escaped(clean(readable.title(info)))}\n\n"
-    facts = {"Session": info.id, "Directory": info.cwd, "Model": info.model, "Begun": readable.when(info.created)}
+    yield f"# {escaped(clean(text_export.title(info)))}\n\n"
+    facts = {"Session": info.id, "Directory": info.cwd, "Model": info.model, "Begun": text_export.when(info.created)}
     for name, fact in facts.items():
-        shown = clean(readable.plain(fact)).replace("`", "ˋ")
+        shown = clean(text_export.plain(fact)).replace("`", "ˋ")
         yield f"- {name}: `{shown}`\n" if shown else ""
-    for message in filter(readable.is_for_readers, said):
+    for message in filter(text_export.is_for_readers, said):
         yield from _message(message)
 
 
 def _message(message: Message) -> Iterator[str]:
-    time = readable.when(message.timestamp)
-    yield f"\n## {readable.SPEAKERS[message.role]}{f' · {time}' if time else ''}\n"
+    time = text_export.when(message.timestamp)
+    yield f"\n## {text_export.SPEAKERS[message.role]}{f' · {time}' if time else ''}\n"
     is_answer = message.role == "assistant"
     for part in message.parts:
         if isinstance(part, TextPart):
-            if text := readable.plain(part.text).strip():
+            if text := text_export.plain(part.text).strip():
                 yield "\n" + (contained(text) if is_answer else quoted(text))
         elif isinstance(part, ThinkingPart):
-            if text := readable.plain(part.text).strip():
+            if text := text_export.plain(part.text).strip():
                 yield "\n" + quoted(f"*Thinking*\n\n{text}")
         elif isinstance(part, ToolPart):
             yield from _call(part)
         else:
-            yield f"\n{escaped(readable.described(part))}\n"
+            yield f"\n{escaped(text_export.described(part))}\n"
     if message.error:
-        yield "\n" + quoted(f"**It ended badly:** {readable.plain(message.error)}")
+        yield "\n" + quoted(f"**It ended badly:** {text_export.plain(message.error)}")
 
 
 def _call(call: ToolPart) -> Iterator[str]:
-    outcome = readable.outcome(call)
-    name = escaped(readable.plain(call.tool))
+    outcome = text_export.outcome(call)
+    name = escaped(text_export.plain(call.tool))
     yield f"\n**{name}**{f' — {outcome}' if outcome else ''}\n\n"
     arguments = arguments_object(call)
     match arguments:
         case {"command": str(command)} if len(arguments) == 1:
-            yield fenced(readable.plain(command), "sh")
+            yield fenced(text_export.plain(command), "sh")
         case _:
-            yield fenced(readable.plain(msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()), "json")
-    yield "\n" + fenced(readable.result(call))
+            yield fenced(text_export.plain(msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()), "json")
+    yield "\n" + fenced(text_export.result(call))
     for part in call.output_parts:
-        yield f"\n{escaped(readable.described(part))}\n"
+        yield f"\n{escaped(text_export.described(part))}\n"

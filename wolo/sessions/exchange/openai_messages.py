@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 
 from wolo.errors import SessionError
-from wolo.formats.cached_blocks import without_embedded_results
-from wolo.formats.history import NO_ANSWER, split_system
+from wolo.formats.encoding.cached_blocks import without_embedded_results
+from wolo.formats.encoding.encoder import NO_ANSWER, split_system
 from wolo.formats.openai_chat.llm_messages import ChatEncoder
 from wolo.messages.message import Message
-from wolo.sessions.exchange.chat_reading import ChatReader
-from wolo.sessions.exchange.glimpse import Glimpse, document, lines, parsed
-from wolo.sessions.exchange.imported import Imported
+from wolo.sessions.exchange.chat_import import ChatReader
+from wolo.sessions.exchange.import_result import Imported
 from wolo.sessions.exchange.jsonl import Write
+from wolo.sessions.exchange.message_stream import Said
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.said import Said
+from wolo.sessions.exchange.sniff import Glimpse, document, lines, parsed
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from wolo.messages.message import Message
-from wolo.sessions.exchange.difference import applied, difference
-from wolo.sessions.exchange.row_layout import ROW, STATUS, Row, rows_of
+from wolo.sessions.exchange.json_diff import applied, difference
+from wolo.sessions.exchange.rows_encode import ROW, STATUS, Row, rows_of
 
 ORIGIN = "agentpress"
 """The key of the metadata."""

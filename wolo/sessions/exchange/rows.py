@@ -15,19 +15,19 @@ from typing import Any
 import msgspec
 
 from wolo.errors import SessionError
-from wolo.formats.cached_blocks import without_embedded_results
-from wolo.messages.characters import whole_throughout
+from wolo.formats.encoding.cached_blocks import without_embedded_results
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, new_id
-from wolo.sessions.exchange.chat_reading import RESULTS, ChatReader
-from wolo.sessions.exchange.difference import completed, missing_in
-from wolo.sessions.exchange.glimpse import Glimpse, document, lines, parsed
-from wolo.sessions.exchange.imported import Imported
+from wolo.messages.unicode import whole_throughout
+from wolo.sessions.exchange.chat_import import RESULTS, ChatReader
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.json_diff import completed, missing_in
 from wolo.sessions.exchange.jsonl import Write
+from wolo.sessions.exchange.message_stream import Said
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.row_layout import OWN, ROW, STATUS, STATUS_TYPES, Row, rows_of
 from wolo.sessions.exchange.row_origin import Origin, Placed, in_original_order, original_rows
-from wolo.sessions.exchange.said import Said
+from wolo.sessions.exchange.rows_encode import OWN, ROW, STATUS, STATUS_TYPES, Row, rows_of
+from wolo.sessions.exchange.sniff import Glimpse, document, lines, parsed
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.workspace.checkpoints.observe import content, observe
+from wolo.workspace.checkpoints.path_state import content, observe
 from wolo.workspace.checkpoints.states import UNKNOWN_MODE, Change, Noted, State
 from wolo.workspace.checkpoints.store import Store
 

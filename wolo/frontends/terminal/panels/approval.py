@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
-from wolo.frontends.terminal.panels.choice import Choice, ChoiceRow
+from wolo.frontends.terminal.panels.approval_preview import Answer
+from wolo.frontends.terminal.panels.button_row import Choice, ChoiceRow
 from wolo.frontends.terminal.panels.panel import Complaint, Panel
-from wolo.frontends.terminal.proposal import Answer
 from wolo.frontends.terminal.render.changes import ink
 from wolo.messages.terminal_text import clean_line
 

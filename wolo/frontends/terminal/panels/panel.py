@@ -31,10 +31,10 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 from rich.text import Text
 
-from wolo.frontends.terminal.keys import is_within_paste, suspend
-from wolo.frontends.terminal.panels.attention import PASTE_S, Attention
-from wolo.frontends.terminal.panels.rows import Row, as_rows
-from wolo.frontends.terminal.question import Dismissed, Interrupted
+from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
+from wolo.frontends.terminal.io.suspend import is_within_paste, suspend
+from wolo.frontends.terminal.panels.key_guard import PASTE_S, Attention
+from wolo.frontends.terminal.panels.text_rows import Row, as_rows
 
 T = TypeVar("T")
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from wolo.frontends.terminal.theme import ADDED, ADDED_WORD, REMOVED, REMOVED_WORD
+from wolo.frontends.terminal.io.theme import ADDED, ADDED_WORD, REMOVED, REMOVED_WORD
 from wolo.messages.terminal_text import spelled_out
-from wolo.workspace.diff import compare
-from wolo.workspace.text import split_lines
+from wolo.workspace.files.diff import compare
+from wolo.workspace.files.encodings import split_lines
 
 STYLES = {"-": f"red on {REMOVED}", "+": f"green on {ADDED}", " ": "dim", "@": "cyan"}
 CHANGED = {"-": f"red on {REMOVED_WORD}", "+": f"green on {ADDED_WORD}"}

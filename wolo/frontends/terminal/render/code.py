@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.theme import ADDED, REMOVED
+from wolo.frontends.terminal.io.theme import ADDED, REMOVED
 
 if TYPE_CHECKING:
     from rich.syntax import Syntax

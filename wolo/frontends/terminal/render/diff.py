@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from wolo.frontends.terminal.io.theme import ADDED
 from wolo.frontends.terminal.render.changes import CHANGED, STYLES, Gutter, Line, changed_words
 from wolo.frontends.terminal.render.code import coloured
-from wolo.frontends.terminal.theme import ADDED
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool import Diff
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 from rich.text import Text
 
-from wolo.agent.refusals import NO_REASON
+from wolo.agent.tool_outcomes import NO_REASON
 from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_text import arguments_line

@@ -1,0 +1,25 @@
+"""Which tool a provider's refusal is about: by its name, or by its place among all that were offered."""
+
+from __future__ import annotations
+
+import pytest
+
+from wolo.agent.dynamic_tools import blamed
+
+FOREIGN = {11: "mcp__a__read", 12: "mcp__a__read_all"}
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Invalid schema for function 'mcp__a__read_all': bad", "mcp__a__read_all"),
+        ("Invalid 'tools[11].function.parameters': bad", "mcp__a__read"),
+        ("tools.12.custom.input_schema: JSON schema is invalid", "mcp__a__read_all"),
+        ("* GenerateContentRequest.tools[0].function_declarations[11].parameters: bad", "mcp__a__read"),
+        ("Invalid 'tools[3].function.parameters': bad", ""),
+        ("messages[11].content: bad", ""),
+        ("something else is wrong with read", ""),
+    ],
+)
+def test_the_tool_is_found(said: str, name: str) -> None:
+    assert blamed(said, FOREIGN) == name

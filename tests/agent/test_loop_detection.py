@@ -1,0 +1,125 @@
+"""The guard against circles: what counts as the same, and what does not."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from wolo.agent.loop_detection import SHORT_CHARS, TELL_AT, Circles, StreamWatch
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, ToolPart
+
+PARAGRAPH = " ".join(f"word{number}" for number in range(45))
+
+
+def answer(*calls: tuple[str, dict[str, object]], text: str = "") -> Message:
+    return Message(role="assistant", parts=(TextPart(text=text), *(ToolPart(tool=tool, input=given) for tool, given in calls)))
+
+
+def counts(*answers: Message) -> list[int]:
+    circles = Circles()
+    return [circles.count_calls(each) for each in answers]
+
+
+def read(path: str) -> tuple[str, dict[str, object]]:
+    return ("read", {"path": path, "limit": 5})
+
+
+def test_the_same_call_again_and_again_is_counted() -> None:
+    assert counts(*[answer(read("a"))] * 5) == [1, 2, 3, 4, 5]
+
+
+def test_the_order_of_keys_does_not_make_a_new_call() -> None:
+    shuffled = answer(("read", {"limit": 5, "path": "a"}))
+    assert counts(answer(read("a")), shuffled, answer(read("a"))) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("length", [2, 3])
+def test_a_short_cycle_is_counted_by_its_rounds(length: int) -> None:
+    cycle = [answer(read(str(number))) for number in range(length)]
+    assert counts(*cycle * 5)[-1] == 5
+
+
+def test_different_calls_never_add_up() -> None:
+    assert max(counts(*[answer(read(str(number))) for number in range(30)])) == 1
+
+
+def test_running_the_tests_after_each_edit_is_no_circle() -> None:
+    pytest_run = answer(("shell", {"command": "pytest"}))
+    work = [each for number in range(10) for each in (answer(("edit", {"new": number})), pytest_run)]
+    assert max(counts(*work)) < TELL_AT
+
+
+def test_asking_how_a_job_is_is_no_circle_and_hides_none() -> None:
+    poll = ("jobs", {"action": "output", "id": 1})
+    assert counts(*[answer(poll)] * 9, answer((" Jobs", {}))) == [0] * 10
+    assert counts(*[answer(poll, read("a"))] * 5)[-1] == 5
+
+
+def test_many_equal_calls_in_one_answer_count_once() -> None:
+    assert counts(answer(*[read("a")] * 500)) == [1]
+
+
+def test_calls_whose_arguments_were_unreadable_are_told_apart_by_their_text() -> None:
+    broken = [Message(role="assistant", parts=[ToolPart(tool="read", raw_input=f"{{{number}")]) for number in range(4)]
+    assert max(counts(*broken)) == 1
+
+
+def test_a_long_paragraph_in_answer_after_answer_is_counted() -> None:
+    circles = Circles()
+    said = [answer(read(str(number)), text=f"Step {number}.\n\n{PARAGRAPH}") for number in range(5)]
+    assert [circles.count_text(each) for each in said] == [1, 2, 3, 4, 5]
+    assert circles.count_text(answer(text="Something else.")) == 0
+
+
+def test_a_short_phrase_may_repeat() -> None:
+    circles = Circles()
+    assert [circles.count_text(answer(text="Now the next file.")) for _ in range(6)] == [0] * 6
+
+
+def feed(text: str, size: int) -> bool:
+    watch = StreamWatch()
+    return any(watch.is_stuck(text[at : at + size]) for at in range(0, len(text), size))
+
+
+@pytest.mark.parametrize("size", [1, 7, 900, 100_000])
+def test_a_stream_that_repeats_a_long_block_is_stuck_however_it_is_cut(size: int) -> None:
+    assert feed("An introduction. " * 3 + f"{PARAGRAPH}\n\n" * 12, size)
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "0, " * 4000,
+        "| --- | --- |\n" * 500,
+        "I will not talk in class.\n" * 100,
+        f"{PARAGRAPH}\n\n" * 3,
+        " ".join(str(each) for each in random.Random(1).choices(range(10), k=40_000)),
+        ("0 " * 64 + "\n") * 64,
+        ("| " + " | ".join(["no"] * 60) + " |\n") * 40,
+    ],
+    ids=["zeros", "table", "lines", "three times", "numbers", "matrix", "wide table"],
+)
+def test_tables_lines_and_ordinary_prose_are_left_alone(harmless: str) -> None:
+    assert not feed(harmless, 50)
+
+
+@pytest.mark.parametrize("size", [1, 13, 5_000])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "and on ",
+        "\n",
+        " ",
+        "字",
+        "-",
+        "A sentence of fewer than forty words comes again.\n",
+        f"{' '.join(map(str, range(39)))}\n",
+        "0 " * 64 + "\n",
+    ],
+)
+def test_a_shorter_loop_is_stuck_once_it_is_long(loop: str, size: int) -> None:
+    introduction = "It was a dark night, and the rain fell in torrents. "
+    assert feed(introduction + loop * (2 * SHORT_CHARS // len(loop)), size)
+    assert not feed(introduction + loop * (SHORT_CHARS // 2 // len(loop)), size)

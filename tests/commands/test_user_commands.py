@@ -1,0 +1,153 @@
+"""Commands that are files: what they are called beside the built-in ones, and what they ask to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.written import command, skill
+from wolo.commands.command import Command, Desk, Prompted, Shown, dispatch
+from wolo.commands.table import COMMANDS
+from wolo.commands.user_commands import Written, written
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.resources.startup import Opening
+from wolo.errors import ExtensionError, UsageError
+
+
+async def begin(provider: ProviderServer, **given: str) -> Conversation:
+    options = {"base_url": provider.base_url, "model": "test-model", "api_key": "sk-key-0123456789abcdef", "mode": "ask", **given}
+    return await open_conversation(Opening(given=options, attended=True))
+
+
+@pytest.fixture
+def home(isolated: Path) -> Path:
+    return isolated / "home"
+
+
+@pytest.fixture
+async def conversation(provider: ProviderServer) -> AsyncIterator[Conversation]:
+    """In a project that is trusted; it must bring something along for that."""
+    command(Path(".wolo/commands"), "brought", "Brought.")
+    begun = await begin(provider, trust=str(Path.cwd()))
+    yield begun
+    await begun.close()
+
+
+def found(conversation: Conversation) -> dict[str, Command]:
+    return {each.name: each for each in written(conversation, COMMANDS)}
+
+
+async def prompted(line: str, conversation: Conversation) -> Prompted:
+    outcome = await dispatch(line, Desk(conversation, Written(COMMANDS).all(conversation)))
+    assert isinstance(outcome, Prompted)
+    return outcome
+
+
+async def test_commands_lie_in_every_place_and_the_projects_come_first(
+    conversation: Conversation, home: Path, isolated: Path
+) -> None:
+    for number, place in enumerate((".wolo", ".agents", ".claude")):
+        command(Path(place, "commands"), f"project{number}", "x")
+        command(Path(place, "commands"), "both", f"The one in {place}.")
+    for number, folder in enumerate((isolated / "wolo/config", home / ".agents", home / ".claude")):
+        command(folder / "commands", f"own{number}", "x")
+        command(folder / "commands", "both", "The user's.")
+    command(home / ".wolo/commands", "none", "x")  # wolo's own directory is another one
+    assert set(found(conversation)) == {"both", "brought", *(f"{whose}{n}" for whose in ("own", "project") for n in range(3))}
+    assert (await prompted("/both", conversation)).text == "The one in .wolo."
+
+
+async def test_built_in_names_win_then_commands_then_skills(conversation: Conversation, home: Path) -> None:
+    command(home / ".claude/commands", "help", "x")
+    command(home / ".claude/commands", "q", "x")  # another name of /exit
+    command(home / ".claude/commands", "pdf", "The command.")
+    skill(home / ".claude/skills", "pdf")
+    skill(home / ".claude/skills", "diff")
+    skill(home / ".claude/skills", "docx")
+    names = {name: each.aliases for name, each in found(conversation).items()}
+    assert names == {"brought": (), "pdf": (), "skill:diff": (), "skill:docx": ("docx",), "skill:pdf": ()}
+    assert isinstance(await dispatch("/help", Desk(conversation, Written(COMMANDS).all(conversation))), Shown)
+    assert (await prompted("/pdf", conversation)).text == "The command."
+
+
+async def test_a_skill_that_is_not_for_people_is_no_command(conversation: Conversation, home: Path) -> None:
+    skill(home / ".claude/skills", "its", more="user-invocable: false\n")
+    skill(home / ".claude/skills", "mine", more="disable-model-invocation: true\n")
+    assert set(found(conversation)) == {"brought", "skill:mine"}
+    asked = await prompted("/mine do it", conversation)
+    assert asked.text.startswith("Use the skill mine: do it\n\n<skill")
+    assert asked.typed == "do it"  # what the skill's text mentions is attached by nobody
+
+
+async def test_the_name_ends_with_the_line_too(conversation: Conversation) -> None:
+    command(Path(".wolo/commands"), "fix", "Fix:\n$ARGUMENTS")
+    assert (await prompted("/fix\nthis\nand that", conversation)).text == "Fix:\nthis\nand that"
+
+
+async def test_a_model_is_chosen_by_ones_own_command_only(conversation: Conversation, home: Path) -> None:
+    command(home / ".claude/commands", "own", "---\nmodel: zai/glm-5.2\n---\nx")
+    command(Path(".claude/commands"), "theirs", "---\nmodel: zai/glm-5.2\n---\nx")
+    assert (await prompted("/own", conversation)).model == "zai/glm-5.2"
+    assert (await prompted("/theirs", conversation)).model == ""
+    pages = [found(conversation)[name].more for name in ("own", "theirs")]
+    assert "zai/glm-5.2 answers it." in pages[0]
+    assert "only your own may choose one" in pages[1]
+
+
+async def test_tools_that_a_text_names_are_told_and_allow_nothing(conversation: Conversation, home: Path) -> None:
+    command(home / ".claude/commands", "own", "---\nallowed-tools: Bash(rm:*)\n---\nx")
+    before = conversation.bench.judge.rules
+    await prompted("/own", conversation)
+    assert conversation.bench.judge.rules == before
+    assert "It names the tools Bash(rm:*); that allows nothing." in found(conversation)["own"].more
+
+
+async def test_a_long_text_is_shown_by_its_beginning(conversation: Conversation) -> None:
+    command(Path(".wolo/commands"), "long", "\n".join(f"line {n}" for n in range(30)))
+    command(Path(".wolo/commands"), "short", "\n".join(f"line {n}" for n in range(9)))
+    long, short = await prompted("/long", conversation), await prompted("/short", conversation)
+    assert long.shown.endswith("line 7\n… 22 more lines")
+    assert long.text.endswith("line 29")
+    assert short.shown == short.text
+
+
+async def test_a_command_that_cannot_be_used_is_there_and_says_why(conversation: Conversation) -> None:
+    command(Path(".wolo/commands"), "broken", "---\na: b")
+    command(Path(".wolo/commands"), "empty", "---\na: b\n---\n")
+    for line, said in (("/broken", "cannot be used: .*broken.md:1"), ("/empty", "has no text")):
+        with pytest.raises(ExtensionError, match=said):
+            await prompted(line, conversation)
+    with pytest.raises(UsageError, match="There is no command /gone"):
+        await prompted("/gone", conversation)
+
+
+async def test_what_is_there_is_looked_up_again_when_it_is_to_be_run(conversation: Conversation) -> None:
+    commands = Written(COMMANDS)
+    before = {each.name for each in commands.all(conversation)}
+    command(Path(".wolo/commands"), "fresh", "x")
+    assert {each.name for each in commands.all(conversation)} == before  # while one types
+    assert {each.name for each in commands.all(conversation, anew=True)} == before | {"fresh"}
+
+
+async def test_files_that_are_neither_a_skill_nor_a_command_are_told(conversation: Conversation) -> None:
+    command(Path(".wolo/commands"), "two words", "x")
+    skill(Path(".wolo/skills"), "Bad")
+    outcome = await dispatch("/skills", Desk(conversation, COMMANDS))
+    assert isinstance(outcome, Shown)
+    assert "There are no skills here." in outcome.text
+    assert [line[:2] for line in outcome.text.splitlines()[-2:]] == ["! ", "! "]
+    assert "'name' must be small letters" in outcome.text
+    assert "two words.md is no command" in outcome.text
+
+
+async def test_of_a_project_that_is_not_trusted_there_is_nothing(provider: ProviderServer) -> None:
+    command(Path(".wolo/commands"), "brought", "x")
+    skill(Path(".wolo/skills"), "pdf")
+    conversation = await begin(provider)
+    assert found(conversation) == {}
+    assert conversation.library.skills() == conversation.library.skills()._replace(found=(), notices=())
+    await conversation.close()

@@ -1,0 +1,151 @@
+"""The keys that wolo keeps: in a file of its own, or in the system's keyring."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keyring
+import keyring.core
+import pytest
+
+from tests import unprivileged
+from tests.fakes import keyring_in_a_file
+from wolo.config import key_store, keys, system_keyring
+from wolo.config.key_store import Kept
+from wolo.errors import ConfigError
+from wolo.places import Places, find_places
+
+KEEP = "import sys; from wolo.config import key_store as kept_keys; from wolo.places import find_places\n"
+
+
+@pytest.fixture
+def places() -> Places:
+    return find_places()
+
+
+@pytest.fixture
+def ring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file in which the system's keyring lies."""
+    return use_keyring("InAFile", monkeypatch, tmp_path)
+
+
+def use_keyring(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("KEYRING_FILE", str(tmp_path / "keyring.json"))
+    monkeypatch.setattr(keyring.core, "_keyring_backend", getattr(keyring_in_a_file, kind)())
+    return tmp_path / "keyring.json"
+
+
+def file_of(places: Places) -> Path:
+    return places.config / "keys.toml"
+
+
+def test_a_key_is_kept_for_its_owner_alone_and_found_again(places: Places) -> None:
+    assert key_store.keep(places, "zai", "key-one-1234", in_keyring=False) == "keys.toml"
+    assert file_of(places).stat().st_mode & 0o777 == 0o600
+    assert key_store.read(places, []) == {"zai": Kept("keys.toml", "key-one-1234")}
+    assert keys.with_kept_keys({}, places, [])["ZAI_API_KEY"] == "key-one-1234"
+
+
+def test_comments_order_and_other_keys_stay(places: Places) -> None:
+    places.config.mkdir(parents=True)
+    file_of(places).write_text('# mine\nopenai = "one" # work\nzai = "old"  # home\n')
+    file_of(places).chmod(0o600)
+    key_store.keep(places, "zai", "new", in_keyring=False)
+    key_store.keep(places, "my.host", "third", in_keyring=False)
+    assert file_of(places).read_text() == '# mine\nopenai = "one" # work\nzai = "new"  # home\n"my.host" = "third"\n'
+    assert key_store.forget(places, "openai") == "keys.toml"
+    assert key_store.forget(places, "openai") is None
+    assert list(key_store.read(places, [])) == ["zai", "my.host"]
+
+
+def test_the_keyring_is_taken_where_there_is_one(places: Places, ring: Path) -> None:
+    assert key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True) == "keyring"
+    assert "key-in-the-ring" in ring.read_text()
+    assert "key-in-the-ring" not in file_of(places).read_text()
+    assert keys.with_kept_keys({}, places, [])["ZAI_API_KEY"] == "key-in-the-ring"
+    assert [each.value for each in keys.written_down(places, {})] == ["key-in-the-ring"]
+    assert key_store.forget(places, "zai") == "keyring"
+    assert "key-in-the-ring" not in ring.read_text()
+
+
+def test_a_key_that_moves_to_the_file_leaves_the_keyring(places: Places, ring: Path) -> None:
+    key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
+    assert key_store.keep(places, "zai", "key-in-the-file", in_keyring=False) == "keys.toml"
+    assert ring.read_text() == "{}"
+    assert key_store.read(places, []) == {"zai": Kept("keys.toml", "key-in-the-file")}
+    assert key_store.keep(places, "zai", "back-again", in_keyring=True) == "keyring"
+    assert "key-in-the-file" not in file_of(places).read_text()
+
+
+@pytest.mark.parametrize("kind", ["Forgetful", "Locked", "Silent"])
+def test_a_keyring_that_keeps_nothing_is_none(kind: str, places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    use_keyring(kind, monkeypatch, tmp_path)
+    monkeypatch.setattr(system_keyring, "ANSWER_S", 0.2)
+    assert key_store.keep(places, "zai", "key-one-1234", in_keyring=True) == "keys.toml"
+
+
+def test_a_locked_keyring_is_a_word_and_no_failure(places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    use_keyring("InAFile", monkeypatch, tmp_path)
+    key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
+    use_keyring("Locked", monkeypatch, tmp_path)
+    notices: list[str] = []
+    assert "ZAI_API_KEY" not in keys.with_kept_keys({}, places, notices)
+    assert "The key of zai lies in the keyring" in notices[0]
+
+
+def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
+    places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use_keyring("InAFile", monkeypatch, tmp_path)
+    key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
+    use_keyring("Locked", monkeypatch, tmp_path)
+    notices: list[str] = []
+    assert keys.with_kept_keys({"ZAI_API_KEY": "mine"}, places, notices) == {"ZAI_API_KEY": "mine"}
+    assert not notices
+
+
+def test_where_nothing_can_be_written_nothing_is_left_in_the_keyring() -> None:
+    with unprivileged.folder() as folder:
+        assert unprivileged.call(_keep_where_nothing_can_be_written, folder) == ("The file is as it was.", "{}")
+
+
+def _keep_where_nothing_can_be_written(folder: Path) -> tuple[str, str]:
+    places = find_places({"WOLO_HOME": str(folder)})
+    places.config.mkdir()
+    places.config.chmod(0o500)
+    os.environ["KEYRING_FILE"] = str(folder / "keyring.json")
+    keyring.set_keyring(keyring_in_a_file.InAFile())
+    try:
+        key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
+    except ConfigError as error:
+        return error.hint, (folder / "keyring.json").read_text()
+    return "", ""
+
+
+def test_many_who_log_in_at_once_all_keep_their_key(places: Places) -> None:
+    names = ["zai", "openai", "anthropic", "gemini", "mistral", "groq"]
+    call = KEEP + "kept_keys.keep(find_places(), sys.argv[1], 'key-of-' + sys.argv[1], in_keyring=False)"
+    processes = [subprocess.Popen([sys.executable, "-c", call, name]) for name in names]
+    assert [process.wait(30) for process in processes] == [0] * len(names)
+    assert {name: kept.key for name, kept in key_store.read(places, []).items()} == {name: f"key-of-{name}" for name in names}
+
+
+def test_a_file_others_can_write_is_neither_read_nor_changed(places: Places) -> None:
+    places.config.mkdir(parents=True)
+    file_of(places).write_text('zai = "theirs"\n')
+    file_of(places).chmod(0o606)
+    with pytest.raises(ConfigError, match="every user"):
+        key_store.keep(places, "zai", "mine", in_keyring=False)
+    assert file_of(places).read_text() == 'zai = "theirs"\n'
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_of_somebody_else_is_left_alone(places: Places) -> None:
+    places.config.mkdir(parents=True)
+    file_of(places).write_text('zai = "theirs"\n')
+    os.chown(file_of(places), 12345, 12345)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        key_store.keep(places, "zai", "mine", in_keyring=False)

@@ -1,0 +1,82 @@
+"""Rules as they stand in settings files, with examples that must fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.command import run_wolo
+from wolo.config.edit import forget_rule, remember_rule
+from wolo.config.layers import load
+from wolo.errors import ConfigError
+from wolo.places import find_places
+
+
+@pytest.fixture
+def user_file() -> Path:
+    folder = find_places().config
+    folder.mkdir(parents=True, mode=0o700)
+    return folder / "config.toml"
+
+
+def test_a_rule_may_carry_examples(user_file: Path) -> None:
+    user_file.write_text(
+        """[permissions]
+allow = ["shell:ls *", { rule = "shell:git diff *", match = ["git diff", "shell:git diff HEAD"], no_match = ["git diff | sh"] }]
+deny = [{ rule = "shell:git push *", match = ["sudo git push", "/usr/bin/git push -f", "git push > x"], no_match = ["git pull"] }]
+ask = [
+  { rule = "write:**/*.lock", match = ["a/b.lock", "write:c.lock"], no_match = ["a.py"] },
+  { rule = "fetch:*.a.org", match = ["b.a.org", "https://c.a.org/x"], no_match = ["a.org"] },
+  { rule = "mcp:github/*", match = ["github/x"], no_match = ["gitlab/x"] },
+]
+"""
+    )
+    rules = load(find_places()).rules
+    assert [str(rule) for rule in rules if rule.decision == "allow"] == ["shell:ls *", "shell:git diff *"]
+    assert len(rules) == 6
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ('{ rule = "shell:git diff *", match = ["git log"] }', "the rule does not match its example `git log`"),
+        ('{ rule = "shell:git *", no_match = ["git log"] }', "the rule matches its example `git log`"),
+        ('{ rule = "shell:a *", match = ["a; b"] }', "the rule does not match its example `a; b`"),
+        ('{ match = ["git log"] }', "rule is missing"),
+        ('{ rule = "shell:a", matches = ["a"] }', "there is no matches; there are rule, match, no_match"),
+        ('{ rule = "shel:a" }', '"shel" is no tool'),
+        ("5", "it takes"),
+    ],
+)
+def test_an_example_that_does_not_fit_is_an_error_with_file_and_line(user_file: Path, written: str, said: str) -> None:
+    user_file.write_text(f"[permissions]\n\nallow = [\n  {written},\n]\n")
+    with pytest.raises(ConfigError) as caught:
+        load(find_places())
+    assert said in caught.value.message
+    assert f"{user_file}, line" in caught.value.message
+    done = run_wolo("-p", "go")
+    assert done.exit_code == 2
+
+
+def test_a_kept_rule_may_carry_examples_too(user_file: Path) -> None:
+    kept = user_file.with_name("permissions.toml")
+    kept.write_text('["*"]\nallow = ["shell:a", { rule = "shell:b *", match = ["b c"] }]\n')
+    assert [str(rule) for rule in load(find_places()).rules] == ["shell:a", "shell:b *"]
+    kept.write_text('["*"]\nallow = [{ rule = "shell:b *", match = ["c"] }]\n')
+    with pytest.raises(ConfigError, match="line 2: the rule does not match"):
+        load(find_places())
+    kept.write_text('["*"]\nallow = [5]\n')
+    with pytest.raises(ConfigError, match="must be a list of rules"):
+        load(find_places())
+
+
+def test_a_rule_is_kept_here_or_everywhere_and_forgotten_where_it_was_kept() -> None:
+    places, here = find_places(), Path.cwd()
+    remember_rule(places, here, "shell:a")
+    remember_rule(places, None, "shell:b")
+    assert [str(rule) for rule in load(places).rules] == ["shell:a", "shell:b"]
+    assert [str(rule) for rule in load(places, cwd=here.parent).rules] == ["shell:b"]
+    assert forget_rule(places, here, "shell:b") == []
+    assert forget_rule(places, None, "shell:b") == ["allow"]
+    assert [str(rule) for rule in load(places).rules] == ["shell:a"]

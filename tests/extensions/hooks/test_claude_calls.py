@@ -1,0 +1,276 @@
+"""Calls, matchers and results as Claude Code's hooks know them, and changed arguments as wolo's tools take them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wolo.extensions.hooks.claude_calls import ToldCall, as_claude_tells, as_wolo_takes
+from wolo.extensions.hooks.claude_results import as_claude_answers, failure, output_put_instead
+from wolo.extensions.hooks.settings import complaint
+from wolo.extensions.hooks.tool_aliases import CLAUDE_NAMES, concerns, names_of
+from wolo.tools.toolbox import BUILTIN
+
+START = Path("/home/me/project")
+PATCH = """*** Begin Patch
+*** Add File: new.txt
++hello
+*** Update File: src/old.py
+*** Move to: src/moved.py
+@@
+-a
++b
+*** Delete File: .env
+*** End Patch"""
+
+
+def told(tool: str, **arguments: Any) -> list[ToldCall]:
+    return as_claude_tells(tool, arguments, START, follow_links=False)
+
+
+# Matchers
+
+
+@pytest.mark.parametrize(
+    ("matcher", "tools", "others"),
+    [
+        ("", "shell write mcp__a__b", ""),
+        (" ", "shell", ""),
+        ("*", "shell write mcp__a__b", ""),
+        ("Bash", "shell", "jobs read"),
+        ("bash|READ", "shell read", "write"),
+        ("Write|Edit", "write edit", "read shell"),
+        ("Edit, Write", "write edit", "read shell"),
+        ("Edit , Write|Bash", "write edit shell", "read"),
+        ("MultiEdit", "edit", "write"),
+        ("Task", "task", "todo"),
+        ("Agent", "task", "ask"),
+        ("mcp__github__.*", "mcp__github__get", "mcp__gitlab__get shell"),
+        ("mcp__github", "mcp__github__get", "mcp__github2__get"),
+        ("mcp__.*__write.*", "mcp__files__write_file", "mcp__files__read"),
+        ("Sh", "", "shell"),
+        ("she.*", "shell", "read"),
+        ("Edit.*", "edit", "write"),
+        (".*Fetch", "fetch", "shell"),
+        ("ash$", "shell", "task"),
+        ("^Web", "fetch", "write"),
+        ("^(?!Bash$)", "read write", "shell"),
+        ("[^B]ash", "", "shell"),
+    ],
+)
+def test_a_matcher_selects_what_it_selects_in_claude_code(matcher: str, tools: str, others: str) -> None:
+    def is_selected(tool: str) -> bool:
+        return concerns(matcher, names_of(tool, CLAUDE_NAMES.get(tool, tool)))
+
+    assert [tool for tool in (*tools.split(), *others.split()) if is_selected(tool)] == tools.split()
+
+
+def test_a_matcher_that_python_wonders_about_is_no_warning() -> None:
+    assert complaint("[[a]") == ""
+    assert concerns("[[s]hell", ("shell",))
+
+
+# Calls
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "name", "expected"),
+    [
+        (
+            "shell",
+            {"command": "ls", "timeout_s": 1.5},
+            "Bash",
+            {"command": "ls", "timeout": 1500, "description": "", "run_in_background": False},
+        ),
+        (
+            "shell",
+            {"command": "x", "background": True},
+            "Bash",
+            {"command": "x", "description": "", "run_in_background": True},
+        ),
+        ("read", {"path": "a.txt", "offset": 3}, "Read", {"file_path": "/home/me/project/a.txt", "offset": 3}),
+        ("read", {"path": "/etc/../etc/passwd"}, "Read", {"file_path": "/etc/passwd"}),
+        ("write", {"path": "./a/../b", "content": "c"}, "Write", {"file_path": "/home/me/project/b", "content": "c"}),
+        (
+            "edit",
+            {"path": "a", "old": "x", "new": "y"},
+            "Edit",
+            {"file_path": "/home/me/project/a", "old_string": "x", "new_string": "y", "replace_all": False},
+        ),
+        (
+            "grep",
+            {"pattern": "p", "path": "src", "ignore_case": True, "before": 2},
+            "Grep",
+            {"pattern": "p", "path": "/home/me/project/src", "-i": True, "-B": 2},
+        ),
+        ("glob", {"pattern": "*.py"}, "Glob", {"pattern": "*.py"}),
+        ("fetch", {"url": "https://a.b"}, "WebFetch", {"url": "https://a.b", "prompt": ""}),
+        (
+            "task",
+            {"prompt": "find it", "agent": "explore"},
+            "Task",
+            {"prompt": "find it", "subagent_type": "explore", "description": "find it"},
+        ),
+        (
+            "todo",
+            {"items": [{"text": "a", "status": "pending"}, "b"]},
+            "TodoWrite",
+            {
+                "todos": [
+                    {"content": "a", "status": "pending", "activeForm": "a"},
+                    {"content": "b", "status": "pending", "activeForm": "b"},
+                ]
+            },
+        ),
+        (
+            "ask",
+            {"questions": [{"question": "Which?", "options": ["a"]}]},
+            "AskUserQuestion",
+            {
+                "questions": [
+                    {"question": "Which?", "header": "", "options": [{"label": "a", "description": ""}], "multiSelect": False}
+                ]
+            },
+        ),
+        ("skill", {"name": "pdf"}, "Skill", {"skill": "pdf"}),
+        ("jobs", {"action": "stop", "id": 2}, "KillShell", {"shell_id": "2"}),
+        ("jobs", {"action": "output", "id": 2}, "BashOutput", {"bash_id": "2"}),
+        ("mcp__a__b", {"path": "x"}, "mcp__a__b", {"path": "x"}),
+    ],
+)
+def test_each_tool_is_told_by_the_name_and_arguments_of_claude_code(
+    tool: str, arguments: dict[str, Any], name: str, expected: dict[str, Any]
+) -> None:
+    (call,) = told(tool, **arguments)
+    assert (call.name, call.input) == (name, expected)
+    assert as_wolo_takes(tool, arguments, call, call.input) == arguments
+
+
+def test_the_home_folder_is_told_in_full() -> None:
+    assert told("read", path="~/.ssh/id")[0].file == str(Path.home() / ".ssh/id")
+
+
+def test_every_tool_that_acts_has_a_name_in_claude_code() -> None:
+    own = {"apply_patch", "jobs", "expand_message"}
+    assert {tool.name for tool in BUILTIN} - own == set(CLAUDE_NAMES)
+
+
+def test_a_patch_is_told_file_by_file() -> None:
+    calls = told("apply_patch", patch=PATCH)
+    assert [(call.name, call.file) for call in calls] == [
+        ("Write", "/home/me/project/new.txt"),
+        ("Edit", "/home/me/project/src/old.py"),
+        ("Write", "/home/me/project/src/moved.py"),
+        ("Edit", "/home/me/project/.env"),
+    ]
+    assert calls[0].input["content"] == "hello\n"
+    assert (calls[1].input["old_string"], calls[1].input["new_string"]) == ("a\n", "b\n")
+    assert as_wolo_takes("apply_patch", {"patch": PATCH}, calls[0], {"file_path": "x", "content": ""}) is None
+
+
+def test_several_replacements_are_told_one_by_one_and_each_can_be_changed() -> None:
+    arguments = {"path": "a", "edits": [{"old": "1", "new": "2"}, {"old": "3", "new": "4", "replace_all": True}]}
+    first, second = told("edit", **arguments)
+    assert second.input == {"file_path": "/home/me/project/a", "old_string": "3", "new_string": "4", "replace_all": True}
+    changed = as_wolo_takes("edit", arguments, second, {**second.input, "new_string": "5"})
+    assert changed == {"path": "a", "edits": [{"old": "1", "new": "2"}, {"old": "3", "new": "5", "replace_all": True}]}
+    moved = as_wolo_takes("edit", arguments, first, {**first.input, "file_path": "/b"})
+    assert moved is not None
+    assert moved["path"] == "/b"
+
+
+def test_a_file_behind_a_link_is_told_by_both_names(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("")
+    (tmp_path / "notes.txt").symlink_to(".env")
+    (tmp_path / "folder").symlink_to("/etc")
+    for path, real in (("notes.txt", tmp_path / ".env"), ("folder/passwd", Path("/etc/passwd"))):
+        calls = as_claude_tells("read", {"path": path}, tmp_path, follow_links=True)
+        assert [call.file for call in calls] == [str(tmp_path / path), str(real)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "changes", "taken"),
+    [
+        ("shell", {"command": "a", "timeout_s": 2.0}, {"command": "b"}, {"command": "b", "timeout_s": 2.0}),
+        ("shell", {"command": "a"}, {"timeout": 3000}, {"command": "a", "timeout_s": 3.0}),
+        ("shell", {"command": "a"}, {"run_in_background": True}, {"command": "a", "background": True}),
+        ("read", {"path": "a"}, {"file_path": "/b"}, {"path": "/b"}),
+        ("read", {"path": "a"}, {"path": "b"}, {"path": "b"}),
+        ("write", {"path": "a", "content": "x"}, {"content": "y"}, {"path": "a", "content": "y"}),
+        ("fetch", {"url": "http://a", "raw": True}, {"url": "http://b"}, {"url": "http://b", "raw": True}),
+        ("grep", {"pattern": "a"}, {"-n": False}, {"pattern": "a", "line_numbers": False}),
+        ("todo", {"items": ["a"]}, {"todos": [{"content": "b", "status": "completed"}]}, None),
+    ],
+)
+def test_what_a_hook_changes_reaches_the_tool(
+    tool: str, arguments: dict[str, Any], changes: dict[str, Any], taken: dict[str, Any] | None
+) -> None:
+    (call,) = told(tool, **arguments)
+    expected = taken or {"items": [{"text": "b", "status": "completed"}]}
+    found = as_wolo_takes(tool, arguments, call, {**call.input, **changes})
+    if "path" in changes:
+        found = {**(found or {}), "path": (found or {})["path"]}
+    assert found == expected
+
+
+def test_what_a_hook_leaves_out_is_gone() -> None:
+    (call,) = told("read", path="a", limit=3)
+    assert as_wolo_takes("read", {"path": "a", "limit": 3}, call, {"file_path": call.file}) == {"path": "a"}
+
+
+# Results
+
+
+def result(output: str = "", view: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"output": output, "is_error": False, "files_changed": [], "view": view, "duration_ms": 7}
+
+
+def test_each_tool_has_the_response_that_claude_code_gives() -> None:
+    output = {"type": "output", "command": "x", "text": "hi\n", "exit_code": 0, "seconds": 1.0}
+    diff = {"type": "diff", "path": "a", "text": "@@ -1 +1,2 @@\n-a\n+b\n+c\n", "added": 2, "removed": 1, "created": False}
+    hunk = {"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]}
+    listing = {"type": "listing", "title": "", "lines": ["a.py"], "total": 3}
+
+    def response(tool: str, given: dict[str, Any], **arguments: Any) -> Any:
+        return as_claude_answers(told(tool, **arguments)[0], given)
+
+    assert response("shell", result("hi\n[note]", output), command="x") == {
+        **{"stdout": "hi\n", "stderr": "", "interrupted": False, "isImage": False}
+    }
+    read = response("read", result("2→b\n3→c\n[Lines 2 to 3 of 9. Continue with offset=4.]"), path="a")
+    assert read["file"] == {
+        **{"filePath": "/home/me/project/a", "content": "b\nc", "numLines": 2, "startLine": 2, "totalLines": 9}
+    }
+    assert response("read", result("1→a\n[1 line.]"), path="a")["file"]["totalLines"] == 1
+    written = response("write", result("", {**diff, "created": True}), path="a", content="b")
+    assert (written["type"], written["filePath"], written["success"]) == ("create", "/home/me/project/a", True)
+    edited = response("edit", result("", diff), path="a", old="a", new="b")
+    assert (edited["oldString"], edited["newString"], edited["structuredPatch"]) == ("a", "b", [hunk])
+    assert response("glob", result("", listing), pattern="*")["truncated"]
+    assert response("grep", result("", listing), pattern="a")["content"] == "a.py"
+    assert response("grep", result("", listing), pattern="a", output_mode="files_with_matches")["filenames"] == ["a.py"]
+    fetched = {"type": "fetched", "url": "http://b", "status": 200, "size_bytes": 5}
+    assert response("fetch", result("text", fetched), url="http://a")["codeText"] == "OK"
+    assert response("task", result("done"), prompt="x")["content"] == [{"type": "text", "text": "done"}]
+    assert response("mcp__a__b", result("done")) == [{"type": "text", "text": "done"}]
+    assert failure(told("shell", command="x")[0], result("no", {**output, "exit_code": 3})) == "Exit code 3\nno"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", "a"),
+        ({"stdout": "a", "stderr": "b"}, "a\nb"),
+        ({"type": "text", "file": {"content": "a"}}, "a"),
+        ([{"type": "text", "text": "a"}, "b"], "a\nb"),
+        ({"content": [{"type": "text", "text": "a"}]}, "a"),
+        ({"filenames": ["a", "b"]}, "a\nb"),
+        ({"result": "a"}, "a"),
+        (5, None),
+        ({"x": 1}, None),
+    ],
+)
+def test_an_output_put_instead_is_read_in_any_shape(value: Any, text: str | None) -> None:
+    assert output_put_instead(value) == text

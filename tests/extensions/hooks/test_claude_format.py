@@ -1,0 +1,139 @@
+"""Hooks in the form of Claude Code, as its own files write them and as nobody should."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolo.errors import ExtensionError
+from wolo.extensions.hooks.claude_format import read_hooks
+from wolo.extensions.hooks.settings import EVENTS, Hook
+
+HOOKS = Path("hooks.json")
+SETTINGS = Path(".claude/settings.json")
+
+
+def one(event: str = "PreToolUse", **entry: Any) -> dict[str, Any]:
+    return {event: [{"matcher": "Bash", "hooks": [{"type": "command", "command": "check", **entry}]}]}
+
+
+def read(content: Any, path: Path = HOOKS) -> tuple[tuple[tuple[str, Hook], ...], tuple[str, ...]]:
+    return read_hooks(json.dumps(content).encode(), path)[:2]
+
+
+def test_a_group_of_hooks_is_read_one_by_one() -> None:
+    group = {
+        "matcher": "Write|Edit",
+        "hooks": [{"type": "command", "command": "a", "timeout": 5}, {"command": "b", "strict": True}],
+    }
+    hooks, problems = read({"hooks": {"PreToolUse": [group], "Stop": [{"hooks": [{"command": "c"}]}]}})
+    assert problems == ()
+    assert hooks == (
+        ("PreToolUse", Hook(command="a", matcher="Write|Edit", timeout_s=5.0)),
+        ("PreToolUse", Hook(command="b", matcher="Write|Edit", strict=True)),
+        ("Stop", Hook(command="c")),
+    )
+
+
+def test_a_file_of_hooks_needs_no_key_around_them_and_settings_do() -> None:
+    assert len(read(one())[0]) == 1
+    assert read({"model": "opus", **one()}, SETTINGS) == ((), ())
+    assert len(read({"model": "opus", "hooks": one()}, SETTINGS)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (one("PreToolUses"), "there is no event PreToolUses; its hooks are not used. Did you mean PreToolUse?"),
+        (one("FileChanged"), "wolo has no event FileChanged; its hooks are not used."),
+        (one(type="http", url="http://h"), "PreToolUse: a hook of type http is not used: wolo sends no requests for hooks."),
+        (one(type="magic"), "PreToolUse: a hook of type magic is not used: wolo runs commands."),
+        (one(command="a\0b"), "PreToolUse: a hook with a NUL character in its command is not used."),
+        (one(command=" "), "PreToolUse: a hook without a command is not used."),
+        ({"Stop": [{"matcher": "[", "hooks": []}]}, 'Stop: the matcher "[" is no regular expression'),
+        ({"Stop": [{"hooks": [{"command": 1}]}]}, "Stop: a hook is not used: Expected str, got int - at $.command"),
+        ({"Stop": {"command": "x"}}, "Stop is not used: it is no list of groups."),
+        ({"Stop": [{"command": "x"}]}, "Stop: a group without a list of hooks is not used"),
+        ({"Stop": [{"matcher": 1, "hooks": []}]}, "Stop: the matcher is no text."),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_costs_nothing_else(content: dict[str, Any], said: str) -> None:
+    hooks, problems = read({"hooks": {**content, "Notification": [{"hooks": [{"command": "bell"}]}]}})
+    assert [event for event, _ in hooks] == ["Notification"]
+    assert [problem.startswith(f"hooks.json: {said}") for problem in problems] == [True], problems
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        "check",
+        {"command": "check"},
+        ["check"],
+        [{"matcher": "Bash", "command": "check"}],
+        [{"matcher": "(", "hooks": [{"command": "check"}]}],
+        [{"matcher": 1, "hooks": [{"command": "check"}]}],
+        [{"hooks": {"command": "check"}}],
+        [{"hooks": ["check"]}],
+        [{"hooks": [{"command": ["check"]}]}],
+        [{"hooks": [{"type": "command"}]}],
+        [{"hooks": [{"command": "check", "timeout": "long"}]}],
+        [{"hooks": [{"command": "check\0"}]}],
+    ],
+)
+def test_only_a_guard_that_cannot_be_read_is_told_apart(guard: Any) -> None:
+    found = read_hooks(json.dumps({"hooks": {"PreToolUse": guard}}).encode(), HOOKS)
+    assert len(found.unreadable_guards) == 1
+    assert found.problems == found.unreadable_guards
+    elsewhere = read_hooks(json.dumps({"hooks": {"Stop": guard, **one()}}).encode(), HOOKS)
+    assert (len(elsewhere.hooks), len(elsewhere.problems), elsewhere.unreadable_guards) == (1, 1, ())
+
+
+def test_a_program_with_its_arguments_is_run_without_a_shell_reading_them() -> None:
+    words = {"command": "${CLAUDE_PROJECT_DIR}/a b.sh", "args": ["-x", "$HOME; rm", "$CLAUDE_PROJECT_DIR"]}
+    hooks, problems = read(one(**words))
+    assert problems == ()
+    assert hooks[0][1].command == "\"$CLAUDE_PROJECT_DIR\"'/a b.sh' -x '$HOME; rm' \"$CLAUDE_PROJECT_DIR\""
+
+
+def test_a_file_can_switch_its_hooks_off_and_other_keys_are_named() -> None:
+    assert read({"hooks": one(), "disableAllHooks": True})[0] == ()
+    hooks, problems = read({"hooks": one(), "$schema": "x", "theme": "dark"})
+    assert (len(hooks), problems) == (1, ("hooks.json: theme says nothing to wolo.",))
+
+
+def test_what_only_others_understand_does_not_keep_a_hook_from_running() -> None:
+    hooks, problems = read(one(**{"async": True, "statusMessage": "…"}))
+    assert len(hooks) == 1
+    assert "async" in problems[0]
+    assert "statusMessage" not in problems[0]
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b'{"hooks": []}', b"\xff", b"[" * 100_000, b'"x"'])
+def test_a_file_that_holds_no_hooks_is_refused_as_a_whole(data: bytes) -> None:
+    with pytest.raises(ExtensionError, match=r"hooks\.json"):
+        read_hooks(data, HOOKS)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*EVENTS, "hooks", "matcher", "command", "timeout", "type"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(ANYTHING)
+def test_whatever_stands_there_is_read_or_refused(content: Any) -> None:
+    try:
+        hooks, problems = read(content)
+    except ExtensionError:
+        return
+    assert all(event in EVENTS and hook.command.strip() and hook.timeout_s > 0 for event, hook in hooks)
+    assert all(isinstance(problem, str) for problem in problems)

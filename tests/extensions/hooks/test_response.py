@@ -1,0 +1,120 @@
+"""One answer of exit status, stderr and JSON, and one of many answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, Answer, read_answer, tightening, together
+
+
+def said(output: Any, event: str = "PreToolUse") -> Answer | str:
+    return read_answer(event, 0, json.dumps(output).encode(), b"")
+
+
+def specific(**output: Any) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **output}}
+
+
+def test_the_status_two_is_a_no_with_what_was_complained_of() -> None:
+    assert read_answer("PreToolUse", 2, b'{"decision": "approve"}', b"never\n") == Answer(decision="deny", reason="never")
+    assert read_answer("Stop", 2, b"go on", b"") == Answer(decision="deny", reason="go on")
+    assert read_answer("Stop", 2, b"", b"") == Answer(decision="deny", reason=NO_REASON)
+
+
+@pytest.mark.parametrize(
+    ("output", "answer"),
+    [
+        (specific(permissionDecision="deny", permissionDecisionReason="r"), Answer(decision="deny", reason="r")),
+        (specific(permissionDecision="ask"), Answer(decision="ask")),
+        (specific(permissionDecision="allow", updatedInput={"a": 1}), Answer(decision="allow", updated_input={"a": 1})),
+        (specific(additionalContext="c"), Answer(context="c")),
+        (specific(decision={"behavior": "deny", "message": "m"}), Answer(decision="deny", reason="m")),
+        ({"decision": "block", "reason": "r"}, Answer(decision="deny", reason="r")),
+        ({"decision": "approve"}, Answer(decision="allow")),
+        ({"continue": False, "stopReason": "s"}, Answer(decision="deny", reason="s", stops=True, stop_reason="s")),
+        (specific(permissionDecision="defer", permissionDecisionReason="later"), Answer(decision="ask", reason="later")),
+        (
+            specific(decision={"behavior": "deny", "message": "m", "interrupt": True}),
+            Answer(decision="deny", reason="m", stops=True, stop_reason="m"),
+        ),
+        (specific(updatedToolOutput={"stdout": "x"}), NOTHING),
+        ({"continue": True, "suppressOutput": True, "what": "ever"}, NOTHING),
+        ({"systemMessage": "hello"}, Answer(notices=("hello",))),
+        ({}, NOTHING),
+    ],
+)
+def test_each_form_of_an_answer(output: dict[str, Any], answer: Answer) -> None:
+    assert said(output) == answer
+
+
+def test_a_byte_order_mark_hides_no_answer() -> None:
+    output = b"\xef\xbb\xbf" + json.dumps(specific(permissionDecision="deny", permissionDecisionReason="r")).encode()
+    assert read_answer("PreToolUse", 0, output, b"") == Answer(decision="deny", reason="r")
+
+
+def test_a_result_is_put_instead_only_where_there_is_one() -> None:
+    assert said(specific(updatedToolOutput={"stdout": "x", "stderr": ""}), "PostToolUse") == Answer(updated_output="x")
+    assert said(specific(updatedMCPToolOutput=[{"type": "text", "text": "x"}]), "PostToolUse") == Answer(updated_output="x")
+    answer = said(specific(updatedToolOutput=7), "PostToolUse")
+    assert isinstance(answer, Answer)
+    assert answer.notices == ("The updatedToolOutput of a PostToolUse hook has no text; the result stays as it was.",)
+
+
+def test_whoever_stops_everything_lets_the_model_stop() -> None:
+    assert said({"continue": False, "decision": "block", "reason": "r"}, "Stop") == NOTHING
+
+
+def test_plain_text_is_told_where_it_is_meant_for_the_model() -> None:
+    assert read_answer("SessionStart", 0, b"main is frozen\n", b"") == Answer(context="main is frozen")
+    assert read_answer("PreToolUse", 0, b"checked", b"") == NOTHING
+
+
+def test_arguments_that_no_call_could_have_are_a_failure() -> None:
+    value = "[" * 150 + "]" * 150
+    stdout = '{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"a": ' + value + "}}}"
+    answer = read_answer("PreToolUse", 0, stdout.encode(), b"")
+    assert isinstance(answer, str)
+    assert "not usable" in answer
+
+
+@pytest.mark.parametrize("stdout", [b"{", b'{"decision": "perhaps"}', b'{"reason": 1}', b'{"a": ' + b"[" * 100_000])
+def test_json_that_is_none_is_a_failure_and_never_a_yes(stdout: bytes) -> None:
+    assert isinstance(read_answer("PreToolUse", 0, stdout, b""), str)
+
+
+def test_nothing_of_a_hook_steers_a_terminal_or_grows_without_end() -> None:
+    answer = read_answer("PreToolUse", 2, b"", b"\x1b]0;evil\x07no\x1b[2J" + b"x" * 1_000_000)
+    assert isinstance(answer, Answer)
+    assert answer.reason.startswith("nox")
+    assert len(answer.reason) < 20_000
+
+
+ANSWERS = st.builds(
+    Answer,
+    decision=st.sampled_from(["", "allow", "ask", "deny"]),
+    reason=st.text(max_size=3),
+    context=st.text(max_size=3),
+    updated_input=st.none() | st.just({"a": 1}),
+)
+
+
+@given(st.lists(ANSWERS, max_size=5))
+def test_of_many_the_strictest_counts_and_no_project_loosens(answers: list[Answer]) -> None:
+    words = [each.decision for each in answers]
+    found = together(answers).decision
+    assert found == next((word for word in ("deny", "ask", "allow") if word in words), "")
+    strict = together([tightening(each) for each in answers])
+    assert strict.decision == (found if found in ("deny", "ask") else "")
+    assert strict.updated_input is None
+    assert strict.updated_output is None
+
+
+@given(st.binary(max_size=200), st.integers(-64, 255))
+def test_no_output_breaks_the_reading_of_it(data: bytes, exit_code: int) -> None:
+    answer = read_answer("PreToolUse", exit_code, data, data)
+    assert exit_code != 2 or (isinstance(answer, Answer) and answer.decision == "deny")

@@ -1,0 +1,40 @@
+"""Which keys do what."""
+
+from __future__ import annotations
+
+import pytest
+
+from wolo.errors import ConfigError
+from wolo.frontends.terminal.composer.keymap import ACTIONS, Keymap, parse
+
+
+def test_the_usual_keys() -> None:
+    keymap = Keymap({})
+    assert keymap.pressed("editor") == (("c-g",),)
+    assert keymap.pressed("send_later") == (("escape", "c-m"),)
+    assert all(action.name in keymap.listed() for action in ACTIONS)
+
+
+def test_keys_of_ones_own_and_none_at_all() -> None:
+    keymap = Keymap({"editor": "ctrl-x ctrl-e", "mode": ("f2", "alt-m"), "suspend": ()})
+    assert keymap.pressed("editor") == (("c-x", "c-e"),)
+    assert keymap.pressed("mode") == (("f2",), ("escape", "m"))
+    assert keymap.pressed("suspend") == ()
+    assert "(no key)" in keymap.listed()
+
+
+def test_a_key_is_taken_from_the_action_that_had_it() -> None:
+    keymap = Keymap({"search": "ctrl-g"})
+    assert keymap.pressed("search") == (("c-g",),)
+    assert keymap.pressed("editor") == ()
+
+
+def test_a_key_cannot_be_given_away_twice() -> None:
+    with pytest.raises(ConfigError, match="both search and editor"):
+        Keymap({"search": "ctrl-t", "editor": ("Ctrl-T",)})
+
+
+@pytest.mark.parametrize("written", ["", " ", "ctrl-", "alt-", "ctrl-ü", "hyper-x", "x", "enter-", "shift-x", "alt-nosuch"])
+def test_what_is_no_key(written: str) -> None:
+    with pytest.raises(ConfigError):
+        parse(written)

@@ -1,0 +1,116 @@
+"""What arrives from a terminal, piece by piece: which of it was typed, and which was pasted."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.keys import Keys
+
+from wolo.frontends.terminal.io.focus_tracking import Presence
+from wolo.frontends.terminal.io.input_parser import Incoming
+
+ENTER, PASTE, IN, OUT = Keys.ControlM, Keys.BracketedPaste, "\x1b[I", "\x1b[O"
+AT_ONCE_S, SOON_S, LATER_S = 0.0, 0.01, 1.0
+
+
+class Line(Incoming):
+    """A keyboard at the other end of a line: each piece arrives so long after the one before."""
+
+    def __init__(self, *pieces: tuple[float, str]) -> None:
+        self.presence = Presence(lambda sequence: None)
+        super().__init__(self.presence)
+        self.coming = list(pieces)
+
+    def _read(self) -> str:
+        return self.coming.pop(0)[1]
+
+    def _more(self, patience_s: float) -> str:
+        return self._read() if self.coming and self.coming[0][0] <= patience_s else ""
+
+    def all_keys(self) -> list[tuple[str, str]]:
+        keys = []
+        while self.coming:
+            keys += self.read_keys()
+        return [(key.key, key.data) for key in [*keys, *self.flush_keys()]]
+
+
+@pytest.fixture(autouse=True)
+def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    main, side = pty.openpty()
+    with Path(os.ttyname(side)).open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield
+    os.close(main)
+    os.close(side)
+
+
+def typed(text: str) -> list[tuple[str, str]]:
+    return [(ENTER, "\r") if key == "\r" else (key, key) for key in text]
+
+
+def pasted(text: str) -> tuple[str, str]:
+    return PASTE, text
+
+
+@pytest.mark.parametrize("report", [IN, OUT])
+@pytest.mark.parametrize("after_s", [AT_ONCE_S, SOON_S])
+@pytest.mark.parametrize("text", ["\r", "y\r", "a line\r"])
+def test_a_report_behind_enter_is_no_text(text: str, after_s: float, report: str) -> None:
+    assert Line((LATER_S, text), (after_s, report)).all_keys() == typed(text)
+    assert Line((LATER_S, text + report)).all_keys() == typed(text)
+    assert Line((LATER_S, text), (after_s, report[:2]), (SOON_S, report[2:])).all_keys() == typed(text)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_report_counts_until_a_key_is_pressed(together: bool) -> None:
+    pieces = [(LATER_S, "go on\r"), (SOON_S, OUT)]
+    gone = Line(*([(LATER_S, "go on\r" + OUT)] if together else pieces))
+    assert gone.all_keys() == typed("go on\r")
+    assert gone.presence.is_away(after_s=60)
+    back = Line(*([(LATER_S, OUT + "x")] if together else [(LATER_S, OUT), (SOON_S, "x")]))
+    assert back.all_keys() == typed("x")
+    assert not back.presence.is_away(after_s=0)
+
+
+def test_a_key_behind_enter_is_no_text_either() -> None:
+    keys = Line((LATER_S, "a line\r"), (SOON_S, "\x1b[A"), (SOON_S, "\x03")).all_keys()
+    assert keys == [*typed("a line\r"), (Keys.Up, "\x1b[A"), (Keys.ControlC, "\x03")]
+
+
+def test_a_marked_paste_behind_enter_is_one() -> None:
+    coming = (LATER_S, "a line\r"), (SOON_S, "\x1b[200~one\rtwo\x1b[201~"), (LATER_S, "\r")
+    assert Line(*coming).all_keys() == [*typed("a line\r"), pasted("one\rtwo"), *typed("\r")]
+
+
+@pytest.mark.parametrize("proof", [IN, "\x1b[200~x\x1b[201~"])
+def test_where_pastes_are_marked_a_line_is_not_waited_behind(proof: str) -> None:
+    line = Line((LATER_S, proof), (LATER_S, "a line\r"), (SOON_S, "another\r"))
+    before = [pasted("x")] if "x" in proof else []
+    assert line.all_keys() == [*before, *typed("a line\r"), *typed("another\r")]
+
+
+def test_where_they_may_not_be_lines_that_follow_each_other_are_a_paste() -> None:
+    coming = (LATER_S, "a line\r"), (SOON_S, "another\r"), (SOON_S, "a third"), (LATER_S, "\r")
+    assert Line(*coming).all_keys() == [pasted("a line\ranother\ra third"), *typed("\r")]
+
+
+@pytest.mark.parametrize("proof", ["", IN])
+def test_several_lines_in_one_piece_are_always_one(proof: str) -> None:
+    assert Line((LATER_S, proof), (LATER_S, "one\rtwo\rthree")).all_keys() == [pasted("one\rtwo\rthree")]
+    assert Line((LATER_S, proof), (LATER_S, "one\rtw"), (SOON_S, "o\r")).all_keys() == [pasted("one\rtwo"), *typed("\r")]
+
+
+def test_a_report_in_the_middle_of_a_paste_is_not_in_it() -> None:
+    assert Line((LATER_S, f"one\r{IN}two\rthree")).all_keys() == [pasted("one\rtwo\rthree")]
+
+
+def test_the_end_of_a_paste_in_two_halves_stands_before_what_follows() -> None:
+    coming = (LATER_S, "one\rtwo\x1b[20"), (SOON_S, "0~three\x1b[201~"), (SOON_S, "\r")
+    keys = Line(*coming).all_keys()
+    assert keys[-2:] == [pasted("three"), *typed("\r")]
+    assert keys[:-2] == typed("one\rtwo") or keys[:-2] == [pasted("one\rtwo")]

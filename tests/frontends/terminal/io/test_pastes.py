@@ -1,0 +1,79 @@
+"""Pastes that are folded, sent whole, and come back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolo.frontends.terminal.io.pastes import MOST_CHARS, MOST_LINES, Pastes, cleaned, readable
+
+LONG = "line\n" * 5000
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+def test_what_is_short_stays_as_it_is() -> None:
+    pastes = Pastes()
+    assert pastes.fold("short\ntext") == "short\ntext"
+    assert len(pastes.fold("x" * (MOST_CHARS + 1))) == 1
+    assert len(pastes.fold("\n" * MOST_LINES)) == 1
+
+
+def test_a_folded_paste_is_one_character_with_a_label() -> None:
+    pastes = Pastes()
+    folded = f"see {pastes.fold(LONG)} there"
+    assert len(folded) == len("see x there")
+    assert pastes.shown(folded) == "see [Pasted #1: 5,001 lines] there"
+    assert pastes.unfold(folded) == f"see {LONG} there"
+    assert pastes.typed(folded) == "see   there"
+
+
+def test_a_private_character_of_the_text_itself_is_kept() -> None:
+    pastes, other = Pastes(), Pastes()
+    other.fold(LONG)
+    own = "\U000f0000 \U000f0001"
+    assert pastes.unfold(pastes.fold(own)) == own
+    assert other.unfold(other.fold(own)) == own
+
+
+def test_a_paste_stands_for_no_character_of_its_own_text() -> None:
+    pastes = Pastes()
+    whole = "".join(map(chr, range(0xF0000, 0xF0020))) * 100
+    folded = pastes.fold(whole)
+    assert folded not in whole
+    assert pastes.unfold(pastes.unfold(folded)) == whole
+
+
+def test_a_private_character_in_an_edited_text_is_no_paste() -> None:
+    pastes = Pastes()
+    character = pastes.fold(LONG)
+    edited = f"typed {character} in an editor"
+    assert pastes.unfold(pastes.fold_again(edited)) == edited
+    again = pastes.fold_again(f"{LONG} and {character}")
+    assert pastes.unfold(again) == f"{LONG} and {character}"
+
+
+def test_an_edited_text_keeps_its_pastes_folded() -> None:
+    pastes = Pastes()
+    folded = pastes.fold(LONG)
+    assert pastes.fold_again(f"a {LONG} b") == f"a {folded} b"
+    assert pastes.unfold(pastes.fold_again(f"{LONG}changed{LONG}")) == f"{LONG}changed{LONG}"
+
+
+@given(st.lists(st.tuples(texts, st.booleans()), max_size=6), st.lists(texts, max_size=3))
+def test_whatever_is_written_is_sent_and_comes_back_elsewhere(pieces: list[tuple[str, bool]], before: list[str]) -> None:
+    pastes, elsewhere = Pastes(), Pastes()
+    for text in before:
+        elsewhere.fold(text * 40)
+    written = "".join(pastes.fold(text + "\n" * MOST_LINES if is_long else text) for text, is_long in pieces)
+    whole = "".join(text + "\n" * MOST_LINES if is_long else text for text, is_long in pieces)
+    assert pastes.unfold(written) == whole
+    assert elsewhere.unfold(elsewhere.unpack(pastes.pack(written))) == whole
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_cleaned_text_can_be_sent_and_has_no_power(pasted: str) -> None:
+    text = cleaned(pasted)
+    text.encode()
+    assert not any((ord(letter) < 32 and letter not in "\t\n") or 0x7F <= ord(letter) < 0xA0 for letter in text)
+    assert cleaned(text) == text
+    readable(pasted).encode()

@@ -1,0 +1,150 @@
+"""What a person reads before saying yes."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from wolo.agent.events import ApprovalAsked, Walls
+from wolo.frontends.terminal.io.theme import ADDED_WORD, REMOVED_WORD
+from wolo.frontends.terminal.panels.approval_preview import proposal
+from wolo.frontends.terminal.panels.text_rows import as_rows
+from wolo.frontends.terminal.render.changes import replaced
+from wolo.guard.intents import Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.messages.parts import ToolPart
+from wolo.tools.editing.matching import with_line_endings_of
+
+
+def asked(part: ToolPart, *intents: Intent, walls: Walls = "") -> ApprovalAsked:
+    return ApprovalAsked(id="ask_1", part=part, intents=intents, reason="It needs an approval.", rule="", walls=walls)
+
+
+def plain(question: ApprovalAsked, *waiting: ToolPart) -> list[str]:
+    return [line.plain for line in proposal(question, waiting)]
+
+
+def test_a_command_with_its_reason_and_its_side_of_the_walls() -> None:
+    part = ToolPart(tool="shell", input={"command": "make\nx\ty"})
+    lines = plain(asked(part, RunIntent("make\nx\ty", Path("/w")), walls="inside"))
+    assert lines == [
+        "? shell wants to run a command",
+        "  $ make",
+        "  > x\\ty",
+        "  inside the sandbox",
+        "  It needs an approval.",
+    ]
+
+
+def test_every_argument_is_shown_but_for_what_stands_there_already() -> None:
+    part = ToolPart(tool="shell", input={"command": "make", "background": True, "note": "\x1b]0;hidden\x07"})
+    lines = plain(asked(part, RunIntent("make", Path("/w")), walls="inside"))
+    assert lines[1:4] == ["  $ make", "  background: true", "  note: \\x1b]0;hidden\\x07"]
+    part = ToolPart(tool="read", input={"path": "/etc/passwd", "offset": 3})
+    assert plain(asked(part, ReadIntent(Path("/etc/passwd"), inside=False)))[1:3] == [
+        "  /etc/passwd   outside the workspace",
+        "  offset: 3",
+    ]
+
+
+def test_what_the_walls_stopped_looks_different() -> None:
+    part = ToolPart(tool="shell", input={"command": "make"})
+    lines = plain(asked(part, RunIntent("make", Path("/w")), walls="again"))
+    assert lines[0] == "! The sandbox stopped shell"
+    assert "would run again outside" in lines[2]
+
+
+def test_changes_are_whole_by_whatever_name_a_model_gives_them() -> None:
+    content = "".join(f"{number}\n" for number in range(500))
+    write = ToolPart(tool="write", input={"file_path": "a", "file_content": content})
+    assert "  500 + 499" in plain(asked(write, WriteIntent(Path("/w/a"))))
+    edit = ToolPart(tool="edit", input={"path": "a", "old_string": "x\nsame", "new_string": "y\x1b[2J\nz\nsame"})
+    assert plain(asked(edit, WriteIntent(Path("/w/a"))))[2:-1] == ["  - x", "  + y\\x1b[2J", "  + z", "    same"]
+    patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x\x1b[2J\n+y\n*** End Patch\n"
+    shown = plain(asked(ToolPart(tool="apply_patch", input={"input": patch}), WriteIntent(Path("/w/a.py"))))
+    assert "  - x\\x1b[2J" in shown
+    assert "  + y" in shown
+
+
+def written_over(before: str, content: str) -> list[str]:
+    part = ToolPart(tool="write", input={"path": "a", "content": content})
+    lines = proposal(asked(part, WriteIntent(Path("/w/a"))), before=before)
+    return [line.plain for line in lines][2:-1]
+
+
+def test_a_file_written_anew_shows_what_differs_and_where() -> None:
+    before = [f"line {number}\n" for number in range(40)]
+    after = [*before[:20], "line twenty\n", *before[21:]]
+    assert written_over("".join(before), "".join(after)) == [
+        "     … 17 lines stay as they are",
+        *(f"  {number + 1}   line {number}" for number in (17, 18, 19)),
+        "  21 - line 20",
+        "  21 + line twenty",
+        *(f"  {number + 1}   line {number}" for number in (21, 22, 23)),
+        "     … 16 lines stay as they are",
+    ]
+
+
+def test_what_a_file_written_anew_does_to_ends_of_lines_is_seen() -> None:
+    assert written_over("a\r\nb\r\n", "a\nc\n") == ["  1   a", "  2 - b", "  2 + c"]  # the tool keeps its line ends
+    assert written_over("a\r\nb\n", "a\nb\n") == ["  1 - a\\r", "  1 + a", "  2   b"]
+    assert written_over("a\nb\n", "a\nb") == ["  1   a", "  2 - b", "  2 + b", "    \\ no newline at the end"]
+    assert written_over("a\x0cb\n", "a\nb\n") == ["  1 - a\\x0cb", "  1 + a", "  2 + b"]
+
+
+@given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
+def test_whatever_is_written_over_whatever_all_that_comes_is_shown(before: str, content: str) -> None:
+    shown = written_over(before or "x", content)
+    gone = sum(re.match(r"[ \d]+ - ", line) is not None for line in shown)
+    come = sum(re.match(r"[ \d]+ \+ ", line) is not None for line in shown)
+    assert (gone or come) or with_line_endings_of(before or "x", content.removeprefix("\ufeff")) == (before or "x")
+
+
+def test_what_waits_is_counted_and_named() -> None:
+    part = ToolPart(tool="shell", input={"command": "make"})
+    waiting = [ToolPart(tool="write", input={"path": f"{number}.txt"}) for number in range(6)]
+    assert plain(asked(part), *waiting)[-6:] == [
+        "  6 more wait to be judged after this:",
+        *(f"    · write {number}.txt" for number in range(4)),
+        "    and 2 more",
+    ]
+
+
+def test_only_the_words_that_differ_are_marked() -> None:
+    gone, come = replaced("    return one + two", "    return one - two")
+    assert (gone.plain, come.plain) == ("-     return one + two", "+     return one - two")
+    assert [gone.plain[span.start : span.end] for span in gone.spans if str(span.style).endswith(REMOVED_WORD)] == ["+"]
+    assert [come.plain[span.start : span.end] for span in come.spans if str(span.style).endswith(ADDED_WORD)] == ["-"]
+
+
+def test_an_edit_bears_the_numbers_of_the_file_where_its_place_is_known() -> None:
+    part = ToolPart(tool="edit", input={"path": "a", "old": "two\nthree", "new": "two\n3"})
+    question = asked(part, WriteIntent(Path("/w/a")))
+    assert [line.plain for line in proposal(question, before="one\ntwo\nthree\n")][2:-1] == [
+        "  2   two",
+        "  3 - three",
+        "  3 + 3",
+    ]
+    assert [line.plain for line in proposal(question, before="two\nthree\ntwo\nthree\n")][2:-1] == [
+        "    two",
+        "  - three",
+        "  + 3",
+    ]
+
+
+SEEN_FORMATS = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+"""Signs that enclose or underline numbers: of the category of invisible ones, but one sees them."""
+
+
+@given(st.text(), st.text(), st.integers(2, 40))
+@example("", "\u0600", 10)
+def test_nothing_of_a_change_is_lost_in_any_width(old: str, new: str, columns: int) -> None:
+    lines = replaced(old, new)
+    rows = as_rows(lines, columns)
+    written = "".join(piece[1] for row in rows for piece in row)
+    assert written == "".join(line.plain for line in lines)
+    unseen = (letter for letter in written if letter not in SEEN_FORMATS)
+    assert not [letter for letter in unseen if unicodedata.category(letter) in ("Cc", "Cf", "Cs")]

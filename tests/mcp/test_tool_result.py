@@ -1,0 +1,68 @@
+"""Answers of servers as text and media."""
+
+from __future__ import annotations
+
+import base64
+
+from tests.fakes.mcp_server import PIXEL
+from wolo.mcp.tool_result import MOST_MEDIA_BYTES, read_answer
+from wolo.messages.parts import AudioPart, ImagePart
+
+DATA = base64.b64encode(PIXEL).decode()
+
+
+def test_texts_are_joined_and_pictures_stand_beside_them() -> None:
+    answer = read_answer(
+        {
+            "content": [
+                {"type": "text", "text": "one"},
+                {"type": "image", "data": DATA, "mimeType": "image/jpeg"},
+                {"type": "audio", "data": base64.b64encode(b"RIFF....WAVE").decode(), "mimeType": "audio/wav"},
+                {"type": "text", "text": "two"},
+            ]
+        }
+    )
+    assert answer.text == "one\ntwo"
+    picture, sound = answer.media
+    assert isinstance(picture, ImagePart)
+    assert (picture.media_type, picture.data) == ("image/png", PIXEL)  # what it is, not what the server says
+    assert isinstance(sound, AudioPart)
+    assert not answer.is_error
+
+
+def test_resources_are_text_where_they_can_be() -> None:
+    answer = read_answer(
+        {
+            "content": [
+                {"type": "resource", "resource": {"uri": "a://1", "text": "inside"}},
+                {"type": "resource", "resource": {"uri": "a://2", "blob": DATA, "mimeType": "image/png"}},
+                {"type": "resource", "resource": {"uri": "a://3", "blob": "AAAA", "mimeType": "application/zip"}},
+                {"type": "resource_link", "uri": "a://4", "name": "there"},
+                {"type": "hologram"},
+            ],
+            "isError": True,
+        }
+    )
+    assert answer.text.splitlines() == [
+        "[a://1]",
+        "inside",
+        "[a://3: application/zip, about 3 bytes, not shown]",
+        "[a link to a://4 there]",
+        "[a part of the kind hologram, which is not understood]",
+    ]
+    assert len(answer.media) == 1
+    assert answer.is_error
+
+
+def test_structured_content_counts_where_nothing_else_is_said() -> None:
+    assert read_answer({"content": [{"type": "text", "text": '{"a": 1}'}], "structuredContent": {"a": 1}}).text == '{"a": 1}'
+    assert read_answer({"structuredContent": {"a": 1}}).text == '{\n "a": 1\n}'
+    assert read_answer({}).text == ""
+
+
+def test_media_that_are_none_or_too_much_are_said() -> None:
+    huge = "A" * (MOST_MEDIA_BYTES * 2)
+    kinds = [{"type": "image", "data": data, "mimeType": "image/png"} for data in ("", "!!!", huge)]
+    answer = read_answer({"content": kinds})
+    assert answer.media == ()
+    assert "of more than 20 MB" in answer.text

@@ -1,0 +1,143 @@
+"""Looking at what a tiny model wrote: it parses, it is whole, and nothing that was there is lost."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolo.models.local.code_check import complain, keep_the_rest, lost_lines, whole_paragraphs
+
+OLD = '''#!/usr/bin/env python3
+"""Sums."""
+
+import sys
+
+LIMIT = 3
+
+
+def add(a, b):
+    return a - b
+
+
+@staticmethod
+def subtract(a, b):
+    return a - b
+
+
+class Memory:
+    pass
+
+
+if __name__ == "__main__":
+    print(add(1, 2), file=sys.stdout)
+'''
+
+
+def names(text: str) -> list[str]:
+    return [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.py", "def f(:\n"),
+        ("a.py", "return 3\n"),
+        ("a.py", "\0"),
+        ("a.py", "(" * 5000),
+        ("a.PY", "def"),
+        ("a.json", "{'a': 1}"),
+        ("a.toml", "a = "),
+        ("a.txt", " \n"),
+        ("a.py", ""),
+    ],
+)
+def test_what_cannot_be_used_has_a_reason(path: str, text: str) -> None:
+    assert complain(path, text)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [("a.py", "x = '\\d'\n"), ("a.json", "[1]"), ("a.toml", "a = 1"), ("a.html", "<p>"), ("Makefile", "all:")]
+)
+def test_what_can_be_used_has_none_and_prints_nothing(path: str, text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert complain(path, text) == ""
+
+
+def test_a_new_function_alone_is_added_to_the_rest() -> None:
+    joined = keep_the_rest(OLD, "import math\n\n\ndef power(a, b):\n    return math.pow(a, b)\n", "add a power function")
+    assert names(joined) == ["add", "subtract", "Memory", "power"]
+    assert joined.startswith('#!/usr/bin/env python3\n"""Sums."""\n\nimport sys\nimport math\n')
+    assert joined.endswith(OLD[OLD.index("if __name__") :])
+    assert "@staticmethod\ndef subtract" in joined
+
+
+def test_a_changed_function_takes_the_place_of_the_old_one() -> None:
+    joined = keep_the_rest(OLD, "def add(a, b):\n    return a + b\n", "fix the bug")
+    assert joined == OLD.replace("return a - b", "return a + b", 1)
+
+
+def test_a_whole_answer_is_taken_as_it_is() -> None:
+    new = OLD.replace("Sums", "Numbers")
+    assert keep_the_rest(OLD, new, "rename it") == new
+
+
+def test_a_name_goes_only_when_the_request_says_so() -> None:
+    rest = "def subtract(a, b):\n    return a - b\n"
+    assert "add" in names(keep_the_rest(OLD, rest, "add a docstring to subtract"))
+    assert "add" not in names(keep_the_rest(OLD, rest, "remove the add function"))
+    assert names(keep_the_rest(OLD, "def plus(a, b):\n    return a + b\n", "Rename add to plus")) == [
+        "subtract",
+        "Memory",
+        "plus",
+    ]
+
+
+@pytest.mark.parametrize("new", ["def f(:", "", "\0"])
+def test_what_cannot_be_compared_is_left_for_the_check(new: str) -> None:
+    assert keep_the_rest(OLD, new, "x") in (new, OLD)
+
+
+NAMES = st.lists(st.sampled_from(["add", "mul", "div", "sub", "Point"]), unique=True, max_size=5)
+
+
+def program(functions: list[str], value: int) -> str:
+    bodies = (f"@print\ndef {name}():\n    return {value}\n" for name in functions)
+    return "import os\n\nX = 1\n\n\n" + "\n\n".join(bodies) + "\n\nprint(X)\n"
+
+
+@given(old=NAMES, new=NAMES)
+def test_whatever_is_left_out_nothing_is_lost_and_the_new_text_counts(old: list[str], new: list[str]) -> None:
+    joined = keep_the_rest(program(old, 1), program(new, 2), "make it better")
+    assert complain("a.py", joined) == ""
+    assert set(names(joined)) == {*old, *new}
+    assert len(names(joined)) == len(set(names(joined)))
+    for node in ast.parse(joined).body:
+        if isinstance(node, ast.FunctionDef):
+            returned = node.body[0]
+            assert isinstance(returned, ast.Return)
+            assert isinstance(returned.value, ast.Constant)
+            assert returned.value.value == (2 if node.name in new else 1)
+
+
+def test_a_text_has_lost_lines_when_most_of_it_is_gone() -> None:
+    assert lost_lines("a\nb\nc\nd\n", "a\n")
+    assert not lost_lines("a\nb\nc\nd\n", "a\n  b\nX\n")
+    assert not lost_lines("", "anything")
+
+
+@pytest.mark.parametrize(
+    ("cut", "whole"),
+    [
+        ("One. Two. Thr", "One. Two."),
+        ("- a\n- b\n- c\n- d and mo", "- a\n- b\n- c"),
+        ("no end in sight", "no end in sight"),
+        ("A long first sentence that ends. B", "A long first sentence that ends."),
+    ],
+)
+def test_prose_ends_with_something_whole(cut: str, whole: str) -> None:
+    assert whole_paragraphs(cut) == whole

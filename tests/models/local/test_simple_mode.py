@@ -1,0 +1,406 @@
+"""Simple mode: what a tiny model is asked, what becomes of its answers, and what the real one makes of a newcomer's requests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.try_calculator import load, try_functions
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import Reply, error, finish, sse, text
+from tests.fakes.turns import Play, calls_of
+from wolo.agent.events import AttemptFailed, CallStreamed, RequestStarted, TextStreamed
+from wolo.agent.turn import Turn
+from wolo.errors import BadAnswer, ContextOverflow, Unavailable
+from wolo.formats.format import ToolSpec
+from wolo.messages.deltas import Delta
+from wolo.messages.message import Message, UsageCost, user
+from wolo.messages.parts import ToolPart
+from wolo.models.catalog import find
+from wolo.models.http.http import HttpTransport
+from wolo.models.local.local_chat import LocalChat, Sampling
+from wolo.models.local.simple_mode import SimpleMode
+from wolo.models.protocol import Question
+
+GOOD = "```python\ndef add(a, b):\n    return a + b"
+CALC = "def add(a, b):\n    return a - b\n\n\ndef subtract(a, b):\n    return a - b\n"
+TOOLS = tuple(ToolSpec(name=name, description="", parameters={}) for name in ("read", "write", "glob", "shell"))
+
+
+def said(answer: str) -> Reply:
+    """What the engine answers to a question with a grammar."""
+    return text(json.dumps(answer))
+
+
+def cut_off(words: str) -> Reply:
+    return sse({"choices": [{"delta": {"content": words}}]}, finish("length"))
+
+
+class Script:
+    """A scripted engine under simple mode, with real tools."""
+
+    def __init__(self, server: ProviderServer, directory: Path) -> None:
+        self.server = server
+        self.transport = HttpTransport({})
+        self.chat = LocalChat(self.transport, server.base_url.removesuffix("/v1"), "key")
+        self.mode = SimpleMode(self.chat, find("local", environ={}), Path.cwd())
+        self.play = Play(self.mode, directory)
+
+    async def turn(self, prompt: str, *replies: Reply) -> Turn:
+        self.server.script(*replies)
+        return await self.play.ask(prompt)
+
+    def asked(self, at: int) -> str:
+        """The whole prompt of one question, as text."""
+        return "\n".join(message["content"] for message in self.server.requests[at].messages)
+
+
+@pytest.fixture
+async def script(tmp_path: Path) -> AsyncIterator[Script]:
+    with ProviderServer() as server:  # its linter knows agents' requests; these are of another kind
+        script = Script(server, tmp_path)
+        yield script
+        await script.transport.close()
+
+
+# The scripted engine: what is asked and what is made of the answers
+
+
+async def test_a_request_becomes_an_action_a_name_a_file_and_a_word_at_the_end(script: Script) -> None:
+    turn = await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD))
+    assert Path("adder.py").read_text() == "def add(a, b):\n    return a + b\n"
+    assert turn.ended.answer == "Wrote adder.py (2 lines)."
+    call = calls_of(turn)[0]
+    assert (call.tool, call.status, call.outcome) == ("write", "completed", "ok")
+    assert json.loads(call.raw_input) == call.input
+    assert len(script.server.requests) == 3, "the last word needs no model"
+
+
+async def test_action_and_name_are_held_by_a_grammar_and_the_file_is_begun_for_the_model(script: Script) -> None:
+    await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD))
+    action, name, code = (request.json for request in script.server.requests)
+    assert "create" in action["response_format"]["json_schema"]["schema"]["enum"]
+    assert "pattern" in name["response_format"]["json_schema"]["schema"]
+    assert code["messages"][-1] == {"role": "assistant", "content": "```python\n"}
+    assert code["stop"] == ["\n```"]
+    assert {request["temperature"] for request in (action, name, code)} == {0.0}
+    assert {request["seed"] for request in (action, name, code)} == {1}
+
+
+async def test_the_file_is_shown_while_it_is_written(script: Script) -> None:
+    turn = await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD + '\n    # "quoted" \\ ü'))
+    fragments = [event.fragment for event in script.play.events if isinstance(event, CallStreamed)]
+    assert len(fragments) > 3
+    assert json.loads("".join(fragments))["content"].strip() == calls_of(turn)[0].input["content"].strip()
+
+
+async def test_code_that_does_not_parse_is_asked_for_once_more_with_another_seed(script: Script) -> None:
+    turn = await script.turn("create an adder", said("create"), said("a.py"), text("```python\ndef ("), text(GOOD))
+    assert turn.ended.cause == "done"
+    assert script.server.requests[-1].json["seed"] == 2
+    assert script.server.requests[-1].json["temperature"] > 0
+    assert [type(event) for event in script.play.events if isinstance(event, RequestStarted | AttemptFailed)] == [
+        RequestStarted,
+        AttemptFailed,
+        RequestStarted,
+        RequestStarted,
+    ]
+
+
+@pytest.mark.parametrize("bad", [text("```python\ndef ("), text("```python\n"), cut_off("```python\nx = 1\n")])
+async def test_two_bad_files_are_an_error_and_nothing_is_written(script: Script, bad: Reply) -> None:
+    turn = await script.turn("create an adder", said("create"), said("a.py"), bad, bad)
+    assert turn.ended.error is not None
+    assert "Nothing was written" in turn.ended.error.message
+    assert turn.ended.exit_code == 1
+    assert list(Path.cwd().iterdir()) == []
+
+
+async def test_prose_that_runs_on_is_cut_at_its_last_whole_sentence(script: Script) -> None:
+    prose = "```text\nOnce upon a time there was a dragon. It was green. It lived in a cave and"
+    await script.turn("write a story", said("create"), said("story.txt"), cut_off(prose))
+    assert Path("story.txt").read_text() == "Once upon a time there was a dragon. It was green.\n"
+
+
+async def test_a_name_in_the_request_is_taken_as_it_stands(script: Script) -> None:
+    await script.turn("create src/hello.py that says hello", said("create"), text(GOOD))
+    assert Path("src/hello.py").exists()
+
+
+async def test_a_file_that_is_there_is_never_written_over_by_a_new_one(script: Script) -> None:
+    Path("calculator.py").write_text("mine\n")
+    turn = await script.turn("create a calculator", said("create"), said("calculator.py"), text(GOOD))
+    assert Path("calculator.py").read_text() == "mine\n"
+    assert turn.ended.answer == "Wrote calculator_2.py (2 lines)."
+
+
+async def test_a_change_reads_the_file_and_writes_it_whole(script: Script) -> None:
+    Path("calc.py").write_text(CALC)
+    fixed = CALC.replace("return a - b", "return a + b", 1)
+    turn = await script.turn("fix the bug in calc.py", said("change"), text(f"```python\n{fixed}"))
+    assert [call.tool for call in calls_of(turn)] == ["read", "write"]
+    assert Path("calc.py").read_text() == fixed
+    assert CALC.strip() in script.asked(-1)
+
+
+async def test_what_the_model_leaves_out_of_a_program_stays_in_it(script: Script) -> None:
+    Path("calc.py").write_text(CALC)
+    power = "```python\ndef power(a, b):\n    return a ** b"
+    await script.turn("add a power function to calc.py", said("change"), text(power))
+    assert Path("calc.py").read_text() == CALC + "\n\ndef power(a, b):\n    return a ** b\n"
+
+
+async def test_a_text_that_would_lose_most_of_its_lines_is_not_written(script: Script) -> None:
+    Path("notes.md").write_text("one\ntwo\nthree\nfour\n")
+    bad = text("~~~~markdown\nfive")
+    turn = await script.turn("add five to notes.md", said("change"), bad, bad)
+    assert turn.ended.exit_code == 1
+    assert Path("notes.md").read_text() == "one\ntwo\nthree\nfour\n"
+
+
+async def test_a_long_file_is_not_touched(script: Script) -> None:
+    Path("big.py").write_text("x = 1\n" * 2000)
+    turn = await script.turn("tidy up big.py", said("change"))
+    assert "too long for this small model" in turn.ended.answer
+    assert turn.ended.exit_code == 0
+
+
+async def test_a_file_that_could_be_one_of_several_is_asked_about(script: Script) -> None:
+    for name in ("a.py", "b.py"):
+        Path(name).write_text("x = 1\n")
+    turn = await script.turn("make it faster", said("change"))
+    assert turn.ended.answer == "Which file do you mean? Say it again with its name. There are a.py, b.py."
+
+
+async def test_it_means_the_file_that_was_written_last(script: Script) -> None:
+    await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD))
+    Path("other.py").write_text("x = 1\n")
+    turn = await script.turn("make it faster", said("change"), text(GOOD + " + 0"))
+    assert [call.input["path"] for call in calls_of(turn)] == ["adder.py", "adder.py"]
+
+
+async def test_a_file_that_is_not_there_is_said_to_be_missing(script: Script) -> None:
+    Path("here.py").write_text("x = 1\n")
+    turn = await script.turn("fix the bug in gone.py", said("change"))
+    assert turn.ended.answer == "There is no gone.py in this folder. It holds here.py."
+
+
+async def test_a_question_about_a_file_is_answered_from_what_was_read(script: Script) -> None:
+    Path("calc.py").write_text(CALC)
+    turn = await script.turn("what does calc.py do?", said("read"), text("It adds and subtracts."))
+    assert turn.ended.answer == "It adds and subtracts."
+    assert CALC.strip() in script.asked(-1)
+    assert "1→" not in script.asked(-1)
+    assert "".join(event.text for event in script.play.events if isinstance(event, TextStreamed)) == turn.ended.answer
+
+
+async def test_the_project_is_its_readme(script: Script) -> None:
+    Path("README.md").write_text("Frob makes charts.\n")
+    turn = await script.turn("what does this project do?", said("read"), text("It makes charts."))
+    assert calls_of(turn)[0].input == {"path": "README.md"}
+
+
+async def test_an_answer_needs_a_file_only_if_something_points_to_one(script: Script) -> None:
+    Path("calc.py").write_text(CALC)
+    turn = await script.turn("explain recursion", said("read"), text("It calls itself."))
+    assert calls_of(turn) == []
+
+
+async def test_a_command_goes_through_the_shell_and_its_output_is_the_answer(script: Script) -> None:
+    turn = await script.turn("say hello", said("shell"), text("echo hello"))
+    assert calls_of(turn)[0].input == {"command": "echo hello"}
+    assert "hello" in turn.ended.answer
+
+
+async def test_what_is_denied_is_said(script: Script, tmp_path: Path) -> None:
+    script.play = Play(script.mode, tmp_path, "plan")
+    turn = await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD))
+    assert turn.ended.answer == "adder.py was not written, because it was not allowed."
+    assert not Path("adder.py").exists()
+
+
+async def test_files_are_listed_as_they_are(script: Script) -> None:
+    turn = await script.turn("list the files", said("list"))
+    assert turn.ended.answer == "There are no files here."
+    Path("b.py").touch()
+    Path("a.py").touch()
+    turn = await script.turn("list the files", said("list"))
+    assert turn.ended.answer == "There are 2 files:\n\n```\na.py\nb.py\n```"
+
+
+async def test_only_what_the_tools_allow_can_be_chosen(script: Script) -> None:
+    script.server.script(said("answer"), text("Hello."))
+    question = Question(messages=(user("create a calculator"),), tools=TOOLS[:1])
+    await script.mode.ask(question, Deaf())
+    assert script.server.requests[0].json["response_format"]["json_schema"]["schema"]["enum"] == ["read", "answer"]
+
+
+async def test_without_tools_it_only_talks(script: Script) -> None:
+    script.server.script(text("A summary."))
+    answer = await script.mode.ask(Question(messages=(user("Summarise this."),)), Deaf())
+    assert answer.text == "A summary."
+
+
+@pytest.mark.parametrize("prompt", ["?", "…", "!!!"])
+async def test_a_request_without_a_word_gets_an_answer_all_the_same(script: Script, prompt: str) -> None:
+    assert (await script.turn(prompt)).ended.answer.startswith("Say in a few words")
+
+
+async def test_an_empty_answer_becomes_a_sentence(script: Script) -> None:
+    turn = await script.turn("hi", said("answer"), text(""))
+    assert turn.ended.answer.startswith("I have no answer")
+
+
+async def test_a_very_long_request_is_cut_and_that_is_said(script: Script) -> None:
+    listener = Deaf()
+    script.server.script(text("Long."))
+    await script.mode.ask(Question(messages=(user("word " * 200_000),)), listener)
+    assert len(script.server.requests[0].body) < 10_000
+    assert listener.notices
+
+
+async def test_tokens_are_counted_over_all_questions_and_cost_nothing(script: Script) -> None:
+    turn = await script.turn("create an adder", said("create"), said("adder.py"), text(GOOD))
+    answer = turn.new[1]
+    assert answer.usage is not None
+    assert answer.usage.cost == UsageCost()
+    assert answer.producer is not None
+    assert answer.producer.provider == "local"
+    assert turn.ended.usage.cost is not None
+
+
+async def test_a_plan_survives_a_resume(script: Script) -> None:
+    """Only messages are kept: the next step is read off them."""
+    Path("calc.py").write_text(CALC)
+    call = ToolPart(tool="read", input={"path": "calc.py"}, status="completed", outcome="ok", output="1→x = 1\n[1 line.]")
+    looked = Message(role="assistant", parts=(call,), metadata={"simple_mode": "change"}, finished=True)
+    script.server.script(text("```python\nx = 2"))
+    answer = await script.mode.ask(Question(messages=(user("set x to 2"), looked), tools=TOOLS), Deaf())
+    assert answer.calls[0].input == {"path": "calc.py", "content": "x = 2\n"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (error(400, {"error": {"type": "exceed_context_size_error", "message": "too long"}}), ContextOverflow),
+        (error(500, {"error": {"message": "broken"}}), BadAnswer),
+        (error(500, {}), BadAnswer),
+        (sse({"error": {"message": "broken"}}), BadAnswer),
+        (sse({"choices": [{"delta": {"content": "half"}}]}), Unavailable),
+        (text("half an answer").cut_at(60), Unavailable),
+    ],
+)
+async def test_what_the_engine_refuses_is_an_error_with_a_sentence(script: Script, reply: Reply, kind: type[Exception]) -> None:
+    script.server.script(reply)
+    with pytest.raises(kind):
+        await script.chat.complete([("user", "hi")], Sampling(max_tokens=5))
+
+
+class Deaf:
+    """A listener that remembers only notices."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    async def on_request(self, attempt: int, context_tokens: int) -> None:
+        pass
+
+    async def on_deltas(self, deltas: Sequence[Delta]) -> None:
+        pass
+
+    async def on_attempt_failed(self, error: Exception, attempt: int, tries: int, delay_s: float) -> None:
+        pass
+
+    async def on_replaced(self, error: Exception, model: str) -> None:
+        pass
+
+    async def on_notice(self, text: str, level: str = "warning") -> None:
+        self.notices.append(text)
+
+
+# The real model: properties, never exact words
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_create_a_calculator_gives_one_that_calculates(play: Play) -> None:
+    turn = await play.ask("create a calculator")
+    assert turn.ended.cause == "done"
+    assert all(call.outcome == "ok" for call in calls_of(turn))
+    tried = try_functions(load(Path("calculator.py")))
+    assert {call.partition("(")[0] for call, _, right in tried if right} >= {"add", "subtract"}
+    assert "calculator.py" in turn.ended.answer
+    assert turn.ended.usage.output_tokens > 50
+    assert turn.ended.usage.cost == UsageCost()
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_a_named_file_is_created_under_its_name(play: Play) -> None:
+    await play.ask("create hello.py that prints hello")
+    assert "print" in Path("hello.py").read_text()
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_a_bug_is_fixed_and_nothing_is_lost(play: Play) -> None:
+    Path("calc.py").write_text(CALC)
+    await play.ask("fix the bug in calc.py")
+    module = load(Path("calc.py"))
+    assert (module.add(7, 4), module.subtract(7, 4)) == (11, 3)
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_looking_changes_nothing(play: Play) -> None:
+    Path("README.md").write_text("# Frob\n\nFrob turns CSV files into charts.\n")
+    before = {path: path.read_bytes() for path in Path.cwd().iterdir()}
+    for request in ("what does this project do?", "hi", "list the files", "explain recursion"):
+        turn = await play.ask(request)
+        assert turn.ended.cause == "done"
+        assert turn.ended.answer.strip()
+    assert {path: path.read_bytes() for path in Path.cwd().iterdir()} == before
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_a_web_page_is_html(play: Play) -> None:
+    turn = await play.ask("write a web page about cats")
+    pages = list(Path.cwd().glob("*.html"))
+    assert len(pages) == 1, turn.ended.answer
+    assert "<html" in pages[0].read_text().lower()
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_hanging_up_frees_the_model_at_once(chat: LocalChat) -> None:
+    begun = asyncio.Event()
+
+    async def hear(text: str) -> None:
+        begun.set()
+
+    story = asyncio.create_task(chat.complete([("user", "Count from 1 to 10000.")], Sampling(max_tokens=4000), hear))
+    async with asyncio.timeout(60):
+        await begun.wait()
+        story.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await story
+        await chat.complete([("user", "hi")], Sampling(max_tokens=2))
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_the_same_question_gets_the_same_answer(chat: LocalChat) -> None:
+    answers = {(await chat.complete([("user", "Name a colour.")], Sampling(max_tokens=8))).text for _ in range(3)}
+    assert len(answers) == 1
+
+
+@pytest.mark.real_model
+@pytest.mark.soak
+async def test_a_prompt_beyond_the_window_is_an_overflow(chat: LocalChat) -> None:
+    with pytest.raises(ContextOverflow):
+        await chat.complete([("user", "word " * 9000)], Sampling(max_tokens=5))

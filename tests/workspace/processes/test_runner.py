@@ -1,0 +1,352 @@
+"""Programs end: when they are done, when their time is up, when they are cancelled, and when wolo goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+from tests import unprivileged
+from tests.workspace.living import alive, gone
+from wolo.workspace.processes import process_tree
+from wolo.workspace.processes.orphan_traces import end_orphans
+from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.runner import Finished, Processes
+
+OPEN = Path("/proc/self/fd")
+ENV = {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    processes = Processes()
+    yield processes
+    processes.close_all()
+
+
+async def run(
+    processes: Processes, script: str, *, timeout_s: float = 20, printed: Printed | None = None
+) -> tuple[Finished, bytes]:
+    printed = printed or Printed()
+    finished = await processes.run(
+        ["bash", "--noprofile", "--norc", "-c", script], cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=printed
+    )
+    return finished, b"".join(printed.take())
+
+
+async def test_a_program_gives_its_output_and_its_exit_code(processes: Processes) -> None:
+    finished, output = await run(processes, "echo out; echo err >&2; exit 7")
+    assert (finished.exit_code, finished.timed_out, finished.leftovers, output) == (7, False, (), b"out\nerr\n")
+
+
+async def test_a_program_that_a_signal_ends_has_a_negative_code(processes: Processes) -> None:
+    assert (await run(processes, "kill -SEGV $$"))[0].exit_code == -signal.SIGSEGV
+
+
+async def test_a_program_that_cannot_be_started_is_an_oserror_and_leaks_nothing(processes: Processes) -> None:
+    before = len(list(OPEN.iterdir()))
+    for argv, cwd in ((["/no/such/program"], Path.cwd()), (["true"], Path("/no/such/folder"))):
+        with pytest.raises(FileNotFoundError):
+            await processes.run(argv, cwd=cwd, env=ENV, timeout_s=5, printed=Printed())
+    assert len(list(OPEN.iterdir())) == before
+
+
+async def test_many_programs_leave_no_descriptor_open(processes: Processes) -> None:
+    await run(processes, "true")
+    before = len(list(OPEN.iterdir()))
+    for _ in range(20):
+        await run(processes, "echo x")
+    assert len(list(OPEN.iterdir())) == before
+
+
+@pytest.fixture
+def keyboard() -> Iterator[None]:
+    """A standard input on which nobody ever types."""
+    saved = os.dup(0)
+    reading, writing = os.pipe()
+    os.dup2(reading, 0)
+    yield
+    os.dup2(saved, 0)
+    for fd in (saved, reading, writing):
+        os.close(fd)
+
+
+@pytest.mark.usefixtures("keyboard")
+async def test_there_is_no_keyboard_no_terminal_and_a_session_of_its_own(processes: Processes) -> None:
+    _, output = await run(processes, "cat; (: </dev/tty) 2>&1 | head -1; ps -o sid= -p $$ | tr -d ' '; echo $$")
+    complaint, session, pid = output.decode().splitlines()
+    assert "/dev/tty" in complaint
+    assert session == pid
+
+
+DAEMON = (
+    'import os, sys; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); os.execlp("sleep", "sleep", sys.argv[1])'
+)
+BACKGROUND = {
+    "plain": "sleep {n} &",
+    "own session": "setsid sleep {n} &",
+    "nohup": "nohup sleep {n} &",
+    "silent": "setsid nohup sleep {n} </dev/null >/dev/null 2>&1 &",
+    "double fork": "(setsid sh -c 'sleep {n} & exit' &) &",
+    "silent double fork": "(setsid sh -c 'sleep {n} >/dev/null 2>&1 & exit' >/dev/null 2>&1 &)",
+    "daemon": f"{sys.executable} -c '{DAEMON}' {{n}}",
+    "disowned": "sleep {n} & disown",
+    "writer": "(echo more; sleep {n}) &",
+    "wiped environment": "(env -i setsid sh -c 'sleep {n} >/dev/null 2>&1 & exit' >/dev/null 2>&1 &)",
+    "wiped daemon": f"env -i {sys.executable} -I -c '{DAEMON}' {{n}}",
+}
+
+
+@pytest.mark.parametrize("script", BACKGROUND.values(), ids=BACKGROUND)
+async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_ends_with_wolo(
+    processes: Processes, script: str
+) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    started = time.monotonic()
+    finished, output = await run(processes, f"echo before\n{script.format(n=n)}\nexit 3")
+    assert time.monotonic() - started < 2
+    assert finished.exit_code == 3
+    assert output.startswith(b"before\n")
+    assert finished.leftovers
+    await until(lambda: alive(n))
+    processes.close_all()
+    assert gone(n)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a tree is its process group")
+async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_environment(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wolo.workspace.processes.runner.fix_mark", lambda pid, number: None)
+    monkeypatch.setattr("wolo.workspace.processes.runner.restrained", lambda number: nullcontext())
+    n = f"7{time.monotonic_ns() % 10**9}"
+    await run(processes, f"{BACKGROUND['wiped environment'].format(n=n)}\nsleep 1")
+    processes.close_all()
+    await until(lambda: alive(n))
+    os.kill(alive(n)[0], signal.SIGKILL)
+
+
+async def test_a_server_in_the_background_goes_on_serving_though_nobody_reads_its_output(processes: Processes) -> None:
+    script = (
+        "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
+        "for n in range(400): print('x' * 2000)\nopen('done', 'w').close()\ntime.sleep(60)"
+    )
+    finished, _ = await run(processes, f'{sys.executable} -u -c "{script}" &')
+    assert finished.leftovers
+    Path("go").touch()
+    await until(Path("done").exists)
+
+
+async def test_what_floods_in_the_background_never_blocks_and_leaves_time_for_the_rest(processes: Processes) -> None:
+    await run(processes, "(sleep 0.5; head -c 40000000 /dev/zero; touch done; sleep 60) &")
+    pauses = []
+    while not Path("done").exists():
+        before = time.monotonic()
+        await asyncio.sleep(0.01)
+        pauses.append(time.monotonic() - before)
+    assert max(pauses, default=0) < 0.5
+
+
+async def test_a_child_that_writes_a_little_later_is_still_heard(processes: Processes) -> None:
+    _, output = await run(processes, "exec > >(sleep 0.1; cat); echo late")
+    assert output == b"late\n"
+
+
+async def test_a_command_that_leaves_a_crowd_behind_has_all_of_it_ended(processes: Processes) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    finished, _ = await run(processes, f"for i in $(seq 40); do sleep {n} & done")
+    assert finished.overrun
+    assert gone(n)
+
+
+STUBBORN = {
+    "deaf to TERM": "trap '' TERM; (sleep {n}) & echo before; sleep {n}",
+    "own session": "echo before; setsid sleep {n}; true",
+    "own session and wiped environment": "echo before; env -i setsid /bin/sleep {n} & sleep {n}",
+    "deaf, detached, silent": "echo before; (setsid bash -c 'trap \"\" TERM; sleep {n}; sleep {n}' >/dev/null 2>&1 &); sleep {n}",
+    "double fork": "echo before; (setsid sh -c 'sleep {n} & exit' &) & sleep {n}",
+    "stopped": "echo before; bash -c 'kill -STOP $$; sleep {n}' & sleep {n}",
+    "restarting": "echo before; while :; do sleep {n}; done",
+}
+
+
+@pytest.mark.parametrize("script", STUBBORN.values(), ids=STUBBORN)
+async def test_when_the_time_is_up_nobody_is_left_and_the_output_so_far_is_there(processes: Processes, script: str) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    started = time.monotonic()
+    finished, output = await run(processes, script.format(n=n), timeout_s=0.5)
+    assert time.monotonic() - started < 3.5
+    assert finished.timed_out
+    assert output == b"before\n"
+    assert gone(n)
+
+
+async def test_a_program_gets_the_chance_to_tidy_up_before_it_is_killed(processes: Processes) -> None:
+    finished, output = await run(processes, "trap 'echo tidy; exit 9' TERM; echo start; sleep 60 & wait", timeout_s=0.3)
+    assert (finished.exit_code, output) == (9, b"start\ntidy\n")
+
+
+async def test_a_cancelled_program_is_ended_and_what_it_printed_is_there(processes: Processes) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    printed = Printed()
+    task = asyncio.create_task(run(processes, f"echo part; (setsid sleep {n} &); sleep {n}", printed=printed))
+    await until(lambda: printed.size_bytes > 0 and alive(n))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gone(n)
+    assert printed.take() == (b"part\n", b"")
+
+
+async def test_a_second_cancellation_does_not_wait_for_the_polite_end_but_kills(processes: Processes) -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    task = asyncio.create_task(run(processes, f"trap '' TERM; sleep {n} & while :; do sleep {n}; done"))
+    await until(lambda: alive(n))
+    task.cancel()
+    await asyncio.sleep(0.1)
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - started < 1
+    assert gone(n)
+
+
+async def test_without_the_process_table_and_pidfd_the_group_is_ended_all_the_same(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_tree, "has_table", lambda: False)  # as on macOS
+    monkeypatch.delattr(os, "pidfd_open")
+    n = f"7{time.monotonic_ns() % 10**9}"
+    finished, output = await run(processes, f"echo before; sleep {n} & sleep {n}", timeout_s=0.3)
+    assert (finished.timed_out, output, gone(n)) == (True, b"before\n", True)
+    finished, _ = await run(processes, f"sleep {n} & exit 4")
+    assert (finished.exit_code, len(finished.leftovers)) == (4, 1)
+    processes.close_all()
+    assert gone(n)
+
+
+def test_both_ends_of_long_output_are_kept_in_bounded_memory() -> None:
+    printed = Printed(kept_bytes=1_000_000)
+    for number in range(300_000):
+        printed.add(b"%09d\n" % number)
+    head, tail = printed.take()
+    assert head.startswith(b"000000000\n")
+    assert tail.endswith(b"000299999\n")
+    assert len(head) == 1_000_000
+    assert 1_000_000 <= len(tail) < 1_600_000
+    assert printed.size_bytes == len(head) + len(tail) + printed.omitted_bytes == 3_000_000
+
+
+def test_short_output_is_kept_whole_however_it_comes() -> None:
+    printed = Printed(kept_bytes=10)
+    for piece in (b"abc", b"", b"defghijkl", b"mnop"):
+        printed.add(piece)
+    assert printed.take() == (b"abcdefghij", b"klmnop")
+    assert printed.omitted_bytes == 0
+
+
+async def test_a_command_meets_limits_that_leave_room_for_everyone_else(processes: Processes) -> None:
+    _, output = await run(processes, "ulimit -Su; ulimit -Sc; ulimit -Sf; ulimit -St")
+    tasks, core, file_blocks, cpu_s = map(int, output.split())
+    assert tasks < 100_000
+    assert core == 0
+    assert 64 << 20 < file_blocks < 1 << 40
+    assert cpu_s >= 24 * 3600
+
+
+async def test_a_crowd_is_ended_while_it_grows(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit on processes does not bind root."""
+    monkeypatch.setattr("wolo.workspace.processes.runner.MOST_PROCESSES", 40)
+    n = f"7{time.monotonic_ns() % 10**9}"
+    started = time.monotonic()
+    finished, output = await run(processes, f"echo before; while :; do sleep {n} & sleep 0.01; done")
+    assert finished.cause == "crowded"
+    assert output == b"before\n"
+    assert time.monotonic() - started < 10
+    assert gone(n)
+
+
+def explode(folder: str) -> tuple[str, bytes, float]:
+    async def play() -> tuple[str, bytes]:
+        processes, printed = Processes(), Printed()
+        shell = ["bash", "--noprofile", "--norc", "-c"]
+        bomb = await processes.run(
+            [*shell, ":(){ :|:& };:; sleep 60"], cwd=Path(folder), env=ENV, timeout_s=60, printed=Printed()
+        )
+        await processes.run([*shell, "echo still here"], cwd=Path(folder), env=ENV, timeout_s=60, printed=printed)
+        processes.close_all()
+        return bomb.cause, printed.take()[0]
+
+    started = time.monotonic()
+    return *asyncio.run(play()), time.monotonic() - started
+
+
+def test_a_fork_bomb_is_ended_and_the_next_command_runs() -> None:
+    with unprivileged.folder() as folder:
+        cause, output, seconds = unprivileged.call(explode, str(folder))
+    assert (cause, output) == ("crowded", b"still here\n")
+    assert seconds < 20
+
+
+OWNER = """
+import asyncio, os, sys
+from pathlib import Path
+from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.runner import Processes
+processes = Processes()
+async def main():
+    await processes.run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=Printed())
+    print("ready", flush=True)
+    if sys.argv[2] == "wait":
+        await asyncio.sleep(60)
+asyncio.run(main())
+"""
+
+
+def start_owner(script: str, then: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", OWNER, script, then], stdout=subprocess.PIPE, text=True)
+
+
+def test_a_wolo_that_exits_takes_along_what_its_commands_left_running() -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    with start_owner(f"(setsid sleep {n} >/dev/null 2>&1 &)", "exit") as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "ready\n"
+        assert owner.wait(timeout=10) == 0
+    assert gone(n)
+
+
+def test_what_a_killed_wolo_left_behind_is_ended_at_the_next_start_and_nothing_else() -> None:
+    n = f"7{time.monotonic_ns() % 10**9}"
+    m = f"8{time.monotonic_ns() % 10**9}"
+    script = "(setsid sleep {0} >/dev/null 2>&1 &)"
+    with start_owner(script.format(n), "wait") as dead, start_owner(script.format(m), "wait") as living:
+        assert dead.stdout is not None
+        assert living.stdout is not None
+        dead.stdout.readline()
+        living.stdout.readline()
+        dead.kill()
+        dead.wait()
+        assert alive(n)
+        end_orphans()
+        assert gone(n)
+        assert alive(m)
+        living.terminate()
+        living.wait()
+    end_orphans()
+    assert gone(m)
+
+
+async def until(is_so: Callable[[], object], limit_s: float = 5) -> None:
+    async with asyncio.timeout(limit_s):
+        while not is_so():
+            await asyncio.sleep(0.01)

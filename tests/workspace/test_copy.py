@@ -1,0 +1,70 @@
+"""A copy of a workspace: whole, of bearable size, and without a way back into the original."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from wolo.errors import SessionError
+from wolo.workspace import copy as copying
+from wolo.workspace.copy import copy_tree
+
+
+def test_everything_is_there_as_it_was(isolated: Path) -> None:
+    source = isolated / "source"
+    (source / "deep" / "empty").mkdir(parents=True)
+    (source / ".git").mkdir()
+    (source / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (source / "deep" / "run.sh").write_text("#!/bin/sh\n")
+    (source / "deep" / "run.sh").chmod(0o751)
+    os.utime(source / "deep" / "run.sh", (1_000, 2_000))
+    copied = copy_tree(source, isolated / "copy")
+    there = isolated / "copy" / "deep" / "run.sh"
+    assert (stat.S_IMODE(there.stat().st_mode), there.stat().st_mtime) == (0o751, 2_000)
+    assert (isolated / "copy" / "deep" / "empty").is_dir()
+    assert (isolated / "copy" / ".git" / "HEAD").exists()
+    assert copied.notices == ()
+
+
+def test_links_stay_links_and_none_leads_back(isolated: Path) -> None:
+    source = isolated / "source"
+    source.mkdir()
+    (source / "a.txt").write_text("a")
+    for name, target in (("near", "a.txt"), ("full", source / "a.txt"), ("away", "/etc/hostname"), ("broken", "nowhere")):
+        (source / name).symlink_to(target)
+    copy = isolated / "copy"
+    copy_tree(source, copy)
+    led = {name: str((copy / name).readlink()) for name in ("near", "full", "away", "broken")}
+    assert led == {"near": "a.txt", "full": str(copy / "a.txt"), "away": "/etc/hostname", "broken": "nowhere"}
+
+
+def test_what_is_no_file_is_passed_over(isolated: Path) -> None:
+    source = isolated / "source"
+    source.mkdir()
+    os.mkfifo(source / "pipe")
+    copy_tree(source, isolated / "copy")
+    assert list((isolated / "copy").iterdir()) == []
+
+
+def test_one_that_is_too_large_is_refused_before_anything_is_copied(isolated: Path) -> None:
+    source = isolated / "source"
+    source.mkdir()
+    (source / "large").write_bytes(b"x" * 2_000)
+    with pytest.raises(SessionError, match="too large") as refused:
+        copy_tree(source, isolated / "copy", most_bytes=1_000)
+    assert "--at" in refused.value.hint
+    assert not (isolated / "copy").exists()
+
+
+def test_a_large_repository_stays_behind_and_that_is_said(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "MAX_GIT_BYTES", 10)
+    source = isolated / "source"
+    (source / ".git").mkdir(parents=True)
+    (source / ".git" / "pack").write_bytes(b"x" * 2_000)
+    (source / "a.txt").write_text("a")
+    copied = copy_tree(source, isolated / "copy", most_bytes=1_000)
+    assert [path.name for path in (isolated / "copy").iterdir()] == ["a.txt"]
+    assert ".git" in copied.notices[0]

@@ -1,0 +1,97 @@
+"""The calls of one answer while they run: those that only read side by side, the others one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+from msgspec.structs import replace
+
+from wolo.agent.cancellation import Brake
+from wolo.agent.tool_calls import Calls, Ended, Planned
+from wolo.agent.tool_outcomes import SET_ASIDE, end
+from wolo.messages.parts import ToolPart
+
+SIDE_BY_SIDE = 8
+"""How many calls that only read may run at once."""
+
+
+class Round:
+    """The calls of one answer while they run. Each is told when it and all before it have ended."""
+
+    def __init__(self, calls: Calls, message_id: str, planned: Sequence[Planned], brake: Brake) -> None:
+        self._calls = calls
+        self._message_id = message_id
+        self._planned = planned
+        self._brake = brake
+        self._ended: list[Ended | None] = [None] * len(planned)
+        self._told = 0
+        self._telling = asyncio.Lock()
+
+    @property
+    def parts(self) -> list[ToolPart]:
+        """Those that have ended, in call order."""
+        return [ended.part for ended in self._ended if ended is not None]
+
+    async def run(self, note: str = "", *, until: Callable[[], bool] = lambda: False) -> None:
+        """Once the brake is pulled, what has not begun is answered as never started; so is, from the second call on, what
+        would begin after `until` has come true.
+
+        `note` is a word to the model, added to the last result.
+        """
+        at = 0
+        while at < len(self._planned):
+            if at and until():
+                self._give_up(at)
+            readers = _count_readers(self._planned, at)
+            if readers > 1:
+                await self._run_side_by_side(range(at, at + readers), note)
+            else:
+                await self._run_one(at, note)
+            at += max(readers, 1)
+
+    async def _run_one(self, at: int, note: str) -> None:
+        ended = await self._calls.carry_out(self._message_id, self._planned[at], self._brake)
+        if note and at == len(self._planned) - 1:
+            ended = replace(ended, part=replace(ended.part, output=f"{ended.part.output}\n\n{note}"))
+        self._ended[at] = ended
+        async with self._telling:
+            while self._told < len(self._ended) and (following := self._ended[self._told]) is not None:
+                following = self._ended[self._told] = self._calls.explained(following)
+                await self._calls.tell(self._message_id, following)
+                self._told += 1
+
+    def _give_up(self, at: int) -> None:
+        """What a person has said may make the rest needless."""
+        self._planned = (
+            *self._planned[:at],
+            *(_not_begun(call) if call.tool is not None else call for call in self._planned[at:]),
+        )
+
+    async def _run_side_by_side(self, positions: range, note: str) -> None:
+        places = asyncio.Semaphore(SIDE_BY_SIDE)
+
+        async def run_in_place(at: int) -> None:
+            async with places:
+                await self._run_one(at, note)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for at in positions:
+                    group.create_task(run_in_place(at))
+        except BaseExceptionGroup as failed:  # only emit can fail, and its first failure stops the others
+            raise failed.exceptions[0] from None
+
+
+def _not_begun(call: Planned) -> Planned:
+    return Planned(part=end(call.part, "never_started", SET_ASIDE))
+
+
+def _count_readers(planned: Sequence[Planned], at: int) -> int:
+    """How many calls from here on only read and may do so unasked."""
+    return sum(1 for _ in takewhile(_only_reads, planned[at:]))
+
+
+def _only_reads(call: Planned) -> bool:
+    return call.only_reads and call.verdict is not None and call.verdict.decision == "allow"

@@ -1,0 +1,1 @@
+"""Makes a long conversation fit the model's context window."""

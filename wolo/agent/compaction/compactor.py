@@ -1,0 +1,329 @@
+"""Fits what is sent to the model's window, on a ladder: old outputs are shortened, then the model sums up what is old, then the
+oldest messages are left out. The last rung needs nobody, so it always ends.
+
+The history itself is never touched. What was cut once stays cut and nothing else is, until it overflows again: so requests keep
+their prefix in between, and each cut goes deep enough (to `KEEP_SHARE` of the window) that the next one is far away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import accumulate
+
+from msgspec import Struct
+
+from wolo.agent.compaction.context_window import Context, Fixed, Positive, Window, stated_limit
+from wolo.agent.compaction.history_cut import Cut, turn_under_way
+from wolo.agent.compaction.summary_message import summary_in
+from wolo.agent.compaction.transcript import pieces
+from wolo.agent.events import Compacted, CompactionReason
+from wolo.errors import ContextOverflow
+from wolo.messages.message import Message, Usage
+from wolo.models.tokens import estimate_message
+
+KEEP_SHARE = 0.6
+"""Of the window: how much is left after a cut."""
+ASKED_SHARE = 0.3
+"""The same when a person asks for a compaction."""
+RESTORED_SHARE = 0.95
+"""Of the window: how much is filled again with what had been left out."""
+OVERFLOWS = 3
+"""So many in a row without a good answer are the end."""
+OVERFLOW_SHARES = (0.6, 0.3, 0.1)
+"""Of the size that overflowed first: how much is left after each of them, where nobody knows the window."""
+SUMMARY_ROOM_TOKENS = 6_000
+"""Where the window has less room for messages, a summary would cost more than it saves."""
+WORTH_IT_TOKENS = 500
+"""Fewer are not summed up."""
+LEAST_WINDOW_TOKENS = 8_000
+"""Every model that can sum up takes so much."""
+TASK_CHARS = 2_000
+"""Of the prompt of now, to show what the summary is for."""
+SUMMARY_SHARE, SUMMARY_TOKENS = 0.15, (400, 6_000)
+"""Of the size that is aimed at: what a summary may take, and its bounds."""
+WORDS_SHARE, WORDS_TOKENS = 0.1, (100, 6_000)
+"""The same for the user's own words."""
+
+
+TOO_LARGE = 413
+"""The status of a server that counts bytes: then it is about what is attached."""
+
+
+class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
+    """`compaction.*` of the settings."""
+
+    auto: bool = True
+    """Send less when the conversation no longer fits the window; false: that is an error, and `/compact` is yours."""
+    keep_turns: Positive = 2
+    """The latest turns, whose outputs are shortened last."""
+    summary: bool = True
+    """Let the model sum up what is left out; false: only shorten and leave out."""
+    protected_tools: tuple[str, ...] = ("skill", "todo", "ask")
+    """Tools whose outputs are not shortened on the first rung."""
+    timeout_s: Positive = 120
+    """Seconds until a summary that does not come is given up."""
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """A summary to be made."""
+
+    pieces: tuple[str, ...]
+    """What was said, in requests of their own, one after the other."""
+    so_far: str
+    """The summary of what came before; empty when there is none."""
+    task: str
+    """The prompt of the turn under way, or its beginning."""
+    most_tokens: int
+    """Longer would be no summary."""
+    reason: CompactionReason
+    tokens: int
+    """Estimated size of the request that is to become smaller."""
+
+
+Summarise = Callable[[Order], Awaitable[str]]
+"""The summary; empty when there is none to be had."""
+
+
+class _Goal(Struct, frozen=True, kw_only=True):
+    reason: CompactionReason
+    target: float
+    room: float
+    """How large the request for a summary may be."""
+
+
+class Compactor:
+    """Belongs to one conversation. `fit` comes before every request, then `counted` or `overflowed`."""
+
+    def __init__(self, context: Context | None = None, settings: Compaction | None = None, cut: Cut | None = None) -> None:
+        self.settings = settings or Compaction()
+        self.window = Window(context or Context())
+        self.cut = cut or Cut()
+        """What holds now; a session that goes on brings its own."""
+        self._overflows = 0
+        self._first_overflow = 0.0
+        self._no_summary = False
+        """The last one came to nothing: none is asked for again before a good answer."""
+
+    def shown(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """What of the history is sent."""
+        return self.cut.apply(messages)
+
+    async def fit(self, messages: Sequence[Message], fixed: Fixed, summarise: Summarise | None = None) -> Compacted | None:
+        """What was done to make it fit; None when it does, or when nothing may be done."""
+        goal = self._goal(messages, fixed)
+        return await self._climb(messages, fixed, goal, summarise) if goal else None
+
+    def view(self, messages: Sequence[Message], fixed: Fixed) -> tuple[tuple[Message, ...], Compacted | None]:
+        """What would be sent without asking a model, and what is done to make it fit."""
+        goal = self._goal(messages, fixed)
+        cut = self._settle(messages, fixed, goal, self._without_model(messages, fixed, goal)) if goal else None
+        return self.shown(messages), cut
+
+    async def overflowed(
+        self, messages: Sequence[Message], fixed: Fixed, error: ContextOverflow | None, summarise: Summarise | None = None
+    ) -> Compacted | None:
+        """What was done about it; None: nothing can be done, or nothing may."""
+        self._overflows += 1
+        if not self.settings.auto or self._overflows > OVERFLOWS:
+            return None
+        size = self.window.size(self.shown(messages), fixed)
+        if self._overflows == 1:
+            self._first_overflow = size
+        target = min(self._first_overflow * OVERFLOW_SHARES[self._overflows - 1], size * KEEP_SHARE)
+        if self._overflows == 1 and (stated := stated_limit(error.message if error else "")):
+            target = min(target, stated * KEEP_SHARE)
+        self.window.refused(size)
+        if error is not None and error.status == TOO_LARGE:
+            goal = _Goal(reason="overflow", target=target, room=target)
+            if without_media := self._settle(messages, fixed, goal, self.cut.without_media(messages)):
+                return without_media
+        return await self._climb(messages, fixed, _Goal(reason="overflow", target=target, room=target), summarise)
+
+    async def compact(self, messages: Sequence[Message], fixed: Fixed, summarise: Summarise | None) -> Compacted | None:
+        """A person asks for it. Nothing is left out without a summary then: it fits as it is."""
+        goal = self._asked(messages, fixed)
+        before = self.cut
+        cut = self._pruned(messages, fixed, goal)
+        order = self._order(messages, fixed, goal, cut)
+        if order and summarise and (summary := await summarise(order)):
+            cut = self._better(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
+        return self._settle(messages, fixed, goal, cut) if cut is not before else None
+
+    def preview(self, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool) -> tuple[Cut, Order | None]:
+        """What `compact` would do: the outputs it would shorten, and the summary it would ask for, if it `may_ask`."""
+        goal = self._asked(messages, fixed)
+        cut = self._pruned(messages, fixed, goal)
+        order = self._order(messages, fixed, goal, cut) if may_ask else None
+        if order is not None:
+            cut = self._summarised(messages, fixed, goal, cut, "")
+        return cut, order
+
+    def restore(self, messages: Sequence[Message], fixed: Fixed) -> Compacted | None:
+        """Takes back what fits, newest first; None when nothing does."""
+        most = self.window.most(fixed)
+        before, after = self.cut, Cut()
+        if most is not None and self.window.size(messages, fixed) > most:
+            room = (most * RESTORED_SHARE - self.window.size(self.shown(messages), fixed)) / self.window.scale
+            words = _share(most, WORDS_SHARE, WORDS_TOKENS)
+            after = before.restored(messages, room, words)
+            while (size := self.window.size(after.apply(messages), fixed)) > most and after.left_out != before.left_out:
+                room -= (size - most * RESTORED_SHARE) / self.window.scale  # a new lead may be longer than the old one
+                after = before.restored(messages, room, words)
+        if (after.shortened, after.left_out) == (before.shortened, before.left_out):
+            return None
+        return self._set(messages, fixed, after, "restored")
+
+    def counted(self, shown: Sequence[Message], fixed: Fixed, usage: Usage | None) -> None:
+        """A good answer: the provider's own count of what was sent corrects the estimates."""
+        self._overflows = 0
+        self._no_summary = False
+        if usage is not None and not usage.estimated:
+            self.window.counted(shown, fixed, usage)
+
+    def check(self, messages: Sequence[Message], fixed: Fixed) -> None:
+        """Raises ContextOverflow for what is larger than the window where nothing may be left out: it would not be answered."""
+        window = self.window.whole(fixed)
+        if self.settings.auto or window is None:
+            return
+        if (size := self.window.size(self.shown(messages), fixed)) > window:
+            raise ContextOverflow(
+                f"The conversation (about {size:,.0f} tokens) is larger than the model's window of {window:,.0f} tokens, and "
+                "compaction.auto is off: nothing was sent.",
+                hint=self.hint(),
+            )
+
+    def hint(self) -> str:
+        """What a person can do when it is the end."""
+        if not self.settings.auto:
+            return "Turn compaction.auto on, make room with /compact, or begin a new session."
+        return "What cannot be left out is larger than the window: shorten the prompt, begin a new session, or use another model."
+
+    def _goal(self, messages: Sequence[Message], fixed: Fixed) -> _Goal | None:
+        most = self.window.most(fixed)
+        if not self.settings.auto or most is None or self.window.size(self.shown(messages), fixed) <= most:
+            return None
+        return _Goal(reason="window", target=most * KEEP_SHARE, room=most)
+
+    def _asked(self, messages: Sequence[Message], fixed: Fixed) -> _Goal:
+        size = self.window.size(self.shown(messages), fixed)
+        room = self.window.most(fixed) or max(size, LEAST_WINDOW_TOKENS)
+        return _Goal(reason="manual", target=min(size, room) * ASKED_SHARE, room=room)
+
+    # The rungs
+
+    async def _climb(
+        self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, summarise: Summarise | None
+    ) -> Compacted | None:
+        """None when nothing could be made smaller: then everything stays as it was."""
+        cut = self._pruned(messages, fixed, goal)
+        if self._excess(messages, fixed, goal, cut) > 0 and summarise is not None and not self._no_summary:
+            order = self._order(messages, fixed, goal, cut)
+            if order is not None:
+                summary = await summarise(order)
+                self._no_summary = not summary
+                if summary:
+                    cut = self._better(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
+        return self._settle(messages, fixed, goal, self._deeper(messages, fixed, goal, cut))
+
+    def _without_model(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
+        return self._deeper(messages, fixed, goal, self._pruned(messages, fixed, goal))
+
+    def _pruned(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal) -> Cut:
+        excess = self._excess(messages, fixed, goal, self.cut)
+        pruned = self.cut.pruned(messages, excess, self.settings.keep_turns, self.settings.protected_tools)
+        return self._better(messages, fixed, self.cut, pruned)
+
+    def _order(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Order | None:
+        """None where a summary is not worth it, or there is nothing to sum up."""
+        room = (goal.room - self.window.size((), fixed)) / self.window.scale
+        gone = self._gone(messages, fixed, goal, cut)
+        is_worth_it = self.settings.summary and room >= SUMMARY_ROOM_TOKENS
+        if not (is_worth_it or goal.reason == "manual") or not self._is_much(messages, gone, cut):
+            return None
+        so_far, until = summary_in(cut.lead)
+        covered = next((at + 1 for at, message in enumerate(messages) if message.id == until), 0) if so_far else 0
+        left_out = cut.left_out | gone
+        told = [message for message in messages[covered:] if message.id in left_out and message.role != "system"]
+        most = _share(goal.target / self.window.scale, SUMMARY_SHARE, SUMMARY_TOKENS)
+        free = goal.room / self.window.scale * 0.9 - 2 * most - 1_500
+        if free < most or not told:
+            return None
+        size = self.window.size(self.shown(messages), fixed)
+        return Order(
+            pieces=tuple(pieces(told, int(free))),
+            so_far=so_far,
+            task=messages[turn_under_way(messages)].text.strip()[:TASK_CHARS],
+            most_tokens=most,
+            reason=goal.reason,
+            tokens=round(size),
+        )
+
+    def _is_much(self, messages: Sequence[Message], gone: frozenset[str], cut: Cut) -> bool:
+        sizes = accumulate(estimate_message(message) for message in cut.apply(messages) if message.id in gone)
+        return any(size >= WORTH_IT_TOKENS for size in sizes)
+
+    def _gone(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> frozenset[str]:
+        """Everything but the newest messages that fit, the prompt of the turn under way, and system messages."""
+        kept = [message for message in cut.apply(messages) if message is not cut.lead]
+        if not kept:
+            return frozenset()
+        current = turn_under_way(kept)
+        target = goal.target / self.window.scale
+        room = target - self.window.size((), fixed) / self.window.scale - estimate_message(kept[current])
+        room -= _share(target, SUMMARY_SHARE, SUMMARY_TOKENS) + _share(target, WORDS_SHARE, WORDS_TOKENS)
+        begin = len(kept)
+        while begin > 0 and (begin - 1 == current or (room := room - estimate_message(kept[begin - 1])) >= 0):
+            begin -= 1
+        begin = min(begin, len(kept) - 1)
+        return frozenset(message.id for at, message in enumerate(kept[:begin]) if at != current and message.role != "system")
+
+    def _summarised(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut, summary: str) -> Cut:
+        words = _share(goal.target / self.window.scale, WORDS_SHARE, WORDS_TOKENS)
+        return cut.summarised(messages, self._gone(messages, fixed, goal, cut), summary, words)
+
+    def _deeper(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Cut:
+        """What the note on what is left out takes has to be freed as well; without the user's words where they are too much."""
+        excess = self._excess(messages, fixed, goal, cut)
+        if excess <= 0:
+            return cut
+        words = _share(goal.target / self.window.scale, WORDS_SHARE, WORDS_TOKENS)
+        deeper = cut
+        for words_tokens in (words, 0):
+            deeper = cut.deeper(messages, excess + words_tokens, self.settings.keep_turns, words_tokens)
+            if self._excess(messages, fixed, goal, deeper) <= 0:
+                break
+        return self._better(messages, fixed, cut, deeper)
+
+    def _excess(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> float:
+        """In our own tokens."""
+        return (self.window.size(cut.apply(messages), fixed) - goal.target) / self.window.scale
+
+    def _better(self, messages: Sequence[Message], fixed: Fixed, before: Cut, after: Cut) -> Cut:
+        """A rung that does not make it smaller is not taken."""
+        smaller = self.window.size(after.apply(messages), fixed) < self.window.size(before.apply(messages), fixed)
+        return after if smaller else before
+
+    def _settle(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Compacted | None:
+        if self._better(messages, fixed, self.cut, cut) is self.cut:
+            return None
+        return self._set(messages, fixed, cut, goal.reason)
+
+    def _set(self, messages: Sequence[Message], fixed: Fixed, cut: Cut, reason: CompactionReason) -> Compacted:
+        before, self.cut = self.cut, cut
+        shortened, left_out = cut.more_than(before)
+        return Compacted(
+            reason=reason,
+            tokens_before=round(self.window.size(before.apply(messages), fixed)),
+            tokens_after=round(self.window.size(cut.apply(messages), fixed)),
+            outputs_shortened=shortened,
+            messages_left_out=left_out,
+            is_summarised=summary_in(cut.lead) != summary_in(before.lead) and bool(summary_in(cut.lead)[0]),
+            summary=cut.lead,
+            shortened=tuple(sorted(cut.shortened)),
+            left_out=tuple(sorted(cut.left_out)),
+        )
+
+
+def _share(of: float, share: float, bounds: tuple[int, int]) -> int:
+    least, most = bounds
+    return int(min(max(of * share, least), most))

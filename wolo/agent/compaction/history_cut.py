@@ -1,0 +1,216 @@
+"""What of a history is left out or shortened when it is sent, and how more of it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from wolo.agent.compaction.summary_message import facts_in, lead_for, summary_in
+from wolo.messages.message import Message
+from wolo.messages.parts import AnyPart, ToolPart
+from wolo.models.tokens import estimate_message
+from wolo.sessions.entries import CompactionEntry
+
+SHORT_CHARS = 400
+"""What is left of a shortened output, half from its beginning and half from its end."""
+NEWEST_ANSWERS = 2
+"""Of the turn under way: they are touched last."""
+WHOLE_ANSWERS = 4
+"""Of the turn under way: their outputs are not old yet."""
+
+LARGE_BYTES = 100_000
+"""Attached to an output."""
+
+SHORTENED = "\n[… {count:,} characters of this old output were left out to save space …]\n"
+SHORT_HINT = '\n\nmessage_id "{id}"\nUse expand_message to see the full content'
+MEDIA_LEFT_OUT = "\n[… what was attached to this old output was left out to save space; the session keeps it …]"
+
+
+class Move(NamedTuple):
+    """One thing that makes the view smaller."""
+
+    message: Message
+    does: Literal["shorten", "leave out"]
+
+
+class Cut:
+    """By the ids of messages, so that it holds for every longer history too. A deeper cut is another one."""
+
+    def __init__(
+        self,
+        shortened: Iterable[str] = (),
+        left_out: Iterable[str] = (),
+        lead: Message | None = None,
+    ) -> None:
+        self.shortened = frozenset(shortened)
+        self.left_out = frozenset(left_out)
+        self.lead = lead
+        """What stands for the messages that are left out, before all others but system messages."""
+        self._short: dict[str, tuple[Message, Message]] = {}
+        """Kept, because formats know again by identity what they have encoded."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.left_out and not self.shortened
+
+    def apply(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """What is sent."""
+        if self.is_empty:
+            return tuple(messages)
+        shown = [self._shown(message) for message in messages if message.id not in self.left_out]
+        if self.lead is not None:
+            opening = next((at for at, message in enumerate(shown) if message.role != "system"), len(shown))
+            shown.insert(opening, self.lead)
+        return tuple(shown)
+
+    def pruned(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, protected: Collection[str] = ()) -> Cut:
+        """Old outputs are shortened, and nothing else: not those of the newest turns, nor those of a protected tool."""
+        shortened = set(self.shortened)
+        for message in _old(self._kept(messages), keep_turns):
+            if excess_tokens <= 0:
+                break
+            if message.id in shortened or any(part.tool in protected for part in message.calls):
+                continue
+            short = shorten(message)
+            if short is not message and (gain := estimate_message(message) - estimate_message(short)) > 0:
+                shortened.add(message.id)
+                excess_tokens -= gain
+        return Cut(shortened, self.left_out, self.lead)
+
+    def without_media(self, messages: Sequence[Message]) -> Cut:
+        """What large outputs have attached is left out, also of the newest."""
+        large = (message.id for message in self._kept(messages) if any(map(_is_large, message.calls)))
+        return Cut(self.shortened.union(large), self.left_out, self.lead)
+
+    def summarised(self, messages: Sequence[Message], gone: Collection[str], summary: str, words_tokens: int) -> Cut:
+        """The messages of the ids `gone` are left out, too; the model's `summary` stands for all that ever were."""
+        left_out = self.left_out | set(gone)
+        lead = self._lead(messages, left_out, (summary, _last(messages, left_out)), words_tokens)
+        return Cut(self.shortened - left_out, left_out, lead)
+
+    def deeper(self, messages: Sequence[Message], excess_tokens: float, keep_turns: int, words_tokens: int = 0) -> Cut:
+        """A cut that frees so many more tokens, or as many as can be freed, without asking anybody."""
+        shortened, left_out = set(self.shortened), set(self.left_out)
+        freed = 0
+        for message, does in _moves(self._kept(messages), keep_turns):
+            if freed >= excess_tokens:
+                break
+            now = shorten(message) if message.id in shortened else message
+            if does == "leave out":
+                left_out.add(message.id)
+                freed += estimate_message(now)
+            elif (gain := estimate_message(now) - estimate_message(shorten(now))) > 0:
+                shortened.add(message.id)
+                freed += gain
+        if left_out == self.left_out:
+            return Cut(shortened, left_out, self.lead)
+        lead = self._lead(messages, left_out, summary_in(self.lead), words_tokens)
+        return Cut(shortened - left_out, left_out, lead)
+
+    def restored(self, messages: Sequence[Message], room_tokens: float, words_tokens: int = 0) -> Cut:
+        """With so many tokens of what was shortened and left out taken back, the newest first."""
+        shortened, left_out = set(self.shortened), set(self.left_out)
+        for message in reversed(messages):
+            whole = estimate_message(message)
+            room_tokens -= whole if message.id in left_out else 0
+            room_tokens -= whole - estimate_message(shorten(message)) if message.id in shortened else 0
+            if room_tokens < 0:
+                break
+            shortened.discard(message.id)
+            left_out.discard(message.id)
+        if left_out == self.left_out:
+            return Cut(shortened, left_out, self.lead)
+        lead = Cut()._lead(messages, left_out, summary_in(self.lead), words_tokens) if left_out else None
+        return Cut(shortened, left_out, lead)
+
+    def more_than(self, other: Cut) -> tuple[int, int]:
+        """How many messages are shortened here, and how many left out, that were not there."""
+        return len(self.shortened - other.shortened), len(self.left_out - other.left_out)
+
+    def _lead(
+        self, messages: Sequence[Message], left_out: Collection[str], summed_up: tuple[str, str], words_tokens: int
+    ) -> Message:
+        """The lead of a cut that leaves out more than this one: what this one's knows of the rest holds."""
+        gone = (message for message in messages if message.id in left_out and message.id not in self.left_out)
+        facts = facts_in(self.lead).with_more(gone)
+        summary, until = summed_up
+        return lead_for(left_out, facts, summary=summary, until=until, words_tokens=words_tokens)
+
+    def _kept(self, messages: Sequence[Message]) -> list[Message]:
+        return [message for message in messages if message.id not in self.left_out]
+
+    def _shown(self, message: Message) -> Message:
+        if message.id not in self.shortened:
+            return message
+        known = self._short.get(message.id)
+        if known is None or known[0] is not message:
+            known = self._short[message.id] = (message, shorten(message))
+        return known[1]
+
+
+def cut_of(kept: CompactionEntry | None) -> Cut:
+    """What a session says of what it last sent."""
+    return Cut(kept.shortened, kept.left_out, kept.summary) if kept else Cut()
+
+
+def shorten(message: Message) -> Message:
+    """With the outputs of its calls cut down to their two ends."""
+    parts = tuple(_shorten(part) for part in message.parts)
+    return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else replace(message, parts=parts)
+
+
+def _shorten(part: AnyPart) -> AnyPart:
+    if not isinstance(part, ToolPart):
+        return part
+    output, end = part.output, SHORT_CHARS // 2
+    is_long = len(output) > SHORT_CHARS + len(SHORTENED + MEDIA_LEFT_OUT + SHORT_HINT) + len(part.id) + 10
+    if is_long:
+        output = output[:end] + SHORTENED.format(count=len(output) - SHORT_CHARS) + output[-end:]
+    if part.output_parts:
+        output += MEDIA_LEFT_OUT
+    if is_long:
+        output += SHORT_HINT.format(id=part.id)
+    return part if output == part.output else replace(part, output=output, output_parts=())
+
+
+def _is_large(part: ToolPart) -> bool:
+    return sum(len(each.data) for each in part.output_parts) >= LARGE_BYTES
+
+
+def turn_under_way(messages: Sequence[Message]) -> int:
+    """Where its prompt stands."""
+    return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].is_prompt), 0)
+
+
+def _old(messages: Sequence[Message], keep_turns: int) -> Iterator[Message]:
+    """Oldest first; in a long turn its own old answers come last."""
+    recent, current = _recent(messages, keep_turns)
+    yield from messages[:recent]
+    answers = [message for message in messages[current + 1 :] if message.role == "assistant"]
+    yield from answers[:-WHOLE_ANSWERS]
+
+
+def _moves(messages: Sequence[Message], keep_turns: int) -> Iterator[Move]:
+    """Gentlest first. Nothing touches system messages, the prompts of the turn under way, and the very last message's place.
+
+    A call and its result are one part of one message, so neither is ever left without the other.
+    """
+    recent, current = _recent(messages, keep_turns)
+    answers = [at for at in range(current + 1, len(messages)) if messages[at].role == "assistant"]
+    newest = answers[-min(NEWEST_ANSWERS, len(answers))] if answers else len(messages)
+    for begin, end in ((0, recent), (recent, current), (current + 1, newest), (newest, len(messages))):
+        touched = [message for message in messages[begin:end] if message.role != "system"]
+        yield from (Move(message, "shorten") for message in touched)
+        yield from (Move(message, "leave out") for message in touched if message is not messages[-1])
+
+
+def _recent(messages: Sequence[Message], keep_turns: int) -> tuple[int, int]:
+    """Where the newest turns begin, and the one under way."""
+    prompts = [at for at, message in enumerate(messages) if message.is_prompt] or [0]
+    return prompts[-min(keep_turns, len(prompts))], prompts[-1]
+
+
+def _last(messages: Sequence[Message], left_out: Collection[str]) -> str:
+    return next((message.id for message in reversed(messages) if message.id in left_out), "")

@@ -1,0 +1,142 @@
+"""What stands for the messages that are left out: a summary, and what code knows better than a model.
+
+It is kept as it was made, word for word, so that requests begin with the same bytes until the next compaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from wolo.agent.todo_list import todos_of
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, ToolPart, new_id
+from wolo.models.tokens import BYTES_PER_TOKEN, estimate_text
+from wolo.sessions.partial_load import HINT
+from wolo.tools.argument_aliases import FILE
+from wolo.tools.todo import as_text
+
+MOST_CHANGED, MOST_READ = 200, 60
+"""Files that are listed, the newest."""
+LONGEST_WORDS_CHARS = 4_000
+"""Of one message of the user; the middle of a longer one is left out."""
+LONGEST_TODO_CHARS = 2_000
+READERS, WRITERS = ("read",), ("write", "edit", "apply_patch")
+
+MOST_SAID_CHARS = 40_000
+"""Of the user's messages: older ones are only counted."""
+SUMMARY, UNTIL, FACTS = "summary", "until", "facts"
+"""Under these names the metadata of a lead hold the model's own words, the id of the last message they cover, and the `Facts`."""
+
+OPENING = "[The conversation began earlier: {count} old messages were left out here to save space. The session keeps them all.]"
+WORDS = "The user's messages among them, word for word:"
+WORDS_LEFT_OUT = "[… {count} older ones are left out …]"
+
+
+class Facts(Struct, frozen=True, omit_defaults=True):
+    """What code knows of the messages that are left out; it grows, for some of them may not even be read any more."""
+
+    changed: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
+    """Files, in the order in which they were touched last."""
+    said: tuple[tuple[str, str], ...] = ()
+    """The user's newest messages: id and text."""
+    unsaid: int = 0
+    """How many older ones there are."""
+    todo: str = ""
+
+    def with_more(self, gone: Iterable[Message]) -> Facts:
+        changed, read, todo = dict.fromkeys(self.changed), dict.fromkeys(self.read), self.todo
+        said = list(self.said)
+        for message in gone:
+            if message.is_persons and message.text.strip():
+                said.append((message.id, _clipped(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
+            for part in (part for part in message.calls if part.outcome == "ok"):
+                items = todos_of(part)
+                todo = todo if items is None else as_text(items)[:LONGEST_TODO_CHARS]
+                into = changed if part.tool in WRITERS else read if part.tool in READERS else None
+                if into is not None and (path := _path(part)):
+                    into.pop(path, None)
+                    into[path] = None
+        unsaid = _excess(said)
+        only_read = [path for path in read if path not in changed]
+        return Facts(
+            changed=tuple(changed)[-MOST_CHANGED:],
+            read=tuple(only_read)[-MOST_READ:],
+            said=tuple(said[unsaid:]),
+            unsaid=self.unsaid + unsaid,
+            todo=todo,
+        )
+
+
+def lead_for(left_out: Collection[str], facts: Facts, *, summary: str, until: str, words_tokens: int) -> Message:
+    """`summary` is the model's, of all messages up to the one with the id `until`; empty when there is none."""
+    id = new_id("msg")
+    pieces = [
+        OPENING.format(count=len(left_out)),
+        summary and f"What happened in them:\n\n{summary}",
+        _files("changed", facts.changed),
+        _files("read", facts.read),
+        facts.todo and f"The todo list:\n{facts.todo}",
+        _words(facts, words_tokens),
+        HINT.format(id=id),
+    ]
+    text = "\n\n".join(filter(None, pieces))
+    metadata = {"compressed": True, "compressed_content": text, SUMMARY: summary, UNTIL: until}
+    metadata[FACTS] = msgspec.to_builtins(facts)
+    return Message(id=id, role="compaction_summary", parts=(TextPart(text=text),), finished=True, metadata=metadata)
+
+
+def summary_in(lead: Message | None) -> tuple[str, str]:
+    """The model's words in a lead, and the id of the last message they cover; empty where there are none."""
+    found = lead.metadata if lead is not None else {}
+    summary, until = found.get(SUMMARY), found.get(UNTIL)
+    return (summary, until) if isinstance(summary, str) and isinstance(until, str) else ("", "")
+
+
+def facts_in(lead: Message | None) -> Facts:
+    try:
+        return msgspec.convert(lead.metadata[FACTS], Facts) if lead is not None and FACTS in lead.metadata else Facts()
+    except msgspec.ValidationError:
+        return Facts()
+
+
+def _excess(said: Sequence[tuple[str, str]]) -> int:
+    """How many of the oldest are too many."""
+    room = MOST_SAID_CHARS
+    for at in range(len(said) - 1, -1, -1):
+        room -= len(said[at][1])
+        if room < 0:
+            return at + 1
+    return 0
+
+
+def _files(what: str, paths: Sequence[str]) -> str:
+    return f"Files {what}: {', '.join(paths)}" if paths else ""
+
+
+def _path(part: ToolPart) -> str:
+    value = next((part.input[name] for name in ("path", *FILE) if name in part.input), "")
+    return value if isinstance(value, str) else ""
+
+
+def _words(facts: Facts, most_tokens: int) -> str:
+    """Newest first into the space there is, then in their order."""
+    said: list[str] = []
+    for id, words in reversed(facts.said):
+        quoted = f"<user>\n{_clipped(id, words, most_tokens * BYTES_PER_TOKEN // 2)}\n</user>"
+        most_tokens -= estimate_text(quoted)
+        if most_tokens < 0:
+            break
+        said.insert(0, quoted)
+    older = len(facts.said) - len(said) + facts.unsaid
+    return "\n".join([WORDS, *([WORDS_LEFT_OUT.format(count=older)] if older else []), *said]) if said else ""
+
+
+def _clipped(id: str, text: str, most_chars: int) -> str:
+    if len(text) <= most_chars:
+        return text
+    middle = f'\n[… {len(text) - most_chars:,} characters: expand_message(id="{id}") shows them …]\n'
+    return text[: most_chars // 2] + middle + text[len(text) - most_chars // 2 :]

@@ -1,0 +1,152 @@
+"""Between the loop and the model: nothing secret goes out, whatever brought it, and nothing secret comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from wolo.errors import ProviderError
+from wolo.formats.format import ThinkingLevel, ToolSpec
+from wolo.guard.secrets.redactor import Secrets
+from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, UsageDelta
+from wolo.messages.message import Message
+from wolo.messages.secret_values import Piecewise
+from wolo.models.protocol import Asker, Listener, NoticeLevel, Question
+from wolo.models.provider import Choice
+
+
+class HidingAsker:
+    """An Asker in front of another one. What was sent once is sent the same way again, also when more is known by then."""
+
+    def __init__(self, asker: Asker, secrets: Secrets) -> None:
+        self._asker = asker
+        self._secrets = secrets
+        self._sent: dict[str, tuple[Message, Message]] = {}
+        """By id: a message, and how it went out."""
+        self._systems: dict[str, str] = {}
+        """Every system prompt, and how it went out: a question aside has another one."""
+        self._tools: tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]] = ((), ())
+
+    @property
+    def choice(self) -> Choice:
+        return self._asker.choice
+
+    def think(self, level: ThinkingLevel) -> None:
+        self._asker.think(level)
+
+    async def close(self) -> None:
+        await self._asker.close()
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        ear = _Ear(listener, self._secrets)
+        try:
+            answer = await self._asker.ask(self.hidden(question), ear)
+        except ProviderError as error:
+            raise self._secrets.hide_error(error)  # noqa: B904  # the very same error
+        await ear.close()
+        return self._secrets.hide_message(answer)
+
+    def hidden(self, question: Question) -> Question:
+        """What really goes out."""
+        if question.system not in self._systems:
+            self._systems[question.system] = self._secrets.hide(question.system)
+        if question.tools and question.tools is not self._tools[0]:
+            self._tools = (question.tools, _hide_tools(question.tools, self._secrets))
+        messages = tuple(map(self._message, question.messages))
+        self._sent |= {before.id: (before, after) for before, after in zip(question.messages, messages, strict=True)}
+        tools = self._tools[1] if question.tools else ()
+        return replace(question, messages=messages, system=self._systems[question.system], tools=tools)
+
+    def _message(self, message: Message) -> Message:
+        before, after = self._sent.get(message.id, (None, None))
+        if after is not None and (before is message or before == message):
+            return after
+        return self._secrets.hide_message(message)
+
+
+def hide_question(question: Question, secrets: Secrets) -> Question:
+    """How one goes out that follows no other."""
+    messages = tuple(map(secrets.hide_message, question.messages))
+    tools = _hide_tools(question.tools, secrets)
+    return replace(question, messages=messages, system=secrets.hide(question.system), tools=tools)
+
+
+def _hide_tools(tools: tuple[ToolSpec, ...], secrets: Secrets) -> tuple[ToolSpec, ...]:
+    return tuple(
+        replace(spec, description=secrets.hide(spec.description), parameters=secrets.hide_value(spec.parameters))
+        for spec in tools
+    )
+
+
+class _Ear:
+    """The Listener of a question: what streams in is hidden wherever the stream was cut."""
+
+    def __init__(self, listener: Listener, secrets: Secrets) -> None:
+        self._listener = listener
+        self._secrets = secrets
+        self._begin()
+
+    def _begin(self) -> None:
+        self._last: TextDelta | ThinkingDelta | CallDelta | None = None
+        self._pieces: dict[int, Piecewise] = {}
+        """Of each call by its slot; below them the one for text and thinking."""
+
+    async def on_request(self, attempt: int, context_tokens: int) -> None:
+        self._begin()
+        await self._listener.on_request(attempt, context_tokens)
+
+    async def on_deltas(self, deltas: Sequence[Delta]) -> None:
+        passed: list[Delta] = []
+        for delta in deltas:
+            if isinstance(delta, TextDelta | ThinkingDelta | CallDelta):
+                if not _goes_on(self._last, delta):
+                    passed += self._rest()
+                passed.append(self._hidden(delta))
+                self._last = delta
+            else:
+                if not isinstance(delta, UsageDelta):  # counts may come in the middle of a word
+                    passed += self._rest()
+                passed.append(delta)
+        await self._listener.on_deltas(passed)
+
+    async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
+        self._begin()
+        await self._listener.on_attempt_failed(self._secrets.hide_error(error), attempt, tries, delay_s)
+
+    async def on_replaced(self, error: ProviderError, model: str) -> None:
+        self._begin()
+        await self._listener.on_replaced(self._secrets.hide_error(error), model)
+
+    async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
+        await self._listener.on_notice(self._secrets.hide(text), level)
+
+    async def close(self) -> None:
+        """The answer is complete."""
+        if rest := self._rest():
+            await self._listener.on_deltas(rest)
+
+    def _hidden(self, delta: TextDelta | ThinkingDelta | CallDelta) -> Delta:
+        slot = delta.slot if isinstance(delta, CallDelta) else -1
+        if slot not in self._pieces or (isinstance(delta, CallDelta) and delta.replaces):
+            self._pieces[slot] = self._secrets.piecewise()
+        if isinstance(delta, CallDelta):
+            return replace(delta, arguments=self._pieces[slot].feed(delta.arguments))
+        return replace(delta, text=self._pieces[slot].feed(delta.text))
+
+    def _rest(self) -> list[Delta]:
+        """What was held back of text or thinking, because a secret might have begun there, and of all calls."""
+        rest: list[Delta] = []
+        for slot, piece in self._pieces.items():
+            if held := piece.close():
+                rest.append(CallDelta(slot=slot, arguments=held) if slot >= 0 else _more(self._last, held))
+        return rest
+
+
+def _goes_on(last: Delta | None, delta: Delta) -> bool:
+    """Whether both belong to the same run of text; calls may take turns."""
+    return last is None or type(last) is type(delta) or isinstance(delta, CallDelta)
+
+
+def _more(last: Delta | None, text: str) -> Delta:
+    return ThinkingDelta(text) if isinstance(last, ThinkingDelta) else TextDelta(text)

@@ -1,0 +1,113 @@
+"""What streams in from the model, told on as events, and kept in case the answer never ends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec.structs import replace
+
+from wolo.agent.events import (
+    AttemptFailed,
+    CallStreamed,
+    ErrorInfo,
+    Event,
+    ModelReplaced,
+    Noticed,
+    RequestStarted,
+    TextStreamed,
+    ThinkingStreamed,
+)
+from wolo.agent.loop_detection import AnswerWatch
+from wolo.errors import ProviderError
+from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
+from wolo.messages.message import Usage, UsageCost
+from wolo.models.price import cost_of
+from wolo.models.protocol import Asker, NoticeLevel
+from wolo.models.tokens import BYTES_PER_TOKEN
+
+
+class Relay:
+    """The Listener of one question."""
+
+    def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: Asker, on_growth: Callable[[Usage], None]) -> None:
+        """`on_growth` is told what the attempt has streamed, by estimate; without a known price it costs nothing."""
+        self._emit = emit
+        self._asker = asker
+        self._on_growth = on_growth
+        self._begin()
+
+    @property
+    def text(self) -> str:
+        """What the attempt under way has said so far."""
+        return "".join(self._text)
+
+    @property
+    def usage(self) -> Usage:
+        """What the attempt has used so far, by estimate."""
+        return self._estimate(self._context_tokens)
+
+    def _estimate(self, input_tokens: int) -> Usage:
+        usage = Usage(input_tokens=input_tokens, output_tokens=self._size_bytes // BYTES_PER_TOKEN, estimated=True)
+        return replace(usage, cost=cost_of(usage, self._asker.choice.model.price))
+
+    async def on_request(self, attempt: int, context_tokens: int) -> None:
+        self._begin()
+        self._context_tokens = context_tokens
+        await self._emit(RequestStarted(model=self._asker.choice.label, attempt=attempt, context_tokens=context_tokens))
+
+    async def on_deltas(self, deltas: Sequence[Delta]) -> None:
+        """One event for each run of equal deltas. Raises BadAnswer when the model has lost itself in repetition."""
+        self._size_bytes += size_of(deltas)
+        at = 0
+        while at < len(deltas):
+            first = deltas[at]
+            if isinstance(first, CallDelta):
+                await self._tell_call(first)
+                at += 1
+            elif isinstance(first, TextDelta | ThinkingDelta):
+                if isinstance(first, ThinkingDelta) and first.takes_text:
+                    self._text.clear()
+                kind = type(first)
+                pieces = []
+                while at < len(deltas) and isinstance(deltas[at], kind):
+                    pieces.append(deltas[at].text)  # type: ignore[union-attr]  # both kinds have a text
+                    at += 1
+                await self._tell_text(kind, "".join(pieces))
+            else:
+                at += 1
+        self._watch.take(deltas)
+        streamed = self._estimate(input_tokens=0)
+        self._on_growth(streamed if streamed.cost else replace(streamed, cost=UsageCost()))
+
+    async def on_attempt_failed(self, error: ProviderError, attempt: int, tries: int, delay_s: float) -> None:
+        self._begin()
+        await self._emit(AttemptFailed(error=ErrorInfo.of(error), attempt=attempt, tries=tries, delay_s=delay_s))
+
+    async def on_replaced(self, error: ProviderError, model: str) -> None:
+        self._begin()
+        await self._emit(ModelReplaced(error=ErrorInfo.of(error), model=model))
+
+    async def on_notice(self, text: str, level: NoticeLevel = "warning") -> None:
+        await self._emit(Noticed(text=text, level=level))
+
+    def _begin(self) -> None:
+        self._text: list[str] = []
+        self._tools: dict[int, str] = {}
+        self._sizes: dict[int, int] = {}
+        self._size_bytes = self._context_tokens = 0
+        self._watch = AnswerWatch()
+
+    async def _tell_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
+        if not text:
+            return
+        if kind is TextDelta:
+            self._text.append(text)
+            await self._emit(TextStreamed(text=text))
+        else:
+            await self._emit(ThinkingStreamed(text=text))
+
+    async def _tell_call(self, delta: CallDelta) -> None:
+        slot = delta.slot
+        tool = self._tools[slot] = delta.tool or self._tools.get(slot, "")
+        size = self._sizes[slot] = self._sizes.get(slot, 0) + len(delta.arguments.encode("utf-8", "surrogatepass"))
+        await self._emit(CallStreamed(slot=slot, tool=tool, fragment=delta.arguments, size_bytes=size))

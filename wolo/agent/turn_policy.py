@@ -1,0 +1,152 @@
+"""Where a turn goes after an answer: run its calls, ask once more, or stop. The guards against endless turns are here."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from wolo.agent.events import ErrorInfo, StopCause
+from wolo.agent.loop_detection import STOP_AT, TELL_AT, Circles
+from wolo.agent.tool_outcomes import BROKEN_OFF, GOING_IN_CIRCLES
+from wolo.errors import BadAnswer, ContentRefused, ContextOverflow, ProviderError
+from wolo.messages.message import Message
+from wolo.messages.parts import Outcome, TextPart, ThinkingPart
+
+IN_A_ROW = 3
+"""So many answers cut off inside a call, or with calls that cannot be read, end the turn."""
+PAUSES = 20
+"""So many pauses in a row end it as well."""
+
+EMPTY = "Your last answer was empty: it had neither text nor a tool call. Go on with the task, or say that it is done."
+EMPTY_CUT_OFF = "Your last answer used up the output limit before it said anything. Think less, and go on in smaller steps."
+ANNOUNCED = "Your last answer announced a tool call, but none arrived. Make the call, or give your final answer."
+SAME_CALL = "Note: you have made this call {times} times in a row. Try something else; the fifth time ends your work."
+SAME_TEXT = "Note: you have written the same paragraph {times} times in a row. Go on instead; the fifth time ends your work."
+
+_OTHER_MODEL = "Try again, say it differently, or use another model with --model."
+
+
+class Stop(Struct, frozen=True, kw_only=True):
+    cause: StopCause
+    error: ErrorInfo | None = None
+    exit_code: int = 0
+
+    @classmethod
+    def by(cls, error: ProviderError) -> Stop:
+        cause: StopCause = "unavailable" if error.exit_code == 75 else "model_error"
+        return cls(cause=cause, error=ErrorInfo.of(error), exit_code=error.exit_code)
+
+
+class Next(Struct, frozen=True, kw_only=True):
+    """What to do with an answer, in this order."""
+
+    keep: bool = True
+    """False: it is empty and has no place in the history."""
+    refuse: tuple[Outcome, str] | None = None
+    """None of its calls may run; what the model reads instead of their results."""
+    note: str = ""
+    """A word to the model, with the last result."""
+    notice: str = ""
+    """A word to the person."""
+    stop: Stop | None = None
+    nudge: str = ""
+    """A message to the model of its own."""
+
+
+class Course:
+    """Remembers what it must about the answers of one turn."""
+
+    def __init__(self) -> None:
+        self._circles = Circles()
+        self._nudged = False
+        self._cut_off = 0
+        self._unreadable = 0
+        self._pauses = 0
+
+    def after(self, answer: Message) -> Next:
+        if failure := _failure(answer):
+            words = BROKEN_OFF.format(reason=answer.finish_reason)
+            return Next(keep=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
+        if _is_empty(answer):
+            words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
+            return self._nudge(words, "The model returned nothing; it was asked to go on.", keep=False)
+        if answer.finish_reason == "paused" and not answer.calls:
+            return self._after_pause()
+        self._pauses = 0
+        if not answer.calls:
+            if answer.finish_reason == "tool_calls":
+                return self._nudge(ANNOUNCED, "The model announced a call that did not come; it was asked for it.", keep=True)
+            return Next(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
+        self._nudged = False
+        if answer.finish_reason == "length":
+            return self._after_cut_off()
+        self._cut_off = 0
+        return self._after_unreadable(answer) or self._after_circles(answer)
+
+    def _nudge(self, words: str, notice: str, *, keep: bool) -> Next:
+        if self._nudged:
+            return Next(
+                keep=keep, stop=Stop.by(BadAnswer("The model returned nothing usable, twice in a row.", hint=_OTHER_MODEL))
+            )
+        self._nudged = True
+        return Next(keep=keep, nudge=words, notice=notice)
+
+    def _after_pause(self) -> Next:
+        """The provider wants to be asked again with what it has said so far, and goes on from there."""
+        self._pauses += 1
+        if self._pauses < PAUSES:
+            return Next()
+        error = BadAnswer(f"The provider paused its answer {PAUSES} times in a row.", hint=_OTHER_MODEL)
+        return Next(stop=Stop.by(error))
+
+    def _after_cut_off(self) -> Next:
+        self._cut_off += 1
+        refuse: tuple[Outcome, str] = ("cut_off", BROKEN_OFF.format(reason="output limit"))
+        if self._cut_off < IN_A_ROW:
+            return Next(refuse=refuse, notice="The answer hit the output limit inside a call; nothing of it was run.")
+        error = BadAnswer(f"{self._cut_off} answers in a row hit the output limit inside a call.", hint="Ask for smaller steps.")
+        return Next(refuse=refuse, stop=Stop.by(error))
+
+    def _after_unreadable(self, answer: Message) -> Next | None:
+        if not all(part.outcome == "invalid" for part in answer.calls):
+            self._unreadable = 0
+            return None
+        self._unreadable += 1
+        if self._unreadable < IN_A_ROW:
+            return None
+        error = BadAnswer(f"{self._unreadable} answers in a row made calls that cannot be read.", hint=_OTHER_MODEL)
+        return Next(stop=Stop.by(error))
+
+    def _after_circles(self, answer: Message) -> Next:
+        calls, texts = self._circles.count_calls(answer), self._circles.count_text(answer)
+        times = max(calls, texts)
+        what = "made the same call" if calls >= texts else "wrote the same text"
+        if times >= STOP_AT:
+            error = BadAnswer(f"The model {what} {times} times in a row; it was stopped.", hint=_OTHER_MODEL)
+            return Next(refuse=("never_started", GOING_IN_CIRCLES.format(times=times)), stop=Stop.by(error))
+        if times >= TELL_AT:
+            words = SAME_CALL if calls >= texts else SAME_TEXT
+            return Next(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was told.")
+        return Next()
+
+
+def _is_empty(answer: Message) -> bool:
+    """Thinking alone is not an answer."""
+    return not answer.text.strip() and all(isinstance(part, TextPart | ThinkingPart) for part in answer.parts)
+
+
+def _failure(answer: Message) -> ProviderError | None:
+    match answer.finish_reason:
+        case "refused":
+            reason = f": {answer.error}" if answer.error else "."
+            return ContentRefused(f"The provider's content policy ended the answer{reason}", hint="Rephrase the task.")
+        case "overflow":
+            return ContextOverflow("The conversation no longer fits the model's window.", hint="Start a new session.")
+        case "error":
+            return BadAnswer(answer.error or "The provider ended the answer with an error.", hint=_OTHER_MODEL)
+        case _:
+            return None
+
+
+def _cut_text() -> Stop:
+    error = BadAnswer("The answer was cut off at the output limit.", hint="What came is kept; ask it to go on.")
+    return Stop.by(error)

@@ -1,0 +1,1 @@
+"""Shell completion: the scripts, and the program that answers a Tab."""

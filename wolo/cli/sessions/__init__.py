@@ -1,0 +1,1 @@
+"""`wolo sessions`: one file a subcommand."""

@@ -1,0 +1,144 @@
+"""`wolo sessions fork`, `rename`, `delete` and `clean`: what a person does to sessions as a whole."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.sessions.list import called
+from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
+from wolo.errors import SessionError, UsageError
+from wolo.frontends.streams import say, tell
+from wolo.sessions.timestamps import age
+
+if TYPE_CHECKING:
+    from wolo.sessions.listing import SessionInfo
+    from wolo.sessions.store import Store
+
+SHOWN = 10
+"""Sessions that are listed before the question whether they may go."""
+
+Id = Annotated[str, typer.Argument(metavar="ID")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def rename_session(
+    id: Id,
+    title: Annotated[list[str] | None, typer.Argument(metavar="TITLE", show_default=False)] = None,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Its name for -s and -r, too.", show_default=False)] = "",
+) -> None:
+    """Give a session another title, or a name."""
+    from pathlib import Path
+
+    from wolo.sessions.names import title_of
+
+    words = title_of(" ".join(title or ()))
+    if not words and not name:
+        raise UsageError("A session cannot go without a title.", hint="wolo sessions rename ID TITLE, or --name NAME.")
+    with open_store() as store:
+        info = store.find(id, Path.cwd())
+        if words and (other := store.named(words)) and other.id != info.id:
+            raise SessionError(f"Session {other.id} is already named {words}.", hint="Choose another title.")
+        store.rename(info.id, name or None, title=words)
+        tell(f"{info.id}  {called(store.find(info.id))}")
+
+
+def fork_session(
+    id: SessionSpec = "",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The name of the copy.", show_default=False)] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Copy a session; the copy goes its own way."""
+    with open_store() as store:
+        original = require_session(store, id)
+        if name and (other := store.named(name)):
+            raise SessionError(f"Session {other.id} is already named {name}.", hint="Choose another name.")
+        fork = store.fork(original.id)
+        if name:
+            store.rename(fork.id, name)
+    if as_json:
+        print_json({"id": fork.id, "from": original.id, "name": name or None})
+        return
+    tell(fork.id)
+    say(f"A copy of {original.id}.", hint=f"wolo --resume {fork.id}")
+
+
+def delete_session(id: Id, yes: Yes = False) -> None:
+    """Delete one session for good."""
+    from pathlib import Path
+
+    with open_store() as store:
+        info = store.find(id, Path.cwd())
+        if not yes and not _may(f"Delete {info.id} ({called(info)})?", info.id):
+            return
+        store.delete(info.id)
+    tell(f"Deleted {info.id}.")
+
+
+def clean_sessions(
+    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="30d, 8w, 12h or 2026-11-01.")],
+    here: Annotated[bool, typer.Option("--here/--all", help="Of this directory only.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete the sessions that were not used for so long.
+
+    Those that have a name or are open stay.
+    """
+    import time
+    from pathlib import Path
+
+    from wolo.sessions.search.query_parser import moment
+
+    before = moment("--older-than", older_than, time.time())
+    with open_store() as store:
+        old = [info for info in store.list(Path.cwd() if here else None) if info.updated < before]
+        going = [info for info in old if not info.name and not info.live]
+        if not as_json:
+            _tell(going, len(old) - len(going))
+        deleted: list[str] = []
+        if going and not dry_run and (yes or _may(f"Delete {_sessions(len(going))} for good?", _sessions(len(going)))):
+            deleted = _deleted(store, going)
+    if as_json:
+        print_json({"would_delete" if dry_run else "deleted": [info.id for info in going] if dry_run else deleted})
+    elif deleted:
+        tell(f"Deleted {_sessions(len(deleted))}.")
+
+
+def _deleted(store: Store, going: list[SessionInfo]) -> list[str]:
+    deleted = []
+    for info in going:
+        try:
+            store.delete(info.id)
+            deleted.append(info.id)
+        except SessionError as error:  # opened, or deleted by another process, since we looked
+            say(error.message)
+    return deleted
+
+
+def _tell(going: list[SessionInfo], staying: int) -> None:
+    for info in going[:SHOWN]:
+        tell(f"{info.id}  {age(info.updated):>6}  {called(info)}")
+    if len(going) > SHOWN:
+        tell(f"… and {len(going) - SHOWN:,} more")
+    if not going:
+        tell("No session is that old." if not staying else "No session that old can go.")
+    if staying:
+        tell(f"{_sessions(staying)} that old {'stays' if staying == 1 else 'stay'}: named, or open.")
+
+
+def _may(question: str, what: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError(f"Nothing was deleted: nobody can say yes to deleting {what}.", hint="Add --yes.")
+    if typer.confirm(question):
+        return True
+    tell("Nothing was deleted.")
+    return False
+
+
+def _sessions(count: int) -> str:
+    return "1 session" if count == 1 else f"{count:,} sessions"

@@ -1,0 +1,145 @@
+"""`wolo sessions list`: one line a session, or two where a terminal is narrow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.columns import cut, in_short, money, padded, width_of
+from wolo.cli.sessions.lookup import open_store
+from wolo.frontends.streams import tell
+from wolo.sessions.timestamps import age, iso
+
+if TYPE_CHECKING:
+    from wolo.sessions.listing import SessionInfo
+
+ONE_LINE_COLUMNS = 110
+"""In a narrower terminal each session takes two lines."""
+TITLE_COLUMNS = 30
+MODEL_COLUMNS = 24
+INDENT = " " * 12
+
+
+class _Cells(NamedTuple):
+    id: str
+    age: str
+    state: str
+    turns: str
+    tokens: str
+    cost: str
+    model: str
+    directory: str
+    title: str
+
+
+HEADINGS = _Cells("ID", "AGE", "", "TURNS", "TOKENS", "COST", "MODEL", "DIRECTORY", "TITLE")
+_TO_THE_RIGHT = ("age", "turns", "tokens", "cost")
+
+
+def list_sessions(
+    as_json: AsJson = False,
+    every: Annotated[bool, typer.Option("--all", help="Of every directory.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="Also those in which agents worked on tasks of others.")] = False,
+) -> None:
+    """The sessions of this directory, newest first."""
+    from pathlib import Path
+
+    with open_store(only_to_read=True) as store:
+        found = store.list(None if every else Path.cwd(), with_tasks=tasks)
+    if as_json:
+        print_json([row(info) for info in found])
+    elif found:
+        tell("\n".join(_lines(found, every)))
+    else:
+        tell("No session is kept." if every else "No session of this directory is kept; --all shows others.")
+
+
+def row(info: SessionInfo) -> dict[str, Any]:
+    """What JSON says of a session."""
+    names = ("id", "name", "title", "cwd", "model", "created", "updated", "turns", "tokens", "cost_usd", "live")
+    spelled = {name: getattr(info, name) for name in names}
+    if info.agent:
+        spelled |= {"agent": info.agent, "task_of": info.task_of}
+    return spelled | {"created": iso(info.created), "updated": iso(info.updated)}
+
+
+def called(info: SessionInfo) -> str:
+    """The name a person gave it, and its title."""
+    return " · ".join(filter(None, (info.agent, info.name, info.title))) or "(nothing said yet)"
+
+
+def _lines(found: list[SessionInfo], every: bool) -> list[str]:
+    on_terminal = sys.stdout.isatty()
+    columns = shutil.get_terminal_size().columns
+    cells = [_cells(info, short_id=on_terminal, with_directory=every) for info in found]
+    if on_terminal and columns < ONE_LINE_COLUMNS:
+        return [line for each in cells for line in _two_lines(each, columns)]
+    return _table(cells, columns if on_terminal else None)
+
+
+def _cells(info: SessionInfo, *, short_id: bool, with_directory: bool) -> _Cells:
+    asked = info.tokens > 0
+    return _Cells(
+        id=_short(info.id) if short_id else info.id,
+        age=age(info.updated),
+        state="live" if info.live else "",
+        turns=str(info.turns),
+        tokens=in_short(info.tokens) if asked else "-",
+        cost=money(info.cost_usd) if asked else "-",
+        model=_visible(info.model) or "-",
+        directory=_visible(from_home(info.cwd)) if with_directory else "",
+        title=called(info),
+    )
+
+
+def _visible(text: str) -> str:
+    """A line stays a line, whatever a directory is called."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
+
+
+def _short(session_id: str) -> str:
+    """The random end of an id says which one it is, and `-r` takes it; an id from elsewhere stays whole."""
+    pieces = session_id.split("_")
+    return pieces[2] if len(pieces) == 3 and pieces[0] == "session" and len(pieces[2]) >= 8 else session_id
+
+
+def from_home(directory: str) -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111  # a text, as the directory is
+    return f"~{directory[len(home) :]}" if directory == home or directory.startswith(f"{home}/") else directory
+
+
+def _two_lines(cells: _Cells, columns: int) -> list[str]:
+    end = f"  {cells.age}" + (f"  {cells.state}" if cells.state else "")
+    room = columns - 1 - len(end)
+    first = cut(f"{padded(cells.id, len(INDENT) - 2)}  {cells.title}", room)
+    turns = f"{cells.turns} {'turn' if cells.turns == '1' else 'turns'}"
+    tokens = f"{cells.tokens} tokens" if cells.tokens != "-" else ""
+    facts = " · ".join(filter(None, (cells.model, turns, tokens, cells.cost if tokens else "", cells.directory)))
+    return [f"{padded(first, room)}{end}", f"{INDENT}{cut(facts, columns - 1 - len(INDENT))}"]
+
+
+def _table(rows: list[_Cells], columns: int | None) -> list[str]:
+    """`columns` None: nothing is cut, for whatever reads it."""
+    table = [HEADINGS, *rows]
+    if columns is not None:
+        table = [each._replace(model=cut(each.model, MODEL_COLUMNS)) for each in table]
+    shown = [name for name in HEADINGS._fields[:-1] if any(getattr(each, name) for each in rows)]
+    widths = {name: max(width_of(getattr(each, name)) for each in table) for name in shown}
+    if columns is not None and "directory" in widths:
+        free = columns - 1 - sum(width + 2 for name, width in widths.items() if name != "directory") - TITLE_COLUMNS
+        widths["directory"] = max(min(widths["directory"], free), 10)
+    return [_line(each, widths, columns) for each in table]
+
+
+def _line(cells: _Cells, widths: dict[str, int], columns: int | None) -> str:
+    pieces = []
+    for name, width in widths.items():
+        text = cut(getattr(cells, name), width, keep_end=name == "directory")
+        pieces.append(padded(text, width, right=name in _TO_THE_RIGHT))
+    line = "  ".join([*pieces, cells.title])
+    return line if columns is None else cut(line, columns - 1)

@@ -1,0 +1,202 @@
+"""`wolo sessions export`, `import` and `verify`: sessions out of wolo, into it, and whether they are what was kept."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wolo.cli.as_json import AsJson, print_json
+from wolo.cli.sessions.foreign import find_elsewhere, list_elsewhere
+from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
+from wolo.errors import UsageError
+from wolo.frontends.streams import say, stdout_bytes, tell
+from wolo.messages.plural import counted
+
+if TYPE_CHECKING:
+    from wolo.sessions.exchange.importer import Report, Source
+    from wolo.sessions.exchange.integrity import Checked
+    from wolo.sessions.exchange.jsonl import Write
+
+STDIN = "-"
+
+
+def export_session(
+    id: SessionSpec = "",
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            "-F",
+            help="jsonl, rows, openai, markdown, html, atif, claude-code, codex, opencode, pi or kimi.",
+            metavar="FORMAT",
+        ),
+    ] = "jsonl",
+    output: Annotated[str, typer.Option("--output", "-o", help="Write to this file.", metavar="FILE", show_default=False)] = "",
+    redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take secrets out; jsonl may keep them.")] = True,
+) -> None:
+    """Write a session for others to read, or for another machine."""
+    from wolo.conversation.resources.known_secrets import redactor
+    from wolo.sessions.exchange.exporter import export
+    from wolo.sessions.exchange.output_file import write_file
+
+    with open_store(only_to_read=True) as store:
+        info = require_session(store, id)
+        secrets = redactor() if redact else None
+
+        def write_to(out: Write) -> None:
+            export(store, info, format, out, secrets)
+
+        if output in ("", STDIN):
+            with stdout_bytes() as out:
+                write_to(out)
+        else:
+            write_file(Path(output), write_to)
+
+
+def import_session(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE]", show_default=False, help="A file, the folder of a session, - for stdin; with --from an ID."
+        ),
+    ] = "",
+    as_json: AsJson = False,
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format", "-F", help="What it is; told from its content if not given.", metavar="FORMAT", show_default=False
+        ),
+    ] = "",
+    agent: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="claude-code, codex, opencode, kimi, pi or vibe: its sessions of this directory, or the one named.",
+            metavar="AGENT",
+            show_default=False,
+        ),
+    ] = "",
+) -> None:
+    """Take in a session of another machine or program.
+
+    Then `-c` goes on with it.
+    """
+    from wolo.sessions.exchange.importer import keep, read
+
+    if agent and not file:
+        list_elsewhere(agent, as_json=as_json)
+        return
+    if not file:
+        raise UsageError("Nothing to import was named.", hint="Name a file, or an agent on this machine: --from claude-code.")
+    format = agent or format
+    with _given(str(find_elsewhere(agent, file)) if agent else file) as path:
+        source = read(path, format)
+        with open_store() as store:
+            report = keep(store, source, _directory(source))
+    if as_json:
+        print_json(_as_row(report))
+        return
+    for sentence in _sentences(report, source):
+        tell(sentence)
+
+
+def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
+    """Whether every entry is what was kept.
+
+    Of a session, or of an exported file.
+    """
+    from wolo.sessions.exchange.integrity import check
+    from wolo.sessions.exchange.jsonl_import import survey
+
+    if id and Path(id).is_file():
+        checked, name = survey(Path(id)).checked, id
+    else:
+        with open_store(only_to_read=True) as store:
+            info = require_session(store, id)
+            checked, name = check(store, info.id), info.id
+    if as_json:
+        print_json(_verdict(checked, name))
+    elif checked.broken is None:
+        redacted = f"; of {checked.redacted} the secrets were taken out" if checked.redacted else ""
+        tell(f"{name}: {counted(checked.entries, 'entry', 'entries')}, each of them what was kept{redacted}.")
+    else:
+        tell(f"{name}: entry {checked.broken.seq} {checked.broken.text}.")
+    raise typer.Exit(1 if checked.broken else 0)
+
+
+@contextmanager
+def _given(file: str) -> Iterator[Path]:
+    """What is read more than once must lie in a file."""
+    if file != STDIN:
+        yield Path(file)
+        return
+    import shutil
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(prefix="wolo-import-") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield Path(copy.name)
+
+
+def _directory(source: Source) -> str:
+    """This one, unless somebody is there to say otherwise."""
+    here, there = str(Path.cwd()), source.cwd
+    if not there or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return here
+    try:
+        is_here, is_there = Path(there).resolve() == Path(here).resolve(), Path(there).is_dir()
+    except (OSError, ValueError, RuntimeError):  # no path of this machine
+        is_here, is_there = False, False
+    if is_here:
+        return here
+    say(f"This session is about {there}.")
+    if not is_there:
+        say(f"There is no such directory on this machine, so it is kept for {here}.")
+        return here
+    return here if typer.confirm(f"Keep it for {here} instead?", default=True, err=True) else there
+
+
+def _as_row(report: Report) -> dict[str, Any]:
+    return {
+        "id": report.info.id,
+        "title": report.info.title,
+        "cwd": report.info.cwd,
+        "format": report.format,
+        "entries": report.entries,
+        "skipped": report.skipped,
+        "already_imported": report.was_there,
+        "original_id": report.wanted_id or None,
+        "notices": list(report.notices),
+    }
+
+
+def _sentences(report: Report, source: Source) -> Iterator[str]:
+    info = report.info
+    if report.was_there:
+        yield f"This was imported before: it is session {info.id} of {info.cwd}. Nothing was added."
+        return
+    yield f"Imported {source.label} with {counted(report.entries, 'entry', 'entries')} as {info.id}: {info.title or '(no title)'}"
+    if report.wanted_id:
+        yield f"Its own id, {report.wanted_id}, belongs to another session here, so it has a new one: {info.id}."
+    if report.skipped:
+        lines = "1 line or record was" if report.skipped == 1 else f"{report.skipped} lines or records were"
+        yield f"{lines} left out: what could not be read."
+    yield from report.notices
+    yield f"Go on with it: wolo -r {info.id}"
+
+
+def _verdict(checked: Checked, name: str) -> dict[str, Any]:
+    broken = checked.broken
+    return {
+        "session": name,
+        "ok": broken is None,
+        "entries": checked.entries,
+        "redacted": checked.redacted,
+        "broken": {"entry": broken.seq, "reason": broken.text} if broken else None,
+    }

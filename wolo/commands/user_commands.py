@@ -1,0 +1,145 @@
+"""Slash commands that are files: those a person wrote as Markdown, and skills by their names. Built-in names win."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from wolo.agent.user_command import Footing
+from wolo.commands.command import Beforehand, Command, Desk, Group, Outcome, Prompted
+from wolo.commands.two_columns import shortened
+from wolo.conversation.attachments import without_files
+from wolo.conversation.conversation import Conversation
+from wolo.errors import ExtensionError
+from wolo.extensions.commands import Run, WrittenCommand, fill
+from wolo.extensions.search_paths import shown
+from wolo.extensions.skills import Skill, told
+from wolo.guard.protected_paths import runs_code
+from wolo.places import find_places
+from wolo.workspace.files.real_path import led_to
+
+GROUP: Group = "From files"
+FRESH_S = 2.0
+"""While a person types, what was found is not looked up with every key."""
+MOST_SHOWN_LINES = 8
+LONGEST_HELP = 58
+_UNRUN = "(Commands between !` and ` in this text were not run.)"
+
+
+class Written:
+    """Beside the commands of a front end, `own`."""
+
+    def __init__(self, own: Sequence[Command]) -> None:
+        self._own = tuple(own)
+        self._found: tuple[Command, ...] = ()
+        self._of: Conversation | None = None
+        self._seen_at = float("-inf")
+
+    def all(self, conversation: Conversation, *, anew: bool = False) -> tuple[Command, ...]:
+        """May be called from another thread."""
+        if anew or conversation is not self._of or time.monotonic() - self._seen_at > FRESH_S:
+            self._found = written(conversation, self._own)
+            self._of, self._seen_at = conversation, time.monotonic()
+        return (*self._own, *self._found)
+
+
+def written(conversation: Conversation, own: Sequence[Command]) -> tuple[Command, ...]:
+    """A name counts once: the built-in commands' first, then written ones, then skills."""
+    taken = {name for command in own for name in (command.name, *command.aliases)}
+    library = conversation.library
+    commands = [_command(each) for each in library.commands().found if each.name not in taken]
+    taken.update(each.name for each in commands)
+    skills = [_skill(each, taken) for each in library.skills().found if each.for_person and f"skill:{each.name}" not in taken]
+    return (*commands, *skills)
+
+
+def _command(found: WrittenCommand) -> Command:
+    facts = [f"It is {shown(found.path)}."]
+    if found.model:
+        is_own = found.shelf.project is None
+        facts.append(
+            f"{found.model} answers it." if is_own else f"It names the model {found.model}; only your own may choose one."
+        )
+    if found.tools:
+        facts.append(f"It names the tools {', '.join(found.tools)}; that allows nothing.")
+    return Command(
+        found.name,
+        shortened(found.description, LONGEST_HELP) or "a command you wrote",
+        partial(_send, found),
+        usage=found.hint,
+        more=" ".join(facts),
+        group=GROUP,
+    )
+
+
+def _skill(skill: Skill, taken: set[str]) -> Command:
+    return Command(
+        f"skill:{skill.name}",
+        shortened(skill.description, LONGEST_HELP),
+        partial(_use, skill),
+        aliases=() if skill.name in taken else (skill.name,),
+        usage=skill.hint or "[WORDS]",
+        more=f"{skill.description} It is {shown(skill.path)}.",
+        group=GROUP,
+    )
+
+
+async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
+    if not command.is_usable:
+        raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
+    pieces = await asyncio.to_thread(fill, command, rest)
+    talk = desk.conversation
+    is_own = _is_persons(command, talk)
+    text, runs, unrun = "", [], []
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+        elif footing := _footing(piece, talk, is_own=is_own):
+            runs.append(Beforehand(piece.line, len(text), footing))
+        else:
+            text += piece.written
+            unrun.append(piece.written)
+    notices = [f"Not run, sent as text: {', '.join(unrun)}"] if unrun else []
+    typed, model = None, command.model
+    if not is_own:
+        typed, unread = without_files(text, partial(_may_attach, talk), talk.cwd)
+        typed, model = f"{rest}\n{typed}", ""
+        notices += [f"Not attached, since reading it needs an approval: {shown(path)}" for path in unread]
+    seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
+    text = f"{text}\n\n{_UNRUN}" if unrun else text
+    return Prompted(text, shown=seen, typed=typed, model=model, runs=tuple(runs), notices=tuple(notices))
+
+
+async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
+    text = await asyncio.to_thread(told, skill)
+    asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for what we are at.'}"
+    return Prompted(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
+
+
+def _is_persons(command: WrittenCommand, conversation: Conversation) -> bool:
+    """A link among one's own may lead into the workspace, where the model writes: unless the name is protected there, it may be
+    the model's text by now."""
+    real = led_to(command.path)
+    is_out_of_reach = not conversation.bench.workspace.holds(Path(real)) or runs_code(real)
+    return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(led_to(find_places().config)))
+
+
+def _may_attach(conversation: Conversation, path: Path) -> bool:
+    """What a project's command names is attached where the model itself might read it unasked."""
+    return conversation.bench.judge.readable(Path(led_to(path)))
+
+
+def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> Footing | None:
+    """A person's own is run as if they had typed it; a project's as the model would run it unasked. None: not at all."""
+    if not run.line:
+        return None
+    return "person" if is_own else conversation.bench.footing(run.line)
+
+
+def _beginning(text: str) -> str:
+    lines = text.split("\n")
+    more = len(lines) - MOST_SHOWN_LINES
+    return "\n".join([*lines[:MOST_SHOWN_LINES], f"… {more} more lines"]) if more > 1 else text

@@ -1,0 +1,63 @@
+"""Rules as they stand in settings files: read, checked against their own examples, and told where they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from wolo.config.dotted_keys import Place
+from wolo.config.files import read_toml
+from wolo.errors import ConfigError
+from wolo.guard.rules import Decision, Exampled, Rule, parse_rule
+
+EVERYWHERE = "*"
+"""In the file of kept rules the table that holds in every workspace."""
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+
+
+def decision_of(name: str) -> Decision:
+    return next(each for each in DECISIONS if each == name)
+
+
+def read_rules(written: Iterable[str | Exampled], decision: Decision, source: str, place: Place, root: Path) -> list[Rule]:
+    """`source` is what the rules will say about themselves. Raises ConfigError that names file and line."""
+    return [_read(each, decision, source, place, root) for each in written]
+
+
+def read_kept_rules(path: Path, root: Path, notices: list[str]) -> list[Rule]:
+    """What was answered with "always": a table for each workspace, and `*` for all."""
+    text, data = read_toml(path, notices)
+    place = Place(str(path), text)
+    found: list[Rule] = []
+    for workspace, table in data.items():
+        if not isinstance(table, dict) or not set(table) <= set(DECISIONS):
+            raise ConfigError(f'{place.at((workspace,))}: "{workspace}" must be a table with allow, ask or deny.')
+        if workspace not in (EVERYWHERE, str(root)):
+            continue
+        for name, rules in table.items():
+            try:
+                written = msgspec.convert(rules, tuple[str | Exampled, ...])
+            except msgspec.ValidationError as error:
+                raise ConfigError(f"{place.at((workspace, name))}: {name} must be a list of rules.") from error
+            for each in written:
+                found += read_rules([each], decision_of(name), place.at_words(_text(each)), place, root)
+    return found
+
+
+def _read(written: str | Exampled, decision: Decision, source: str, place: Place, root: Path) -> Rule:
+    text = _text(written)
+    parse_rule(text, decision, place.at_words(text))
+    rule = parse_rule(text, decision, source)
+    if isinstance(written, Exampled) and (written.match or written.no_match):
+        from wolo.guard.rule_examples import find_misfit  # noqa: PLC0415  # few rules carry any
+
+        if misfit := find_misfit(written, rule, root):
+            raise ConfigError(f"{place.at_words(misfit.example)}: {misfit.why}.", hint=f"The rule is {rule}.")
+    return rule
+
+
+def _text(written: str | Exampled) -> str:
+    return written if isinstance(written, str) else written.rule

@@ -1,0 +1,73 @@
+"""What ties a conversation to the rooms it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.agent.cancellation import Brake
+from wolo.agent.events import ApprovalAsked, ApprovalGiven
+from wolo.agent.loop import Agent
+from wolo.agent.tool_calls import AskPerson, Emit
+from wolo.agent.user_command import Footing
+from wolo.conversation.permission_check import Bench
+from wolo.conversation.resources.hooks import HookSet
+from wolo.conversation.resources.persistence import Unread
+from wolo.conversation.resources.session_info import EnteredMode
+from wolo.conversation.resources.user_files import Library
+from wolo.conversation.subagents.subagents import Subagents
+from wolo.guard.intents import Intent
+from wolo.guard.secrets.redactor import Secrets
+from wolo.mcp.servers import Servers
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.loaded import Node
+from wolo.tools.background.jobs import Jobs
+from wolo.tools.question_types import PutQuestions
+from wolo.workspace.checkpoints.tracker import Watch
+
+
+class Joints(Struct, frozen=True):
+    secrets: Secrets
+    """What a prompt must not tell."""
+    make_agent: Callable[[Emit, AskPerson | None, PutQuestions | None], Agent]
+    decided: Callable[[ApprovalAsked, ApprovalGiven], None]
+    """Hears every answer of a person."""
+    complaint: Callable[[str, Sequence[Intent]], str]
+    """What is wrong with a rule that a person wrote for a call; empty when it may be kept."""
+    known_text: Callable[[Path], str | None]
+    """What a file holds, where the session knows it as it is now."""
+    close: Callable[[], Awaitable[None]]
+    kill: Callable[[], None]
+    """Ends all processes at once."""
+    enter_mode: Callable[[str], EnteredMode]
+    run_by_hand: Callable[[str, Footing, Brake, Emit], Coroutine[None, None, None]]
+    bench: Bench
+    """The rules and the judge that calls are held to."""
+    library: Library
+    """Skills and commands that were written for here."""
+    sessions: Callable[[], list[SessionInfo]]
+    """Of this directory, newest first."""
+    tree: Callable[[], tuple[list[Node], int]]
+    """All entries of this session, and where the conversation stands."""
+    unread: Callable[[], Unread]
+    """What of a huge session is only on the disk."""
+    rescues: Callable[[], list[str]]
+    """What came of damage to the store since it was asked last."""
+    label: Callable[[str, str], None]
+    """Names a message of this session."""
+    entitle: Callable[[str], None]
+    """Gives this session another title."""
+    servers: Servers
+    """Those whose tools the model has."""
+    hooks: tuple[HookSet, ...] = ()
+    """All there are, also those that may not run."""
+    watch: Watch | None = None
+    """Knows what was done to files."""
+    file_locks: Path | None = None
+    """Where the locks of single files lie."""
+    jobs: Jobs | None = None
+    """The commands in the background."""
+    subagents: Subagents | None = None
+    """The agents that tasks are given to."""

@@ -1,0 +1,99 @@
+"""Going back in a conversation: to before a prompt, or to the end of another branch; nothing is taken out of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wolo.conversation.resources.session_info import Change
+from wolo.errors import UsageError
+from wolo.messages.call_text import patched_files
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, ToolPart
+from wolo.sessions.entries import MessageEntry, ResultsEntry
+from wolo.sessions.loaded import Node
+from wolo.sessions.tree_outline import Place, last_under, outline, way_to
+
+EDITING = frozenset({"write", "edit", "apply_patch"})
+COMMANDING = "shell"
+SUMMARY = (
+    "[The user went back to this point. What was said behind it belongs to another branch and is not part of this "
+    "conversation. What was done there was not undone: {effects}.]"
+)
+MOST_FILES = 20
+
+
+def before_prompt(nodes: Sequence[Node], head: int, number: int) -> tuple[Change, str]:
+    """To before this prompt, and its text, to be written anew. Raises UsageError for one that is not on the way."""
+    place = _place(outline(nodes, head), number)
+    if place.kind != "prompt":
+        raise UsageError(f"{number} is no prompt.", hint="/rewind lists them.")
+    return Change(behind=place.before, summary=_summary(nodes, head, place.before)), place.text
+
+
+def to_branch(nodes: Sequence[Node], head: int, number: int) -> Change:
+    """To where the conversation had come to behind this prompt."""
+    places = outline(nodes, head)
+    end = last_under(places, _place(places, number).number)
+    if end.is_here:
+        raise UsageError("The conversation stands there already.", hint="/tree shows the branches.")
+    return Change(behind=end.end, summary=_summary(nodes, head, end.end))
+
+
+def prompt_of(nodes: Sequence[Node], head: int, number: int | None) -> Message:
+    """The prompt of this number; None: the last one on the way. Raises UsageError."""
+    places = outline(nodes, head)
+    here = [place for place in places if place.is_on_way and place.kind == "prompt"]
+    if number is None and not here:
+        raise UsageError("Nothing was said yet.")
+    place = here[-1] if number is None else _place(places, number)
+    entry = next(node.entry for node in nodes if node.seq == place.seq)
+    if not isinstance(entry, MessageEntry):
+        raise UsageError(f"{number} is no prompt.", hint="/tree shows them.")
+    return entry.message
+
+
+def _place(places: Sequence[Place], number: int) -> Place:
+    if not 1 <= number <= len(places):
+        raise UsageError(f"There is no number {number}.", hint="/tree shows them.")
+    return places[number - 1]
+
+
+def _summary(nodes: Sequence[Node], head: int, behind: int) -> Message | None:
+    """Files and commands do not go back with the conversation: the model must know. None: nothing was done."""
+    calls = done_between(nodes, head, behind)
+    edits = [part for part in calls if part.tool in EDITING and part.outcome != "error"]
+    files = dict.fromkeys(name for part in edits for name in _named(part))
+    commands = sum(part.tool == COMMANDING for part in calls)
+    effects = []
+    if files:
+        more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
+        effects.append(f"{', '.join(list(files)[:MOST_FILES])}{more} changed")
+    if commands:
+        effects.append(f"{commands} command{'s' if commands > 1 else ''} ran")
+    if not effects:
+        return None
+    text = SUMMARY.format(effects=", and ".join(effects))
+    return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)
+
+
+def _named(part: ToolPart) -> list[str]:
+    if isinstance(patch := part.input.get("patch"), str):
+        return patched_files(patch)
+    return [str(part.input["path"])] if "path" in part.input else []
+
+
+def done_between(nodes: Sequence[Node], head: int, behind: int) -> list[ToolPart]:
+    """The calls that had effects, or may have had some, on the way that is left."""
+    left_places = way_to(nodes, head) - way_to(nodes, behind)
+    left = [node for node in nodes if node.seq in left_places]
+    calls = {part.id: part for node in left for part in _calls(node)}
+    return [part for part in calls.values() if part.outcome in ("ok", "error", "interrupted")]
+
+
+def _calls(node: Node) -> tuple[ToolPart, ...]:
+    match node.entry:
+        case MessageEntry(message=message):
+            return message.calls
+        case ResultsEntry(parts=parts):
+            return parts
+    return ()

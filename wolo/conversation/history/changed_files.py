@@ -1,0 +1,95 @@
+"""What one session has changed in files, first state against last: by its tools and commands, with or without git."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+from wolo.workspace.checkpoints.path_state import content, observe
+from wolo.workspace.checkpoints.states import Noted, State, as_text
+from wolo.workspace.checkpoints.store import Store
+from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.files.diff import diff_lines
+
+MAX_BYTES = 1 << 20
+"""Of one side; nobody reads the difference of more."""
+
+
+class Changed(NamedTuple):
+    path: str
+    """Absolute and real."""
+    before: State
+    after: State
+    was: bytes | None
+    """What it held; None: nothing, or it is not kept."""
+    holds: bytes | None
+    notes: tuple[str, ...] = ()
+
+
+def paths_changed(watch: Watch) -> list[str]:
+    """Absolute, the newest first; nothing is read of them."""
+    noted = watch.store.of_session(watch.session) if watch.store is not None else ()
+    return list(dict.fromkeys(each.change.path for each in reversed(list(noted))))
+
+
+def changed_by(watch: Watch, only: Sequence[Path] = ()) -> list[Changed]:
+    """`only`: nothing but these paths and what lies below them."""
+    store = watch.store
+    if store is None:
+        return []
+    wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
+    by_path: dict[str, list[Noted]] = {}
+    for noted in store.of_session(watch.session):
+        path = Path(noted.change.path)
+        if not wanted or any(place == path or place in path.parents for place in wanted):
+            by_path.setdefault(noted.change.path, []).append(noted)
+    found = (_net(store, path, noted) for path, noted in sorted(by_path.items()))
+    return [each for each in found if each is not None]
+
+
+def patch(changed: Changed, where: Path) -> Iterator[str]:
+    """A unified diff; paths are relative to `where`, outside of it in full."""
+    name = as_text(os.path.relpath(changed.path, where) if changed.path.startswith(f"{where}/") else changed.path)
+    yield f"--- {f'a/{name}' if changed.before.kind else '/dev/null'}"
+    yield f"+++ {f'b/{name}' if changed.after.kind else '/dev/null'}"
+    for note in changed.notes:
+        yield f"# {note}"
+    if "folder" in (changed.before.kind, changed.after.kind):
+        yield f"# {changed.before.kind or 'nothing'} became {changed.after.kind or 'nothing'}"
+        return
+    sides = [_text(changed.was, changed.before), _text(changed.holds, changed.after)]
+    if None in sides:
+        yield "# its content cannot be shown: it is no text, too large, or not kept"
+        return
+    yield from diff_lines(sides[0] or "", sides[1] or "").text.splitlines()
+
+
+def _net(store: Store, path: str, noted: Sequence[Noted]) -> Changed | None:
+    """None: it is as it was before."""
+    before, after = noted[0].change.before, noted[-1].change.after
+    if before.is_like(after) and before.mode == after.mode:
+        return None
+    notes = ["by a command, or by somebody else meanwhile"] if all(each.source == "unclear" for each in noted) else []
+    try:
+        if observe(path).is_like(after):
+            holds = content(path) if after.kind not in ("", "folder") else None
+        else:
+            holds = store.content(after.hash)
+            notes.append("changed again since, by somebody else")
+    except (OSError, ToolError):
+        holds = store.content(after.hash)
+    if before.is_like(after):
+        notes.append(f"mode {before.mode:o} became {after.mode:o}")
+    return Changed(path, before, after, store.content(before.hash), holds, tuple(notes))
+
+
+def _text(data: bytes | None, state: State) -> str | None:
+    """None: it cannot be shown."""
+    if state.kind in ("", "folder"):
+        return ""
+    if data is None or len(data) > MAX_BYTES or b"\0" in data:
+        return None
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,321 @@
+"""Undoing turns: files and conversation go back together, and forth again; nothing is taken out of the session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.history.branching import COMMANDING, EDITING, done_between
+from wolo.conversation.resources.session_info import Change
+from wolo.errors import UsageError
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, ToolPart
+from wolo.messages.plural import counted
+from wolo.sessions.entries import CustomEntry, MessageEntry
+from wolo.sessions.loaded import Node
+from wolo.sessions.tree_outline import outline, way_to
+from wolo.workspace.checkpoints import undo as undo_changes
+from wolo.workspace.checkpoints.restore import restore
+from wolo.workspace.checkpoints.scan import LeftOut
+from wolo.workspace.checkpoints.states import as_line, as_text
+from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.checkpoints.undo import Plan
+
+UNDO, REDO = "undo", "redo"
+Kind = Literal["undo", "redo"]
+MOST_NAMED = 20
+FORGOTTEN = "Nothing is kept of what these turns did to files: it is too long ago, or happened elsewhere."
+_UNDONE = "[The user took back {turns}: what was said in it is not part of this conversation.{files}{conflicts}{commands}]"
+_UNDONE_FILES = "[The user undid what {turns} changed in some files.{files}{conflicts}]"
+_REDONE = "[The user brought back what had been undone before.{files}{conflicts}]"
+
+
+class Conflict(Struct, frozen=True):
+    path: str
+    reason: str
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What was done, or would be; paths are relative to where the person is, outside of it in full."""
+
+    kind: Kind
+    session: str
+    turns: tuple[str, ...]
+    """Their prompts."""
+    restored: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    """Left as they are."""
+    not_covered: tuple[str, ...] = ()
+    """What no undo can bring back, in sentences."""
+    moves_conversation: bool = True
+    is_preview: bool = True
+
+
+class Undo(Struct, frozen=True, kw_only=True):
+    """What is to be done."""
+
+    report: Report
+    plan: Plan
+    turns: tuple[str, ...]
+    behind: int
+    """The entry behind which the conversation goes on."""
+    said: tuple[Message, ...] | None = None
+    """The same, where no session keeps it."""
+    draft: str = ""
+    """The prompt to be written anew."""
+    of_step: int = 0
+    """What is brought back."""
+    commands: int = 0
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    report: Report
+    change: Change
+    """How the conversation goes on."""
+    step: int
+
+
+class Undoing:
+    """Must be used by whoever has the session locked."""
+
+    def __init__(
+        self, watch: Watch, locks: Path, nodes: Sequence[Node], head: int, history: Sequence[Message], where: Path
+    ) -> None:
+        """`history` is all there is where no session is kept."""
+        self._watch = watch
+        self._locks = locks
+        self._nodes = nodes
+        self._head = head
+        self._history = history
+        self._where = where
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> Undoing:
+        """Raises UsageError where nothing is known of files."""
+        nodes, head = conversation.tree()
+        if conversation.watch is None or conversation.file_locks is None:
+            raise UsageError("Nothing can be undone here.")
+        return cls(conversation.watch, conversation.file_locks, nodes, head, conversation.history, conversation.cwd)
+
+    def undo(self, count: int = 1, only: Iterable[Path] = ()) -> Undo:
+        """The last turns, or what they did to some paths. Raises UsageError when there are not so many."""
+        wanted = tuple(Path(os.path.realpath(path.parent)) / path.name for path in only)
+        found = self._last_turns(count)
+        turns = tuple(message.id for message in found)
+        store = self._watch.store
+        noted = store.of_turns(turns) if store is not None else []
+        plan = undo_changes.plan(store, noted, wanted) if store is not None else Plan()
+        calls = self._calls(turns[0])
+        commands = sum(part.tool == COMMANDING for part in calls)
+        is_forgotten = not noted and any(part.tool in EDITING and part.outcome == "ok" for part in calls)
+        report = Report(
+            kind="undo",
+            session=self._watch.session,
+            turns=tuple(message.text.strip() for message in found),
+            not_covered=(
+                *((FORGOTTEN,) if is_forgotten else ()),
+                *(_not_covered(self._watch.not_covered()) if commands else ()),
+            ),
+            moves_conversation=not wanted,
+        )
+        return Undo(
+            report=self._foreseen(report, plan),
+            plan=plan,
+            turns=turns,
+            behind=self._head if wanted else self._before(turns[0]),
+            said=None if wanted else self._said_before(turns[0]),
+            draft="" if wanted else found[0].text.strip(),
+            commands=0 if wanted else commands,
+        )
+
+    def redo(self) -> Undo:
+        """What was undone last, unless something was said since. Raises UsageError."""
+        kept = self._last_undone()
+        store = self._watch.store
+        if kept is None or store is None:
+            raise UsageError(
+                "There is nothing to redo.",
+                hint="Only what was undone last, with nothing said since, can be redone; with --no-session nothing can.",
+            )
+        step, left = int(kept.data.get("step", 0)), int(kept.data.get("left", 0))
+        plan = undo_changes.plan(store, store.of_step(step))
+        moves = bool(kept.data.get("moves_conversation", True))
+        prompts = tuple(map(str, kept.data.get("turns", ())))
+        report = Report(kind="redo", session=self._watch.session, turns=prompts, moves_conversation=moves)
+        behind = left if moves else self._head
+        return Undo(report=self._foreseen(report, plan), plan=plan, turns=(), behind=behind, of_step=step)
+
+    def carry_out(self, undo: Undo) -> Done:
+        """Changes the files. When the conversation has gone to where `change` says, `finish` ends it.
+
+        What a kill leaves half done, the same undo carries to its end.
+        Raises ToolError when there is no room for it; nothing was changed then.
+        """
+        store = self._watch.store
+        report, step = undo.report, 0
+        if store is not None:
+            outcome = restore(store, undo.plan, self._locks, session=self._watch.session, turns=undo.turns)
+            step = outcome.number
+            report = replace(
+                report,
+                restored=tuple(map(self._shown, outcome.restored)),
+                removed=tuple(map(self._shown, outcome.removed)),
+                conflicts=tuple(Conflict(self._shown(each.path), each.reason) for each in outcome.conflicts),
+                is_preview=False,
+            )
+        kept = {name: to_builtins(getattr(report, name)) for name in ("turns", "restored", "removed", "conflicts")}
+        data = {
+            **kept,
+            "moves_conversation": report.moves_conversation,
+            "step": step,
+            "left": self._head,
+            "of_step": undo.of_step,
+        }
+        change = Change(
+            behind=undo.behind,
+            summary=_summary(report, undo.commands),
+            why=CustomEntry(custom_type=report.kind, data=data),
+            said=undo.said,
+        )
+        return Done(report=report, change=change, step=step)
+
+    def finish(self, done: Done) -> None:
+        if done.step and (store := self._watch.store) is not None:
+            store.end_step(done.step)
+
+    # The conversation
+
+    def _last_turns(self, count: int) -> list[Message]:
+        if count < 1:
+            raise UsageError("The number of turns to undo is 1 or more.")
+        if self._nodes:
+            by_seq = {node.seq: node.entry for node in self._nodes}
+            entries = [by_seq[place.seq] for place in outline(self._nodes, self._head) if place.is_on_way]
+            prompts = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
+        else:
+            prompts = [message for message in self._history if message.is_prompt]
+        if not prompts:
+            raise UsageError("There is no turn to undo.")
+        if count > len(prompts):
+            turns = "is 1 turn" if len(prompts) == 1 else f"are {len(prompts)} turns"
+            raise UsageError(f"There {turns} to undo, not {count}.")
+        return prompts[-count:]
+
+    def _before(self, turn: str) -> int:
+        """The entry before a prompt."""
+        way = way_to(self._nodes, self._head)
+        found = (node for node in self._nodes if node.seq in way and isinstance(node.entry, MessageEntry))
+        return next((node.parent for node in found if _message_id(node) == turn), 0)
+
+    def _said_before(self, turn: str) -> tuple[Message, ...] | None:
+        if self._nodes:
+            return None
+        at = next(at for at, message in enumerate(self._history) if message.id == turn)
+        return tuple(self._history[:at])
+
+    def _calls(self, turn: str) -> list[ToolPart]:
+        """From that turn on."""
+        if self._nodes:
+            return done_between(self._nodes, self._head, self._before(turn))
+        left = self._history[len(self._said_before(turn) or ()) :]
+        return [part for message in left for part in message.calls]
+
+    def _last_undone(self) -> CustomEntry | None:
+        way = way_to(self._nodes, self._head)
+        redone: set[int] = set()
+        for node in reversed(self._nodes):
+            entry = node.entry
+            if node.seq not in way:
+                continue
+            if isinstance(entry, MessageEntry):
+                return None
+            if isinstance(entry, CustomEntry) and entry.custom_type == REDO:
+                redone.add(int(entry.data.get("of_step", 0)))
+            elif isinstance(entry, CustomEntry) and entry.custom_type == UNDO and entry.data.get("step") not in redone:
+                return entry
+        return None
+
+    # What people see
+
+    def _foreseen(self, report: Report, plan: Plan) -> Report:
+        return replace(
+            report,
+            restored=tuple(self._shown(step.path) for step in plan.steps if step.after.kind),
+            removed=tuple(self._shown(step.path) for step in plan.steps if not step.after.kind),
+            conflicts=tuple(Conflict(self._shown(each.path), each.reason) for each in plan.conflicts),
+        )
+
+    def _shown(self, path: str) -> str:
+        inside = path.startswith(f"{self._where}/")
+        return as_text(os.path.relpath(path, self._where) if inside else path)
+
+
+def lines(report: Report) -> list[str]:
+    """For people: what is about to happen, or what has."""
+    back = "Undo" if report.kind == UNDO else "Redo"
+    count = len(report.turns)
+    what = f"{back} of the last {f'{count} turns' if count > 1 else 'turn'}" if report.turns else back
+    told = [f"{what}: {' · '.join(_short(text) for text in report.turns)}" if report.turns else f"{what}."]
+    told += [f"  restored  {as_line(path)}" for path in report.restored]
+    told += [f"  removed   {as_line(path)}" for path in report.removed]
+    told += [f"  conflict  {as_line(each.path)}: {each.reason}; left as it is" for each in report.conflicts]
+    if not (report.restored or report.removed or report.conflicts):
+        told.append("  no file has to change")
+    told += [f"  {text}" for text in report.not_covered]
+    return told
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split()) or "(an attachment)"
+    return line if len(line) <= 60 else f"{line[:59]}…"
+
+
+def _message_id(node: Node) -> str:
+    return node.entry.message.id if isinstance(node.entry, MessageEntry) else ""
+
+
+def _not_covered(left_out: LeftOut) -> tuple[str, ...]:
+    """What commands may have changed unseen."""
+    told = ["Not covered: what commands did outside the workspace, and to .git."]
+    for paths, what in (
+        (left_out.ignored, "ignored by git"),
+        (left_out.large, "too large"),
+        (left_out.special, "no plain files"),
+        (left_out.unreadable, "not readable"),
+    ):
+        if paths:
+            more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+            told.append(f"Not covered, {what}: {', '.join(as_line(Path(path).name) for path in paths[:3])}{more}.")
+    if left_out.later:
+        told.append(f"Not covered: {counted(left_out.later, 'file')} that there was no time to keep yet.")
+    return tuple(told)
+
+
+def _summary(report: Report, commands: int) -> Message | None:
+    """What the model is told; None: nothing was done that it could stumble over."""
+    files, conflicts = (*report.restored, *report.removed), tuple(each.path for each in report.conflicts)
+    if not (files or conflicts or commands):
+        return None
+    words = _REDONE if report.kind == REDO else _UNDONE if report.moves_conversation else _UNDONE_FILES
+    many = "are as they were before it" if report.kind == UNDO else "are as they were before the undo"
+    text = words.format(
+        turns=f"the last {len(report.turns)} turns" if len(report.turns) > 1 else "the last turn",
+        files=f" These files {many}: {_named(files)}." if files else "",
+        conflicts=f" These were left as they are: {_named(conflicts)}." if conflicts else "",
+        commands=f" {commands} command{'s' if commands > 1 else ''} ran; what they did outside the workspace was not undone."
+        if commands
+        else "",
+    )
+    return Message(role="branch_summary", parts=(TextPart(text=text),), finished=True)
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
+    return f"{', '.join(map(as_line, paths[:MOST_NAMED]))}{more}"

@@ -1,0 +1,99 @@
+"""Asking the guard about a call that nobody makes: for people who want to know what their rules do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.agent.user_command import Footing
+from wolo.config import layers
+from wolo.config.cli_options import Given
+from wolo.config.edit import forget_rule
+from wolo.config.schema import Config
+from wolo.conversation.resources.sandboxing import settle_walls
+from wolo.errors import UsageError
+from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.guard.judge import Judge
+from wolo.guard.rules import TOOLS, Rule, Verdict
+from wolo.places import find_places
+from wolo.tools.agent_profiles import BUILTIN, Offer
+from wolo.workspace.root import Workspace, find_root
+
+
+class Bench(NamedTuple):
+    judge: Judge
+    config: Config
+    workspace: Workspace
+    shell_cwd: Callable[[], Path] | None = None
+    """Where the next command of a conversation would run; None: there is no conversation."""
+    agents: Sequence[Offer] = BUILTIN
+    """Those that could be given tasks."""
+
+    def intent(self, call: str) -> Intent:
+        """`shell:git push`, `read:src/a.py`, `fetch:docs.python.org`. Raises UsageError, and ToolError for an impossible path."""
+        tool, colon, text = call.partition(":")
+        if tool not in TOOLS or not colon or not text.strip():
+            hint = f'Write "tool:what", as in "shell:git push"; the tools are {", ".join(TOOLS)}.'
+            raise UsageError(f'"{call}" is no call.', hint=hint)
+        if tool in ("read", "write"):
+            found = self.workspace.resolve(text)
+            kind = ReadIntent if tool == "read" else WriteIntent
+            return kind(found.path, text, found.inside)
+        if tool == "shell":
+            return RunIntent(text, self.workspace.start)
+        if tool == "fetch":
+            return FetchIntent(text if "://" in text else f"https://{text}")
+        return CallIntent(call, only_reads=any(offer.only_reads and call == f"task:{offer.name}" for offer in self.agents))
+
+    def verdict(self, call: str) -> Verdict:
+        """What would become of it. Raises as `intent` does."""
+        return self.judge.judge(call.partition(":")[0], [self.intent(call)])
+
+    def footing(self, command: str) -> Footing | None:
+        """On which the model could run it now without asking; None: on none."""
+        cwd = self.shell_cwd() if self.shell_cwd else self.workspace.start
+        verdict = self.judge.judge("shell", [RunIntent(command, cwd)])
+        if verdict.decision != "allow":
+            return None
+        return "confined" if verdict.confined else "model"
+
+
+def in_order(rules: tuple[Rule, ...]) -> list[Rule]:
+    """As they decide."""
+    return [rule for decision in ("deny", "ask", "allow") for rule in rules if rule.decision == decision]
+
+
+def told_rules(rules: tuple[Rule, ...]) -> list[str]:
+    """For people: every rule, and who said it."""
+    told = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_order(rules)]
+    return told or ["There are no rules here: the mode decides."]
+
+
+def told_verdict(verdict: Verdict) -> list[str]:
+    """For people: what would become of a call, and why."""
+    return [
+        f"{verdict.decision}{' (inside the sandbox)' if verdict.confined else ''}: {verdict.reason}",
+        f"decided by {verdict.source}{f': {verdict.rule}' if verdict.rule else ''}",
+    ]
+
+
+def take_back(rule: str, root: Path, *, everywhere: bool) -> list[str]:
+    """Forgets a rule that was kept with "always"; under which decisions it stood. Raises UsageError for one that was not."""
+    removed = forget_rule(find_places(), None if everywhere else root, rule)
+    if not removed:
+        where = "for every workspace" if everywhere else f"for {root}"
+        raise UsageError(f'No rule "{rule}" was kept {where}.', hint="`wolo permissions list` says where each rule stands.")
+    return removed
+
+
+def open_bench(given: Given) -> Bench:
+    """The rules, the mode and the sandbox that a conversation would have here. Raises ConfigError and UsageError as one would."""
+    places, cwd = find_places(), Path.cwd()
+    config = layers.load(places, os.environ, given, (), cwd)
+    workspace = Workspace(find_root(cwd), (), cwd)
+    enclosure = settle_walls(config, workspace, places)
+    own = places.own
+    judge = Judge(enclosure.mode, config.rules, workspace.root, cwd=cwd, own_places=own, confine=enclosure.confine)
+    return Bench(judge, config, workspace)

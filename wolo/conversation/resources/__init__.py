@@ -1,0 +1,1 @@
+"""What a conversation is assembled from: models, secrets, hooks, servers, sandbox, sessions."""

@@ -1,0 +1,55 @@
+"""Tells the watch over a conversation's files which turn it is, and people what the watch has to say."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+
+from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
+from wolo.agent.tool_calls import Emit
+from wolo.conversation.resources.persistence import Kept
+from wolo.places import Places
+from wolo.tools.tool import ToolContext
+from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.root import Workspace
+
+
+def make_watch(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
+    own = places.own
+    roots = (workspace.root, *workspace.extra)
+    return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
+
+
+def watch_over(context: ToolContext, places: Places, kept: Kept) -> None:
+    """From now on what calls do to files is kept. What a killed wolo's last command did is worked out first."""
+    watch = make_watch(places, context.workspace, kept.session_id, marks_kill=True)
+    if kept.is_begun:
+        watch.make_up()
+    context.watch, context.note = watch, watch.note
+
+
+def heard(emit: Emit, context: ToolContext) -> Emit:
+    """`emit`, and the watch hears of it, too."""
+    watch, processes = context.watch, context.shell.processes
+    if watch is None:
+        return emit
+
+    async def tell(event: Event) -> None:
+        match event:
+            case TurnStarted(prompt=prompt):
+                watch.begin_turn(prompt.id)
+            case CallEnded():
+                for text in watch.take_notices():
+                    await emit(Noticed(text=text, level="warning"))
+            case TurnEnded():
+                await asyncio.to_thread(partial(watch.end_turn, processes.is_anything_alive))
+        await emit(event)
+
+    return tell
+
+
+def checkpoints_folder(places: Places) -> Path:
+    """What is kept for undo, of all workspaces."""
+    return places.data / "checkpoints"

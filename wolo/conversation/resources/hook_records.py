@@ -1,0 +1,135 @@
+"""Files that hooks expect from Claude Code: a transcript to read, and a file in which they set variables for commands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wolo.extensions.hooks.claude_calls import as_claude_tells
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
+from wolo.places import make_private
+from wolo.workspace.processes.environment import never_passes
+from wolo.workspace.processes.process_table import status_of
+from wolo.workspace.processes.run_with_input import run_told
+from wolo.workspace.processes.runner import Processes
+
+_READ_WITHIN_S = 10.0
+_MOST_BYTES = 256 * 1024
+_SHELLS_OWN = frozenset(("_", "SHLVL", "PWD", "OLDPWD"))
+
+
+class HookRecords:
+    """Of one conversation, in a private folder that is gone when the conversation ends."""
+
+    def __init__(self, state: Path, session_id: str, cwd: Path) -> None:
+        _remove_left_over(state)
+        self._folder = state / f"hooks-{os.getpid()}-{os.urandom(4).hex()}"
+        make_private(self._folder)
+        self._session_id = session_id
+        self._cwd = cwd
+        self.transcript = self._folder / f"{session_id}.jsonl"
+        self.transcript.touch(0o600)
+        self.env_file = self._folder / "env.sh"
+        self._messages = 0
+        """How many are written, with all their results but for those of `_open`."""
+        self._last = ""
+        self._written: set[str] = set()
+        """Ids of messages and of results."""
+
+    @property
+    def sets_variables(self) -> bool:
+        """A hook has written something into the file for variables."""
+        return self.env_file.is_file() and self.env_file.stat().st_size > 0
+
+    def update(self, messages: Sequence[Message]) -> None:
+        """Appends what was said since the last time: the transcript lags behind by the answer whose calls are running."""
+        if self._messages > len(messages) or (self._messages and messages[self._messages - 1].id != self._last):
+            self._messages = 0
+        lines = [line for message in messages[max(self._messages - 1, 0) :] for line in self._lines(message)]
+        self._messages = len(messages)
+        self._last = messages[-1].id if messages else ""
+        if lines:
+            with self.transcript.open("ab") as file:
+                file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _lines(self, message: Message) -> Iterator[dict[str, Any]]:
+        if message.role == "assistant":
+            yield from self._line(message, message.id, _assistant(message, self._cwd))
+        elif message.role == "user":
+            yield from self._line(message, message.id, {"role": "user", "content": message.text})
+        for part in message.calls:
+            if part.status != "pending":
+                yield from self._line(message, f"{part.id}-result", {"role": "user", "content": [_result(part)]})
+
+    def _line(self, message: Message, uuid: str, content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if uuid not in self._written:
+            self._written.add(uuid)
+            yield {
+                "type": content["role"],
+                "uuid": uuid,
+                "sessionId": self._session_id,
+                "cwd": str(self._cwd),
+                "timestamp": datetime.fromtimestamp(message.timestamp, UTC).isoformat(),
+                "isSidechain": False,
+                "userType": "external",
+                "message": content,
+            }
+
+
+def _assistant(message: Message, cwd: Path) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = []
+    for part in message.parts:
+        match part:
+            case TextPart(text=text) if text:
+                blocks.append({"type": "text", "text": text})
+            case ThinkingPart(text=text) if text:
+                blocks.append({"type": "thinking", "thinking": text})
+            case ToolPart():
+                told = as_claude_tells(part.tool, part.input, cwd, follow_links=False)[0]
+                blocks.append({"type": "tool_use", "id": part.id, "name": told.name, "input": told.input})
+    model = message.producer.model if message.producer else ""
+    return {"role": "assistant", "type": "message", "id": message.id, "model": model, "content": blocks}
+
+
+def _result(part: ToolPart) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": part.id, "content": part.output, "is_error": part.is_error}
+
+
+def _remove_left_over(state: Path) -> None:
+    """What a wolo that was killed could not remove."""
+    for folder in state.glob("hooks-*-*"):
+        with suppress(ValueError):
+            if status_of(int(folder.name.split("-")[1])) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+async def variables_set(
+    file: Path, shell: str, processes: Processes, cwd: Path, before: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """The variables that a file of `export` lines sets, and the names of those that commands may not see.
+
+    `before` is what commands see without it.
+    """
+    script = 'set -a; . "$1" >/dev/null 2>&1; exec env -0'
+    heard = await run_told(
+        *(processes, [shell, "-c", script, shell, str(file)], b""),
+        cwd=cwd,
+        env=before,
+        timeout_s=_READ_WITHIN_S,
+        kept_bytes=_MOST_BYTES,
+    )
+    pairs = (line.partition("=") for line in heard.stdout.decode("utf-8", "replace").split("\0"))
+    found = {name: value for name, sign, value in pairs if sign and name not in _SHELLS_OWN and before.get(name) != value}
+    refused = sorted(name for name in found if never_passes(name))
+    return {name: value for name, value in found.items() if name not in refused}, refused

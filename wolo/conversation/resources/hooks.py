@@ -1,0 +1,312 @@
+"""Which hooks there are, which of them may run, and the one function by which a conversation runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.hook_calls import RunHook, Said
+from wolo.config import consents, project, trust
+from wolo.config.cli_options import Given
+from wolo.config.files import read_own
+from wolo.config.schema import Config
+from wolo.errors import ConfigError, ExtensionError, WoloError
+from wolo.extensions.hooks.settings import EVENTS, Hook
+from wolo.messages.message import Message
+from wolo.places import Places
+from wolo.tools.tool import ToolContext
+from wolo.workspace.processes.environment import command_environment, persons_environment
+from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.root import Workspace
+
+if TYPE_CHECKING:
+    from wolo.conversation.resources.hook_records import HookRecords
+    from wolo.extensions.hooks.response import Answer
+    from wolo.extensions.hooks.runner import Hooks, Placed
+
+FILES = ("hooks.json", "settings.json", "settings.local.json")
+_MEND = "A PreToolUse hook guards calls of tools; wolo does not start while one cannot be read. Correct or remove it."
+END_WITHIN_S = 1.5
+"""Nobody waits longer for hooks when wolo ends."""
+
+Standing = Literal["yours", "allowed", "needs consent", "refused"]
+"""`refused`: the person does not want to be asked again."""
+
+
+class HookSet(Struct, frozen=True, kw_only=True):
+    """The hooks of one file, or of the settings."""
+
+    source: str
+    hooks: tuple[tuple[str, Hook], ...] = ()
+    """By event."""
+    standing: Standing = "yours"
+    folder: Path | None = None
+    """Of a project's: where they run, and what counts as the project to them."""
+    named_in: Path | None = None
+    """Of the user's own: the folder of the file that names them, where their relative programs are."""
+    digest: str = ""
+    """Of a project's: what exactly would run."""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        return self.standing in ("yours", "allowed")
+
+
+def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: list[str]) -> tuple[HookSet, ...]:
+    """All there are; nothing of a project that is not trusted is read. Raises ConfigError for mistakes in the user's own."""
+    sets = [*_of_settings(config, places), *_of_user(places, notices)]
+    if config.trusts_project:
+        sets += of_project(places, root, cwd)
+    return tuple(sets)
+
+
+def _of_settings(config: Config, places: Places) -> list[HookSet]:
+    settings = config.settings.hooks
+    hooks = [(event, hook) for event in EVENTS for hook in getattr(settings, event)]
+    return [HookSet(source="the settings", hooks=tuple(hooks), named_in=places.config)] if hooks else []
+
+
+def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
+    """What is wrong with the file is a problem of its set, but for a guard: calls that it was to guard must not run."""
+    path = places.config / "hooks.json"
+    if not os.path.lexists(path):
+        return []
+    data = read_own(path, notices)
+    if data is None:
+        return []
+    from wolo.extensions.hooks.claude_format import read_hooks  # noqa: PLC0415  # only where there is such a file
+
+    try:
+        found = read_hooks(data, path)
+    except ExtensionError as error:
+        raise ConfigError(error.message, hint=f"{_MEND} {error.hint}") from error
+    if found.unreadable_guards:
+        raise ConfigError(found.unreadable_guards[0], hint=_MEND)
+    return [HookSet(source=str(path), hooks=found.hooks, named_in=places.config, problems=found.problems)]
+
+
+def of_project(places: Places, root: Path, cwd: Path) -> list[HookSet]:
+    """Of a trusted folder. What is wrong with a file is a problem of its set."""
+    sets = []
+    for folder in project.folders(root, Path(os.path.realpath(cwd))):
+        for place in project.HOOKS.places:
+            path = folder / place
+            if path.name in FILES and os.path.lexists(path):
+                sets.append(_of_file(path, folder, places, root))
+    return [each for each in sets if each.hooks or each.problems]
+
+
+def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
+    from wolo.extensions.hooks.claude_format import read_hooks  # noqa: PLC0415  # only where there is such a file
+
+    source = str(path.relative_to(root))
+    try:
+        found = read_hooks(project.read_file(path, root), path)
+        digest = digest_of(found.hooks, folder) if found.hooks else ""
+        said = consents.answer_for(places, root, _asked(source, digest), [])
+    except WoloError as error:
+        return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
+    standing = _STANDINGS[said]
+    return HookSet(source=source, hooks=found.hooks, standing=standing, folder=folder, digest=digest, problems=found.problems)
+
+
+def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
+    from wolo.extensions.hooks.fingerprint import digest  # noqa: PLC0415  # only where a project brings hooks along
+
+    return digest(hooks, folder)
+
+
+_STANDINGS: Mapping[consents.Answer | None, Standing] = {"yes": "allowed", "never": "refused", None: "needs consent"}
+
+
+def _asked(source: str, digest: str) -> str:
+    """What a person answers to, among all they were asked about."""
+    return f"hooks {source} {digest}"
+
+
+def keep_answer(places: Places, root: Path, found: HookSet, answer: consents.Answer) -> None:
+    """It holds for these hooks as they are now. Raises ConfigError when it cannot be kept."""
+    consents.keep(places, root, _asked(found.source, found.digest), answer)
+
+
+def to_agree(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
+    """Those of a trusted folder that need a person's consent. Raises ConfigError."""
+    if given.get("trust") != str(root) and trust.answer_for(places, root, []) != "trusted":
+        return []
+    return [each for each in of_project(places, root, cwd) if each.standing == "needs consent" and each.hooks]
+
+
+def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:
+    """What of them could not run, as far as that can be told without running it."""
+    said = [problem for each in sets for problem in each.problems]
+    for each in sets:
+        for event, hook in each.hooks:
+            first = hook.command.split()[0] if hook.command.split() else ""
+            if re.fullmatch(r"[~\w./+-]*/[\w./+-]+", first):
+                path = (each.folder or each.named_in or cwd) / os.path.expanduser(first)  # noqa: PTH111  # Path's own may raise
+                if not os.access(path, os.X_OK):
+                    why = "cannot be run" if path.exists() else "is not there"
+                    said.append(f"{each.source}: {path}, which a {event} hook runs, {why}.")
+    return said
+
+
+def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
+    """What of a project is not run, in a sentence. `was_asked`: the person knows which wait for a consent."""
+    said = [problem for each in sets for problem in each.problems]
+    waiting = [each.source for each in sets if each.standing == "needs consent" and each.hooks]
+    if waiting and not was_asked:
+        said.append(
+            f"Hooks that came with the project are not run: {', '.join(waiting)}. They need your consent as they are now;"
+            " the next start in a terminal asks, and `wolo hooks allow` shows them and allows them."
+        )
+    return said
+
+
+class Hooking:
+    """The hooks of a conversation while it lives; without any, nothing is loaded and `run_hook` is None."""
+
+    def __init__(self, sets: Sequence[HookSet], root: Path, *, has_begun: bool, variables: Mapping[str, str]) -> None:
+        """`variables` are those that hooks have set for commands at the beginning of this session."""
+        self.sets = tuple(sets)
+        self.has_begun = has_begun
+        """The beginning of the session has been told."""
+        self.variables = dict(variables)
+        self.messages: Callable[[], Sequence[Message]] = tuple
+        """What was said so far, for the transcript."""
+        self._root = root
+        self._hooks: Hooks | None = None
+        self._records: HookRecords | None = None
+        self._context: ToolContext | None = None
+        self._facts: Callable[[], Mapping[str, Any]] = dict
+        self._source = "startup"
+
+    def programs(self, workspace: Workspace) -> list[Path]:
+        """Files of the workspace that hooks run: who could write one could have anything run outside of the sandbox."""
+        running = [each for each in self.sets if each.runs and each.hooks]
+        if not running:
+            return []
+        from wolo.extensions.referenced_files import programs  # noqa: PLC0415  # only where there are hooks
+
+        roots = (workspace.root, *workspace.extra)
+        found: list[Path] = []
+        for each in running:
+            lines = [hook.command for _, hook in each.hooks]
+            for folder in filter(None, (each.folder or workspace.start, each.named_in)):
+                found += programs(lines, folder, roots)
+        return list(dict.fromkeys(found))
+
+    def tie(
+        self, context: ToolContext, state: Path, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool
+    ) -> RunHook | None:
+        """Makes them ready to run, or gives None where there are none that may. `facts` go with every event."""
+        context.session_env = self.variables
+        if not any(each.hooks and each.runs for each in self.sets):
+            return None
+        from wolo.conversation.resources.hook_records import HookRecords  # noqa: PLC0415  # only where there are hooks
+        from wolo.extensions.hooks.runner import Ground, Hooks  # noqa: PLC0415  # only where there are hooks
+
+        self._facts, self._source = facts, "resume" if is_resumed else "startup"
+        self._context = context
+        cwd = context.workspace.start
+        self._records = HookRecords(state, str(facts()["session_id"]), cwd)
+        ground = Ground(
+            processes=context.shell.processes,
+            shell=find_program("bash", context.workspace) or "/bin/sh",
+            cwd=cwd,
+            environ=partial(environment, self._root),
+        )
+        self._hooks = Hooks(placed(self.sets), ground)
+        return self.run
+
+    async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+        """Runs the hooks of any event."""
+        assert self._hooks is not None  # `tie` hands this out where there are hooks
+        if event == "SessionStart":
+            if self.has_begun:
+                return await self._hooks.run("", payload, slow)
+            self.has_begun = True
+            return await self._begin({**self._told(), "source": self._source, **payload}, slow)
+        return await self._hooks.run(event, {**self._told(), **payload}, slow)
+
+    async def _begin(self, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Answer:
+        """The beginning of a session, where hooks may set variables for commands."""
+        from wolo.conversation.resources.hook_records import variables_set  # noqa: PLC0415  # only where there are hooks
+
+        assert self._hooks is not None
+        assert self._records is not None
+        assert self._context is not None
+        file, context = self._records.env_file, self._context
+        answer = await self._hooks.run("SessionStart", payload, slow, environ={"CLAUDE_ENV_FILE": str(file)})
+        before = command_environment(os.environ, context.shell_env)
+        shell = find_program("bash", context.workspace) or "/bin/sh"
+        if not self._records.sets_variables:
+            return answer
+        found, refused = await variables_set(file, shell, context.shell.processes, context.workspace.start, before)
+        self.variables.update(found)
+        if not refused:
+            return answer
+        notice = f"A SessionStart hook sets {', '.join(refused)}; commands see no variable that looks like a secret or a hook."
+        return replace(answer, notices=(*answer.notices, notice))
+
+    def _told(self) -> dict[str, Any]:
+        """What goes with every event."""
+        assert self._records is not None  # as above
+        with suppress(OSError):  # a full disk keeps no hook from its work
+            self._records.update(self.messages())
+        return {**self._facts(), "transcript_path": str(self._records.transcript)}
+
+    async def end(self, reason: str) -> None:
+        """The session ends; nobody waits long."""
+        if self._hooks is not None and self.has_begun:
+            await self._hooks.run("SessionEnd", {**self._told(), "reason": reason}, _nobody, END_WITHIN_S)
+
+    def close(self) -> None:
+        if self._records is not None:
+            self._records.close()
+
+
+def placed(sets: Sequence[HookSet]) -> list[Placed]:
+    """The hooks that may run."""
+    from wolo.extensions.hooks.runner import Placed  # noqa: PLC0415  # only where there are hooks
+
+    return [
+        Placed(
+            event=event,
+            hook=hook,
+            source=each.source,
+            projects=each.folder,
+            named_in=each.named_in,
+            is_still_allowed=partial(_is_unchanged, each),
+        )
+        for each in sets
+        if each.runs
+        for event, hook in each.hooks
+    ]
+
+
+def _is_unchanged(found: HookSet) -> bool:
+    return found.folder is None or digest_of(found.hooks, found.folder) == found.digest
+
+
+def environment(root: Path, folder: Path | None) -> dict[str, str]:
+    """What a command of the user's own sees, and where the project is, under the name that hooks know, too.
+
+    A relative folder of the PATH would be one of the checkout.
+    """
+    project_dir = str(folder or root)
+    path = os.pathsep.join(each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if each.startswith("/"))
+    more = {"PATH": path, "WOLO_PROJECT_DIR": project_dir, "CLAUDE_PROJECT_DIR": project_dir}
+    return {**persons_environment(os.environ), **more}
+
+
+async def _nobody(commands: Sequence[str]) -> None:
+    pass

@@ -1,0 +1,147 @@
+"""The MCP servers of a conversation: found in the settings and the project, and carried on into the conversation that follows."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.config import layers
+from wolo.config.cli_options import Given, many
+from wolo.config.schema import Config
+from wolo.config.servers import consent_notice, keep_consent, wanted_servers
+from wolo.mcp.environment import Surroundings
+from wolo.mcp.server import Wanted, fingerprint
+from wolo.mcp.servers import Servers, Standing
+from wolo.mcp.tool_cache import CachedTools
+from wolo.places import Places, find_places
+from wolo.tools.toolbox import OF_SERVERS, beginning_of
+from wolo.workspace.processes.runner import Processes
+from wolo.workspace.root import Workspace, find_root
+
+
+class Found(Struct, frozen=True):
+    servers: Servers
+    notices: tuple[str, ...]
+    programs: tuple[Path, ...] = ()
+    """Files of the workspace that servers are made of: who could write one could have anything run outside of the sandbox."""
+
+
+async def find_servers(
+    config: Config, workspace: Workspace, cwd: Path, places: Places, before: Servers | None, *, attended: bool, was_asked: bool
+) -> Found:
+    """`before`: those of the conversation that this one follows; they go on if they are the same, and end if not. `was_asked`:
+    the person knows which of them wait for a consent.
+
+    Raises ConfigError for a server in the settings that makes no sense.
+    """
+    notices: list[str] = []
+    written = wanted_servers(config, places, workspace.root, _real(cwd), notices)
+    wanted = tuple(each if _is_offered(each.name, config) else _off(each) for each in written)
+    around = surroundings(workspace, cwd, places)
+    if not was_asked and (notice := consent_notice(wanted, places, workspace.root)):
+        notices.append(notice)
+    if before is not None and before.is_for(wanted, around):
+        return Found(before, (), _programs(wanted, workspace, cwd))
+    if before is not None:
+        await before.close()
+    servers = Servers(wanted, around, cached_tools(places), attended=attended)
+    return Found(servers, tuple(notices), _programs(wanted, workspace, cwd))
+
+
+def _programs(wanted: Sequence[Wanted], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
+    """Also of those that wait for a consent: it may come in the middle of a conversation."""
+    run = [each for each in wanted if each.server.command and each.server.enabled]
+    if not run:
+        return ()
+    from wolo.extensions.referenced_files import programs  # noqa: PLC0415  # most starts have no server
+
+    roots = (workspace.root, *workspace.extra)
+    found: dict[Path, None] = {}
+    for each in run:
+        folder = Path((each.folder or each.named_in or cwd), os.path.expanduser(each.server.cwd))  # noqa: PTH111  # Path's own may raise
+        found |= dict.fromkeys(programs([shlex.join((each.server.command, *each.server.args))], folder, roots))
+    return tuple(found)
+
+
+def _is_offered(name: str, config: Config) -> bool:
+    """Whether the settings let the model have any tool of this server."""
+    tools, beginning = config.settings.tools, beginning_of(f"{OF_SERVERS}{name}")
+    if beginning in map(beginning_of, tools.hide):
+        return False
+    return tools.offer is None or any(beginning_of(each).startswith(beginning) for each in tools.offer)
+
+
+def _off(wanted: Wanted) -> Wanted:
+    return replace(wanted, server=replace(wanted.server, enabled=False))
+
+
+def _real(folder: Path) -> Path:
+    return Path(os.path.realpath(folder))
+
+
+def surroundings(workspace: Workspace, cwd: Path, places: Places) -> Surroundings:
+    return Surroundings(workspace, cwd, os.environ, Processes(places.state / "mcp"))
+
+
+def cached_tools(places: Places) -> CachedTools:
+    return CachedTools(places.cache / "mcp")
+
+
+def settings_here(given: Given) -> Config:
+    """As a conversation that is opened here and now would find them. Raises ConfigError."""
+    return layers.load(find_places(), os.environ, given, many(given, "set"), Path.cwd())
+
+
+def servers_here(given: Given, notices: list[str]) -> tuple[Wanted, ...]:
+    """All that are written down for this directory. Raises ConfigError."""
+    config = settings_here(given)
+    notices += config.notices
+    return wanted_servers(config, find_places(), find_root(), _real(Path.cwd()), notices)
+
+
+class LastKnown(NamedTuple):
+    state: Literal["off", "needs consent", "not tried yet", "failed last time", "ready"]
+    tools: tuple[str, ...] | None
+    """By the server's own names; None: it never listed any."""
+    why: str = ""
+    """Of one that failed."""
+
+
+def last_known(wanted: Wanted) -> LastKnown:
+    """What can be said of a server without starting it."""
+    server = wanted.server
+    remembered = cached_tools(find_places()).read(fingerprint(wanted))
+    tools = tuple(each.name for each in remembered.tools if server.offers(each.name)) if remembered else None
+    if not server.enabled:
+        return LastKnown("off", tools)
+    if not wanted.is_allowed:
+        return LastKnown("needs consent", tools)
+    if remembered is None:
+        return LastKnown("not tried yet", tools)
+    return LastKnown("failed last time" if remembered.failed else "ready", tools, remembered.why)
+
+
+async def try_out(wanted: Wanted) -> Standing:
+    """Starts one, lists its tools, and ends it."""
+    places = find_places()
+    around = surroundings(Workspace(find_root(), (), Path.cwd()), Path.cwd(), places)
+    allowed = replace(wanted, is_allowed=True, server=replace(wanted.server, enabled=True))
+    servers = Servers([allowed], around, cached_tools(places), attended=False)
+    try:
+        await servers.restart(wanted.name)
+        await servers.until_settled(wanted.name)
+        return servers.standings()[0]
+    finally:
+        await servers.close()
+
+
+def allow_server(servers: Servers, name: str, places: Places, root: Path) -> None:
+    """A person consents to one of the project: it is kept, and the server starts. Raises UsageError."""
+    keep_consent(places, root, servers.waits_for_consent(name), allowed=True)
+    servers.allow(name)

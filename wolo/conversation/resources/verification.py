@@ -1,0 +1,86 @@
+"""Runs the check that a person named with `--verify`, in the workspace and inside the walls where there are any."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable
+from functools import partial
+
+import msgspec
+
+from wolo.agent.events import Check
+from wolo.agent.verification import CHECKS, UNVERIFIED, Settings, Verify
+from wolo.guard.command_judge import Confine
+from wolo.guard.sandbox_contract import MOST_TRIES
+from wolo.messages.message import NUDGE, Message
+from wolo.tools.background.clipping import clean
+from wolo.tools.tool import ToolContext
+from wolo.workspace.processes.environment import command_environment
+from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.trusted_path import find_program
+
+_KEPT_BYTES = 2 << 20
+"""Of each end of the output."""
+_SHOWN_CHARS = 8000
+
+
+def make_verify(settings: Settings, context: ToolContext, confine: Confine) -> Verify | None:
+    """None: nobody asked for it. A person named the command, yet what it runs is the model's work."""
+    if not settings.command:
+        return None
+    confined = context.walls is not None and confine != "never"
+    return Verify(
+        command=settings.command,
+        run=partial(check, settings.command, settings.timeout_s, context, confined=confined),
+        rounds=settings.rounds,
+    )
+
+
+def recorded_verify(new: Iterable[Message]) -> Verify | None:
+    """What was seen then instead of another look: for a turn that is played again. None: the model was told nothing."""
+    told = [message.metadata[CHECKS] for message in new if message.metadata.get(NUDGE) == UNVERIFIED]
+    if not told:
+        return None
+    checks = iter([told[0]["before"], *(each["after"] for each in told)])
+
+    async def run() -> Check:
+        seen = next(checks, None)
+        return msgspec.convert(seen, Check) if seen is not None else Check(exit_code=0)
+
+    return Verify(command=told[0]["command"], run=run, rounds=len(told))
+
+
+async def check(command: str, timeout_s: float, context: ToolContext, *, confined: bool) -> Check:
+    """Never raises for what the command does; a cancellation ends everything it started."""
+    from wolo.agent.failed_checks import failures  # noqa: PLC0415  # its many forms are compiled when it is loaded
+
+    place = context.workspace.start
+    shell = find_program("bash", context.workspace) or "/bin/sh"
+    options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
+    held = dataclasses.replace(context, confined=confined)
+    await held.prepare()
+    for _ in range(MOST_TRIES):
+        printed = Printed(_KEPT_BYTES)
+        enclosed = held.enclosed([shell, *options, "-c", command], place)
+        finished = await context.shell.processes.run(
+            enclosed.argv,
+            cwd=place,
+            env=command_environment(os.environ, context.shell_env),
+            timeout_s=timeout_s,
+            printed=printed,
+            pass_fds=enclosed.pass_fds,
+            tidy=enclosed.tidy,
+            is_alone=enclosed.is_alone,
+        )
+        if finished.cause != "exited" or enclosed.has_begun():
+            break
+    output = "".join(b"".join(clean(end)).decode() for end in printed.take())
+    output = context.secrets.hide(output)
+    return Check(
+        exit_code=None if finished.timed_out else finished.exit_code,
+        failures=() if finished.exit_code == 0 else failures(output),
+        output=output[-_SHOWN_CHARS:],
+        duration_s=finished.seconds,
+        timed_out=finished.timed_out,
+    )

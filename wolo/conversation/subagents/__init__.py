@@ -1,0 +1,1 @@
+"""Runs tasks that the model gives to other agents."""

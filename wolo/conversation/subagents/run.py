@@ -1,0 +1,212 @@
+"""One agent at work on one task: what it does is heard, told to the parent's front end, and summed up in the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from wolo.agent.budget import NOTHING, add
+from wolo.agent.events import (
+    AnswerEnded,
+    ApprovalAsked,
+    ApprovalGiven,
+    AttemptFailed,
+    CallDenied,
+    CallEnded,
+    CallStarted,
+    CompactionStarted,
+    Event,
+    Noticed,
+    RequestStarted,
+    TaskEnded,
+    TaskStarted,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+)
+from wolo.agent.tool_calls import AskPerson, Emit
+from wolo.conversation.recorder import Recorder
+from wolo.conversation.subagents.pausable_timer import Alarm
+from wolo.messages.call_text import call_line
+from wolo.messages.message import Usage
+from wolo.messages.parts import TASK, ToolPart
+from wolo.messages.terminal_text import clean_line
+from wolo.tools.question_types import AskQuestions, PutQuestions, Question, Replies
+from wolo.tools.tool import Delegated, Result, ToolContext
+
+MOST_LINES = 500
+"""Calls that are listed."""
+LONGEST_SUBJECT = 100
+_NOTHING_SAID = "(It said nothing.)"
+
+
+class Errand:
+    """`hear` is what the agent emits to; `call` the context of the call that gave the task, `tell` the parent's emit."""
+
+    def __init__(
+        self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: ToolContext, tell: Emit, alarm: Alarm
+    ) -> None:
+        self.agent = agent
+        self.prompt = prompt
+        self.session_id = session_id
+        self.began = time.monotonic()
+        self.doing = "getting ready"
+        self.calls: list[str] = []
+        """A line for each that has ended."""
+        self.begun = 0
+        """How many calls have begun."""
+        self.usage = NOTHING
+        """Of the answers so far."""
+        self.files: dict[str, None] = {}
+        self.denied = 0
+        self._recorder = recorder
+        self._call = call
+        self._tell = tell
+        self._alarm = alarm
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def so_far(self) -> str:
+        return f"{_count(self.begun, 'call')} · {self.usage.context_tokens:,} tokens"
+
+    async def begin(self, model: str) -> None:
+        started = TaskStarted(
+            part_id=self._call.part_id, agent=self.agent, session_id=self.session_id, model=model, prompt=self.prompt
+        )
+        await self._tell(started)
+
+    async def hear(self, event: Event) -> None:
+        """First to disk, then to whoever watches. When the turn ends all of it is there: its session is tidied later."""
+        if not isinstance(event, TurnEnded):
+            await self._recorder.record(event)
+        match event:
+            case RequestStarted():
+                self._does("waiting for the model")
+            case TextStreamed():
+                self._does("writing")
+            case ThinkingStreamed():
+                self._does("thinking")
+            case CompactionStarted():
+                self._does("summing up its conversation")
+            case AttemptFailed():
+                self._does(f"retrying in {event.delay_s:.0f} s: {clean_line(event.error.message)}")
+            case AnswerEnded():
+                self.usage = add(self.usage, event.message.usage or Usage())
+            case CallStarted():
+                self.begun += 1
+                self._does(in_short(event.part))
+            case CallEnded():
+                self._ended(event)
+            case CallDenied():
+                self.denied += 1
+                await self._tell(replace(event, agent=self.agent))
+            case ApprovalGiven() | Noticed():
+                await self._tell(event)
+
+    def asking(self, ask_person: AskPerson) -> AskPerson:
+        """The person hears who asks, and their time is not the agent's."""
+
+        async def ask(asked: ApprovalAsked) -> ApprovalGiven:
+            self._does("waiting for your approval")
+            with self._alarm.held():
+                return await ask_person(replace(asked, agent=self.agent, task=self._call.part_id))
+
+        return ask
+
+    def putting(self, put: PutQuestions) -> AskQuestions:
+        async def ask(call_id: str, questions: Sequence[Question]) -> Replies | None:
+            self._does("waiting for your answer")
+            named = [replace(each, header=f"{self.agent}: {each.header}".rstrip(": ")) for each in questions]
+            with self._alarm.held():
+                return await put(call_id, named, self._call.part_id)
+
+        return ask
+
+    async def end(self, ended: TurnEnded) -> Result:
+        how = "timed out" if self._alarm.rang else ended.cause.replace("_", " ")
+        await self._tell(
+            TaskEnded(
+                part_id=self._call.part_id,
+                agent=self.agent,
+                session_id=self.session_id,
+                ended=how,
+                answers=ended.num_answers,
+                calls=self.begun,
+                usage=ended.usage,
+                duration_s=ended.duration_s,
+                files_changed=tuple(self.files),
+            )
+        )
+        return self._result(ended, how)
+
+    def _result(self, ended: TurnEnded, how: str) -> Result:
+        is_done = ended.cause == "done"
+        kept = {
+            "agent": self.agent,
+            "session": self.session_id,
+            "ended": how,
+            "answers": ended.num_answers,
+            "calls": self.begun,
+            "usage": to_builtins(ended.usage),
+            "duration_s": round(ended.duration_s, 3),
+        }
+        view = Delegated(
+            agent=self.agent,
+            session_id=self.session_id,
+            ended=how,
+            calls=tuple(self.calls[:MOST_LINES]),
+            answers=ended.num_answers,
+            tokens=ended.usage.context_tokens,
+            cost_usd=ended.usage.cost.total if ended.usage.cost is not None else None,
+            seconds=ended.duration_s,
+        )
+        return Result(
+            self._told(ended, how),
+            view,
+            is_error=not is_done,
+            outcome="interrupted" if how == "interrupted" else None,
+            files_changed=tuple(self.files),
+            metadata={TASK: kept},
+        )
+
+    def _told(self, ended: TurnEnded, how: str) -> str:
+        """What the model that gave the task reads."""
+        lines = [ended.answer.strip() or _NOTHING_SAID]
+        if ended.cause != "done":
+            why = f": {ended.error.message}" if ended.error is not None and how not in ("timed out", "interrupted") else ""
+            lines.append(f"[{how} after {ended.duration_s:.0f} s{why}; what stands above is not its final answer]")
+            if self.calls:
+                lines.append("[It had done this:]\n" + "\n".join(self.calls[-20:]))
+        cost = f" · ${ended.usage.cost.total:.4f}" if ended.usage.cost is not None else ""
+        denied = f" · {self.denied} denied" if self.denied else ""
+        counts = f"{_count(ended.num_answers, 'answer')} · {_count(self.begun, 'call')}{denied}"
+        lines.append(f"[{self.agent}: {counts} · {ended.usage.context_tokens:,} tokens{cost} · {ended.duration_s:.1f} s]")
+        if self.files:
+            lines.append(f"[files changed: {', '.join(self.files)}]")
+        return "\n".join(lines)
+
+    def _ended(self, event: CallEnded) -> None:
+        self.files |= dict.fromkeys(event.files_changed)
+        bad = "" if event.part.outcome == "ok" else f" · {(event.part.outcome or 'error').replace('_', ' ')}"
+        self.calls.append(f"{in_short(event.part)}{bad}")
+
+    def _does(self, words: str) -> None:
+        if words == self.doing:
+            return
+        self.doing = words
+        self._call.progress(f"{words} · {self.so_far}\n")
+
+
+def in_short(part: ToolPart) -> str:
+    """`grep TODO`"""
+    return call_line(part, most_chars=LONGEST_SUBJECT, most_of_change=0)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,252 @@
+"""What stands behind the tool `task`: other agents, each in a conversation of its own, under all that holds for this one.
+
+A child has the parent's judge, walls, secrets, workspace and budget; what it changes counts as changed by the call that gave it
+the task. What it says is kept in a session of its own, which names the parent's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from wolo.agent.budget import Limits
+from wolo.agent.compaction.compactor import Compactor
+from wolo.agent.events import Noticed
+from wolo.agent.hook_calls import RunHook
+from wolo.agent.loop import Agent
+from wolo.agent.tool_calls import AskPerson, Emit
+from wolo.config import keys
+from wolo.conversation.recorder import Recorder
+from wolo.conversation.resources.model_access import Reach, make_asker
+from wolo.conversation.resources.model_selection import check_prices, find, for_provider_of
+from wolo.conversation.resources.persistence import Kept, KeptInStore, KeptNowhere, Origin
+from wolo.conversation.resources.request_prefix import Preamble
+from wolo.conversation.resources.startup import Site
+from wolo.conversation.resources.tool_context import new_shell
+from wolo.conversation.subagents.hooks import for_agent
+from wolo.conversation.subagents.pausable_timer import Alarm
+from wolo.conversation.subagents.run import Errand
+from wolo.errors import ConfigError, ToolError, WoloError
+from wolo.extensions.agents import MODELS_ELSEWHERE, Agents, Profile
+from wolo.guard.judge import Judge
+from wolo.messages.message import OPENED, Message, user
+from wolo.messages.parts import TASK
+from wolo.models.protocol import Asker
+from wolo.models.provider import EDIT_TOOLS, Choice
+from wolo.sessions.listing import task_of
+from wolo.sessions.store import Store
+from wolo.tools.question_types import PutQuestions
+from wolo.tools.task_completion import TaskCompletion
+from wolo.tools.tool import Result, ToolContext
+from wolo.tools.toolbox import OF_SERVERS, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
+from wolo.workspace.files.file_ledger import FileLedger
+
+AT_ONCE = 4
+"""How many may work at the same time; those that change something work alone anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The rooms of the conversation that gives tasks."""
+
+    site: Site
+    reach: Reach
+    preamble: Preamble
+    context: ToolContext
+    judge: Judge
+
+
+class Subagents:
+    """Of one conversation. `attach` is called once, before the first turn."""
+
+    def __init__(self, parent: Parent, agents: Agents) -> None:
+        self.agents = agents
+        self.running: list[Errand] = []
+        """In the order in which they began."""
+        self._parent = parent
+        self._contexts: list[ToolContext] = []
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._leaving: set[asyncio.Task[None]] = set()
+        """Nobody waits for those that have ended to put their things away."""
+        self._said: set[str] = set()
+
+    def attach(
+        self,
+        agent: Agent,
+        emit: Emit,
+        ask_person: AskPerson | None,
+        ask_questions: PutQuestions | None,
+        run_hook: RunHook | None,
+    ) -> None:
+        self._agent, self._emit, self._run_hook = agent, emit, run_hook
+        self._ask_person, self._ask_questions = ask_person, ask_questions
+
+    def follow(self) -> None:
+        """The conversation has entered another mode, and may have walls now that it had not."""
+        for context in self._contexts:
+            context.walls = self._parent.context.walls
+
+    def kill(self) -> None:
+        """Ends every process that an agent has started, at once."""
+        for context in self._contexts:
+            context.shell.processes.close_all()
+
+    async def close(self) -> None:
+        if self._leaving:
+            await asyncio.wait(self._leaving)
+
+    async def delegate(self, name: str, prompt: str, call: ToolContext) -> Result:
+        """Has that agent work on it. Raises ToolError when it cannot begin."""
+        prompt = self._parent.context.secrets.hide(prompt)
+        profile = next(each for each in self.agents.found if each.name == name)
+        async with self._places:
+            try:
+                choice, notice = self._choice(profile)
+                kept = await self._keep(profile, choice)
+            except WoloError as error:
+                raise ToolError(f"The agent {name} cannot begin: {error.message}") from error
+            if notice and notice not in self._said:
+                self._said.add(notice)
+                await self._emit(Noticed(text=notice, level="warning"))
+            return await self._work(profile, choice, kept, prompt, call)
+
+    async def _work(self, profile: Profile, choice: Choice, kept: Kept, prompt: str, call: ToolContext) -> Result:
+        parent, settings = self._parent, self._parent.site.config.settings
+        recorder = Recorder(kept, kept.session_id)
+        asker = make_asker(parent.reach, choice, parent.site.fallback if not profile.model else None)
+        alarm = Alarm(settings.tasks.timeout_s, lambda: agent.interrupt())
+        errand = Errand(profile.name, prompt, kept.session_id, recorder, call, self._emit, alarm)
+        context, toolbox = self._context(kept, call, errand), self._toolbox(profile, choice)
+        begins = parent.preamble.system if WITH_SKILLS & {*toolbox.names} else parent.preamble.without_skills
+        agent = Agent(
+            asker,
+            toolbox,
+            context,
+            parent.judge,
+            emit=errand.hear,
+            ask_person=errand.asking(self._ask_person) if self._ask_person else None,
+            system="\n\n".join(filter(None, (begins, _prose(), profile.prompt))),
+            session_id=kept.session_id,
+            limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
+            account=self._agent.account,
+            compactor=Compactor(settings.context, settings.compaction),
+            run_hook=for_agent(self._run_hook, profile.name, kept.session_id),
+        )
+        context.recall = agent.recall
+        self.running.append(errand)
+        self._contexts.append(context)
+        try:
+            await errand.begin(choice.label)
+            alarm.start()
+            ended = (await agent.run((), self._prompt(profile, prompt, call))).ended
+            alarm.stop()
+            self._agent.account.lend(ended.usage)
+            if agent.hooks.stop_reason is not None:
+                self._agent.hooks.end_turn(agent.hooks.stop_reason)
+            return await errand.end(ended)
+        finally:
+            alarm.stop()
+            self.running.remove(errand)
+            self._contexts.remove(context)
+            leaving = asyncio.ensure_future(_leave(context, asker, recorder, kept))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+    def _choice(self, profile: Profile) -> tuple[Choice, str]:
+        """Its model, and a word to the person where that is not the one it names. Raises WoloError."""
+        site, own = self._parent.site, self._agent.asker.choice
+        if not profile.model or (profile.model in MODELS_ELSEWHERE and own.provider.name != "anthropic"):
+            return own, ""
+        environ = keys.with_kept_keys(os.environ, site.places, [], site.config.settings.providers)
+        first = site.opening.first_provider or site.choice.provider.name
+        instead = f"the agent {profile.name} works with {own.label}."
+        try:
+            choice = find(for_provider_of(site.config, environ, profile.model, first), environ, profile.model)
+        except ConfigError as error:
+            return own, f"{error.message} So {instead}"
+        if choice.provider.name == "local":
+            return own, f"The embedded model cannot do tasks, so {instead}"
+        if profile.is_projects and (choice.provider.name, choice.base_url) != (own.provider.name, own.base_url):
+            return own, f"A project's agent may lead to no other provider than yours ({choice.label}), so {instead}"
+        check_prices(site.config, choice)
+        return replace(choice, thinking=choice.thinking or own.thinking), ""
+
+    async def _keep(self, profile: Profile, choice: Choice) -> Kept:
+        site = self._parent.site
+        if not isinstance(site.kept, KeptInStore):
+            return KeptNowhere(site.places.state, time.time())
+        opening = asyncio.ensure_future(asyncio.to_thread(self._open, profile, choice))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait({opening})
+            if opening.exception() is None:
+                opening.result().close()
+            raise
+
+    def _open(self, profile: Profile, choice: Choice) -> Kept:
+        site = self._parent.site
+        parent = task_of(site.kept.session_id, profile.name)
+        origin = Origin(cwd=site.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
+        return KeptInStore(Store.open(site.places.data), None, origin, time.time())
+
+    def _context(self, kept: Kept, call: ToolContext, errand: Errand) -> ToolContext:
+        """The parent's, but for what an agent has seen and what it runs."""
+        site, own = self._parent.site, self._parent.context
+        keep = (lambda name, data: kept.keep(name, own.secrets.hide_data(data))) if isinstance(kept, KeptInStore) else own.keep
+        return dataclasses.replace(
+            own,
+            ledger=FileLedger(site.places.state / "file-locks"),
+            keep=keep,
+            shell=new_shell(site.cwd, site.places.state, own.secrets),
+            ask=errand.putting(self._ask_questions) if self._ask_questions else None,
+            agents=(),
+            delegate=None,
+            works_for=call.call_id,
+        )
+
+    def _toolbox(self, profile: Profile, choice: Choice) -> Toolbox:
+        """What the parent is offered, and of that what the agent may have."""
+        toolbox = self._parent.preamble.toolbox
+        there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
+        hide = {*TO_DELEGATE, *profile.without, *(() if self._ask_questions else WITH_A_PERSON)}
+        hide |= set() if choice.format == "xml" else {TaskCompletion.name}
+        named = () if profile.tools is None else (*profile.tools, TaskCompletion.name)
+        only = [name for name in named if name in there or name.startswith(OF_SERVERS)]
+        hide = {name for name in hide if name in there or name.startswith(OF_SERVERS)}
+        return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool, most=choice.most_tools)
+
+    def _prompt(self, profile: Profile, prompt: str, call: ToolContext) -> Message:
+        parent = self._parent
+        opened = {"mode": parent.judge.mode.name, "cwd": str(parent.site.cwd), "attended": self._ask_person is not None}
+        task = {"agent": profile.name, "session": parent.site.kept.session_id, "call": call.part_id}
+        return replace(user(prompt), metadata={OPENED: opened, TASK: task})
+
+
+def _answers(profile: Profile, most: int) -> int:
+    """A person's own file may say more than the settings do; one of a project only less."""
+    wanted = profile.max_turns or most
+    return min(wanted, most) if profile.is_projects else wanted
+
+
+def _prose() -> str:
+    return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
+
+
+async def _leave(context: ToolContext, asker: Asker, recorder: Recorder, kept: Kept) -> None:
+    await asyncio.to_thread(context.shell.processes.close_all)
+    context.shell.close()
+    await asker.close()
+    recorder.close()
+    await asyncio.to_thread(_put_away, kept)
+
+
+def _put_away(kept: Kept) -> None:
+    kept.tidy()
+    kept.close()

@@ -1,0 +1,164 @@
+"""The API keys of a person: whose wolo can keep, which there are and where they come from, keeping one and giving one up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from wolo.config import key_store, layers
+from wolo.diagnostics.key_check import Trial, try_key
+from wolo.errors import ConfigError, UsageError
+from wolo.models import secret_references
+from wolo.models.catalog import ALIASES, checked_key
+from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
+from wolo.models.provider import Provider
+from wolo.places import find_places
+
+SHOWN_CHARS = 4
+LEAST_CHARS = 16
+"""Of a shorter key nothing is shown; a name that is not known and so long may be a key."""
+
+
+def takers() -> list[Provider]:
+    """The providers that are asked with a key which wolo can keep, at an address that is known."""
+    overrides = _overrides()
+    every = (load(name, overrides, os.environ) for name in names_of(overrides))
+    return [each for each in every if each.base_url and not _why_not(each, overrides)]
+
+
+def find_taker(name: str) -> Provider:
+    """Raises ConfigError for a provider that is not known, or whose key wolo would not use if it kept one."""
+    overrides = _overrides()
+    provider = load(_spelled(name, overrides), overrides, os.environ)
+    if why := _why_not(provider, overrides):
+        raise why
+    return provider
+
+
+def no_argument() -> UsageError:
+    """For what may be a key on the command line, where the shell's history and the list of processes have it by now."""
+    return UsageError("A key is never an argument: others could read it there.", hint="`wolo auth login PROVIDER` asks for it.")
+
+
+async def try_to_log_in(provider: Provider, key: str) -> Trial:
+    """As `try_key`, with the settings as they are."""
+    return await try_key(provider, key, environ=os.environ, overrides=_overrides())
+
+
+def keep_key(provider: Provider, key: str, *, in_keyring: bool) -> str:
+    """Where it lies now, in words. Raises ConfigError, also for what can be no key."""
+    where = key_store.keep(find_places(), provider.name, checked_key(key), in_keyring=in_keyring)
+    return "the system's keyring" if where == "keyring" else str(find_places().config / key_store.FILE)
+
+
+class FoundKey(NamedTuple):
+    provider: str
+    source: str
+    masked: str
+    """Its end, or why it is not known."""
+    counts: bool
+    """It is the one that is used."""
+
+
+def found_keys() -> tuple[list[FoundKey], list[str]]:
+    """Every key there is, in the order in which providers are chosen; and what a person should hear. Raises ConfigError."""
+    overrides, notices = _overrides(), list[str]()
+    kept = key_store.read(find_places(), notices)
+    if os.environ.get("WOLO_API_KEY", "").strip():
+        notices.append("WOLO_API_KEY is set: it counts before every other key, for the provider that a run begins with.")
+    found: list[FoundKey] = []
+    for name in names_of(overrides):
+        provider = load(name, overrides, os.environ)
+        rows = list(_keys_of(provider, overrides, kept, notices))
+        is_moved = bool(rows) and _is_moved(provider, overrides)
+        first = next((index for index, each in enumerate(rows) if each.counts and not is_moved), -1)
+        found += [each._replace(counts=index == first) for index, each in enumerate(rows)]
+    found += [FoundKey(name, each.where, "", False) for name, each in kept.items() if name not in names_of(overrides)]
+    return found, notices
+
+
+def _keys_of(
+    provider: Provider, overrides: Overrides, kept: Mapping[str, key_store.Kept], notices: list[str]
+) -> Iterator[FoundKey]:
+    """Those that could count, the first of them does."""
+    settings = overrides.get(provider.name)
+    if settings and (said := settings.api_key.strip()):
+        source = f"providers.{provider.name}.api_key"
+        if said.startswith(secret_references.COMMAND):
+            yield FoundKey(provider.name, source, "from a program", True)
+        elif secret_references.is_there(said, os.environ):
+            yield FoundKey(provider.name, source, _masked(secret_references.resolve(said, os.environ, setting=source)), True)
+    for variable in provider.key_env:
+        if value := os.environ.get(variable, "").strip():
+            yield FoundKey(provider.name, f"${variable}", _masked(value), True)
+    if row := kept.get(provider.name):
+        key = key_store.fetch(provider.name, row, notices)
+        yield FoundKey(provider.name, row.where, _masked(key) if key else "cannot be read", bool(key))
+
+
+def log_out(name: str) -> tuple[str, list[str]]:
+    """What was removed, and what is left that wolo cannot remove. Raises UsageError when there is nothing to remove."""
+    kept = key_store.read(find_places(), [])
+    if not name and len(kept) != 1:
+        hint = f"wolo auth logout {'|'.join(kept)}" if kept else "`wolo auth status` shows where keys come from."
+        raise UsageError("Which provider's key?" if kept else "wolo keeps no key.", hint=hint)
+    overrides = _overrides()
+    name = name if name in kept else _spelled(name, overrides) if name else next(iter(kept))
+    left = [
+        f"{each.source} still holds a key of {each.provider}; wolo cannot take that away."
+        for each in found_keys()[0]
+        if each.provider == name and each.source not in ("keyring", key_store.FILE)
+    ]
+    where = key_store.forget(find_places(), name)
+    if where is None:
+        raise UsageError(f"wolo keeps no key of {name}.", hint=" ".join(left))
+    return f"The key of {name} is removed from {'the keyring' if where == 'keyring' else key_store.FILE}.", left
+
+
+def _overrides() -> Overrides:
+    return layers.load(find_places(), os.environ).settings.providers
+
+
+def _spelled(name: str, overrides: Overrides) -> str:
+    """The exact name of a provider: as it is, by an alias, or by a beginning that only one has."""
+    wanted = name.strip().lower()
+    names = names_of(overrides)
+    exact = next((each for each in names if each.lower() == wanted), "") or ALIASES.get(wanted, "")
+    begun = [each for each in names if wanted and each.lower().startswith(wanted)]
+    if exact or len(begun) == 1:
+        return exact or begun[0]
+    if len(wanted) >= LEAST_CHARS and not begun:
+        raise no_argument()
+    raise unknown_provider(name, overrides)
+
+
+def _why_not(provider: Provider, overrides: Overrides) -> ConfigError | None:
+    settings = overrides.get(provider.name)
+    group = f"providers.{provider.name}"
+    if settings and settings.api_key:
+        return ConfigError(f"The key of {provider.label} comes from {group}.api_key.", hint="Change or remove it there.")
+    if not provider.key_env and provider.name in overrides:
+        variable = f"{provider.name.upper().replace('-', '_').replace('.', '_')}_API_KEY"
+        return ConfigError(
+            f"{provider.label} has no name for its key.", hint=f'Set {group}.key_env = ["{variable}"], then log in.'
+        )
+    if not provider.key_env:
+        return ConfigError(f"{provider.label} needs no key.")
+    if _is_moved(provider, overrides):
+        return ConfigError(
+            f"{provider.label} is asked at an address of your own, which gets no key of its usual one.",
+            hint=f'Name one for it: {group}.key_env = ["NAME_API_KEY"], then log in.',
+        )
+    return None
+
+
+def _is_moved(provider: Provider, overrides: Overrides) -> bool:
+    """The settings moved it to another address and say nothing of a key for that."""
+    settings = overrides.get(provider.name)
+    has_own = settings is not None and bool(settings.api_key)
+    return not has_own and bool(provider.key_env) and not key_variable(provider, dict.fromkeys(provider.key_env, "any"), settings)
+
+
+def _masked(key: str) -> str:
+    return f"…{key[-SHOWN_CHARS:]}" if len(key) >= LEAST_CHARS and key.isprintable() else "…"

@@ -1,0 +1,206 @@
+"""What works here and what does not: what `wolo doctor` and `/doctor` tell."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from wolo import __version__
+from wolo.config import keys, layers
+from wolo.conversation.resources import hooks
+from wolo.conversation.resources.checkpointing import checkpoints_folder
+from wolo.conversation.resources.mcp_servers import last_known, servers_here
+from wolo.conversation.resources.model_selection import NO_MODEL, choose_now
+from wolo.diagnostics import model_info
+from wolo.errors import SessionError, WoloError
+from wolo.guard.sandbox.selection import Found, find
+from wolo.messages.terminal_text import clean_line
+from wolo.models.http.loopback import find_servers
+from wolo.places import find_places
+from wolo.sessions import migrations
+from wolo.sessions.recovery import salvage
+from wolo.sessions.store import Store
+from wolo.workspace.root import find_root
+
+Report = Mapping[str, Any]
+"""As `wolo doctor --json` prints it."""
+
+WITHOUT_MODEL = "There is no model yet: `wolo login` saves an API key, and `wolo` in a terminal offers other ways."
+
+
+def examine() -> dict[str, Any]:
+    """Takes as long as the model servers on this machine take to answer."""
+    problems: list[str] = []
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "keys": _keys(problems),
+        "model": _model(problems),
+        "sqlite": _sqlite(problems),
+        "checkpoints": _checkpoints(),
+        "sandbox": _sandbox(),
+        "servers": _model_servers(),
+        "mcp_servers": _mcp_servers(problems),
+        "hooks": _hooks(problems),
+        "problems": problems,
+    }
+
+
+def lines(report: Report) -> Iterator[str]:
+    """For people."""
+    sqlite, sandbox = report["sqlite"], report["sandbox"]
+    yield f"wolo      {report['version']}, Python {report['python']} on {report['platform']}"
+    yield f"model     {report['model'] or 'none yet'}"
+    yield f"keys      {', '.join(f'{name} from {source}' for name, source in report['keys'].items()) or 'none'}"
+    yield f"sessions  SQLite {sqlite['version']}, {sqlite['path']}: {sqlite['integrity']}"
+    for damaged in sqlite["quarantine"]:
+        yield f"set aside {damaged['path']}: {damaged['report']}"
+    if sqlite["backups"]:
+        yield f"backups   {', '.join(sqlite['backups'])}"
+    undo = report["checkpoints"]
+    many = "1 workspace" if undo["workspaces"] == 1 else f"{undo['workspaces']} workspaces"
+    yield f"undo      {undo['bytes'] / 1e6:,.1f} MB for {many} in {undo['path']}"
+    for damaged in undo["damaged"]:
+        yield f"set aside {damaged}"
+    is_partial = not sandbox["whole"] and sandbox["covers"]
+    backend = f"{sandbox['backend']}, partial: not" if is_partial else f"{sandbox['backend']}; not"
+    yield f"sandbox   {backend} covered: {', '.join(sandbox['not_covered'])}"
+    if sandbox["covers"]:
+        yield f"          covered: {', '.join(sandbox['covers'])}"
+    for why in sandbox["tried"]:
+        yield f"          {why}"
+    for each in report["hooks"]:
+        yield f"hooks     {each['hooks']} in {each['source']}: {each['standing']}"
+    for server in report["servers"]:
+        yield f"found     {server}"
+    for server in report["mcp_servers"]:
+        yield f"mcp       {server['name']}: {server['state']}, from {server['source']}"
+    for problem in report["problems"]:
+        yield f"problem   {' '.join(problem.split())}"
+
+
+def _mcp_servers(problems: list[str]) -> list[dict[str, Any]]:
+    """None is started: what came of the last time tells enough."""
+    notices: list[str] = []
+    try:
+        found = servers_here({}, notices)
+    except WoloError as error:
+        problems.append(error.message)
+        return []
+    problems += [notice for notice in notices if notice not in problems]
+    rows = [(each, last_known(each)) for each in found]
+    problems += [
+        f"The MCP server {each.name} could not be used last time: {clean_line(known.why) or 'it is not known why'}."
+        f" `wolo mcp test {each.name}` tries again."
+        for each, known in rows
+        if known.state == "failed last time"
+    ]
+    return [{"name": each.name, "state": known.state, "source": clean_line(each.source)} for each, known in rows]
+
+
+def _sandbox() -> dict[str, Any]:
+    """What would hold a command here and now: it is tried out, whatever was found before."""
+    places = find_places()
+    try:
+        is_off = layers.load(places).settings.sandbox.backend == "off"
+    except WoloError:
+        is_off = False  # whoever looks for the model says why
+    if is_off:
+        found = Found(tried=("It is switched off in the settings (sandbox.backend).",))
+    else:
+        found = find((find_root(Path.cwd()),), places.state, None)
+    return {
+        "backend": found.backend,
+        "whole": found.make is not None and found.is_whole,
+        "covers": list(found.covers),
+        "not_covered": list(found.not_covered),
+        "tried": list(found.tried),
+    }
+
+
+def _checkpoints() -> dict[str, Any]:
+    """What is kept for undo, and what of it was set aside."""
+    folder = checkpoints_folder(find_places())
+    sizes = {}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            with suppress(OSError):
+                sizes[path] = path.stat().st_size
+    return {
+        "path": str(folder),
+        "bytes": sum(sizes.values()),
+        "workspaces": sum(path.suffix == ".db" for path in sizes),
+        "damaged": sorted(str(path) for path in sizes if path.suffix == ".damaged"),
+    }
+
+
+def _sqlite(problems: list[str]) -> dict[str, Any]:
+    path = find_places().data / "wolo.db"
+    integrity = "not made yet"
+    may_look = os.access(path.parent, os.R_OK | os.X_OK)
+    if may_look and (path.exists() or salvage.quarantine_path(path).exists()):
+        try:
+            with Store.open_to_read(path.parent) as store:
+                integrity = store.check()
+                problems.extend(store.warnings)
+                if missing := store.missing_files():
+                    words = "file of a long output is" if missing == 1 else "files of long outputs are"
+                    problems.append(f"{missing} {words} missing in {store.blobs_dir}.")
+        except SessionError as error:
+            integrity = error.message
+        if integrity != "ok":
+            problems.append(f"The sessions cannot be trusted: {integrity}")
+    return {
+        "version": sqlite3.sqlite_version,
+        "path": str(path),
+        "integrity": integrity,
+        "quarantine": [
+            {"path": str(folder), "report": report} for folder, report in (salvage.set_aside(path) if may_look else ())
+        ],
+        "backups": [str(backup) for backup in (migrations.backups(path) if may_look else ())],
+    }
+
+
+def _keys(problems: list[str]) -> dict[str, str]:
+    """The providers there is a key for, in the order in which they are chosen, and where the key comes from."""
+    try:
+        config = layers.load(find_places())
+        environ = keys.with_kept_keys(os.environ, find_places(), problems, config.settings.providers)
+    except WoloError:
+        return {}  # whoever looks for the model says why
+    problems.extend(config.notices)
+    return model_info.sources_of_keys(environ, config.settings.providers)
+
+
+def _model(problems: list[str]) -> str | None:
+    try:
+        return choose_now().label
+    except WoloError as error:
+        problems.append(WITHOUT_MODEL if error.message == NO_MODEL else f"{error.message} {error.hint}".strip())
+        return None
+
+
+def _hooks(problems: list[str]) -> list[dict[str, Any]]:
+    """Each place where some stand, and whether they run."""
+    places, root, cwd = find_places(), find_root(Path.cwd()), Path.cwd()
+    try:
+        sets = hooks.find_hooks(layers.load(places), places, root, cwd, [])
+    except WoloError as error:
+        problems.append(error.message)
+        return []
+    problems.extend(hooks.broken(sets, cwd))
+    return [{"source": each.source, "hooks": len(each.hooks), "standing": each.standing} for each in sets]
+
+
+def _model_servers() -> list[str]:
+    """Model servers on this machine; they are offered, never used unasked."""
+    return [
+        f"{server.label} at {server.base_url}: try -m {next(iter(server.models), f'{server.provider}/MODEL')}"
+        for server in find_servers(os.environ)
+    ]

@@ -1,0 +1,91 @@
+"""Runs the hooks of an event outside of any conversation, one by one, to show what each answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from wolo.config import layers
+from wolo.config.cli_options import Given
+from wolo.conversation.resources.hook_records import HookRecords
+from wolo.conversation.resources.hooks import HookSet, environment, find_hooks, placed
+from wolo.errors import UsageError
+from wolo.extensions.hooks.claude_calls import ToldCall, as_wolo_takes
+from wolo.extensions.hooks.response import Answer, together
+from wolo.extensions.hooks.runner import Ground, Hooks, Placed
+from wolo.extensions.hooks.settings import ABOUT_TOOLS, EVENTS
+from wolo.extensions.hooks.tool_aliases import CLAUDE_NAMES
+from wolo.places import find_places
+from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.root import Workspace, find_root
+
+_WOLO_NAMES = {name: ours for ours, name in CLAUDE_NAMES.items()}
+
+
+class Trial(Struct, frozen=True):
+    placed: Placed
+    answer: Answer
+
+
+def hooks_here(given: Given, notices: list[str]) -> tuple[HookSet, ...]:
+    """All hooks that a run in this directory would find. Raises ConfigError."""
+    places = find_places()
+    config = layers.load(places, os.environ, given)
+    notices += config.notices
+    return find_hooks(config, places, find_root(), Path.cwd(), notices)
+
+
+async def try_hooks(
+    sets: Sequence[HookSet], event: str, tool: str, given: Mapping[str, Any], mode: str
+) -> tuple[list[Trial], Answer]:
+    """What each hook of an event answers that may run and matches, and what they say together.
+
+    About a call, `tool` and its arguments in `given` may have Claude Code's names; at other events `given` joins what is
+    told. Raises UsageError for an unknown event.
+    """
+    if event not in EVENTS:
+        raise UsageError(f"There is no event {event}.", hint=f"The events are: {', '.join(EVENTS)}.")
+    places, cwd = find_places(), Path.cwd()
+    processes = Processes()
+    records = HookRecords(places.state, "session_test", cwd)
+    workspace = Workspace(find_root(), (), cwd)
+    shell = find_program("bash", workspace) or "/bin/sh"
+    ground = Ground(processes=processes, shell=shell, cwd=workspace.start, environ=partial(environment, workspace.root))
+    facts = {"session_id": "session_test", "cwd": str(cwd), "permission_mode": mode, "transcript_path": str(records.transcript)}
+    payload = {**facts, **(_call(event, tool, given) if event in ABOUT_TOOLS else given)}
+    more = {"CLAUDE_ENV_FILE": str(records.env_file)} if event == "SessionStart" else {}
+    trials = []
+    try:
+        for each in placed(sets):
+            hooks = Hooks([each], ground)
+            if hooks.meant(event, payload):
+                trials.append(Trial(each, await hooks.run(event, payload, _nobody, environ=more)))
+    finally:
+        processes.close_all()
+        records.close()
+    return trials, together([each.answer for each in trials])
+
+
+def _call(event: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """In wolo's own names."""
+    ours = _WOLO_NAMES.get(tool, tool)
+    arguments = as_wolo_takes(ours, {}, ToldCall(name=tool, input={}), given)
+    call: dict[str, Any] = {
+        "tool_name": ours,
+        "tool_input": given if arguments is None else arguments,
+        "tool_use_id": "call_test",
+    }
+    if event.startswith("PostToolUse"):
+        is_error = event == "PostToolUseFailure"
+        call["tool_response"] = {"output": "", "is_error": is_error, "files_changed": [], "view": None, "duration_ms": 0}
+    return call
+
+
+async def _nobody(commands: Sequence[str]) -> None:
+    pass

@@ -1,0 +1,239 @@
+"""What is known about models, as lines of a list, as a page, and as JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from wolo.config import key_store, keys
+from wolo.config.schema import Config
+from wolo.conversation.resources.model_selection import follow_card
+from wolo.formats.encoding.thinking_levels import LEVELS
+from wolo.models import address, catalog, probe_cache, secret_references
+from wolo.models.capabilities import LOCAL
+from wolo.models.catalog import Listed
+from wolo.models.catalog_files import PROVIDERS, Overrides, has_key, key_variable, load, names_of
+from wolo.models.format_selection import dialect_of, format_of
+from wolo.models.provider import Choice, Model, Price, Provider, ProviderSettings
+from wolo.places import Places, find_places
+
+LABEL_WIDTH = 39
+SHORT = {"thinking": "think", "images": "img", "audio": "aud", "files": "pdf"}
+"""Tools go without saying: a model without them says so."""
+LEGEND = "* ready to use; SIZE: context window; IN/OUT: dollars per million tokens."
+MORE = "`wolo models show NAME` says more."
+PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "cache_write": "written to the cache"}
+
+
+def models_here(config: Config) -> list[Listed]:
+    """All that wolo knows, those first that can be asked now: there is a key, or the embedded model is on this machine."""
+    environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
+    found = catalog.list_models(environ, overrides=config.settings.providers)
+    found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
+    return sorted(found, key=lambda each: not each.has_key)
+
+
+def _is_at_hand(each: Listed) -> bool:
+    if each.provider.name != LOCAL or each.model is None:
+        return True
+    from wolo.models.local.embedded import is_ready  # noqa: PLC0415  # only where models are listed
+
+    return is_ready(find_places(), each.model.id)
+
+
+def in_brief(each: Listed) -> str:
+    """Window, price and abilities of one, for a list."""
+    model = each.model or Model(id="")
+    return f"{in_short(model.context):>5}  {_in_and_out(model.price):<12} {_abilities(each.model)}".rstrip()
+
+
+def matches(each: Listed, pattern: str) -> bool:
+    """By the provider's name, else by a part of a name or of what people call the provider; with * and ? by all of the name."""
+    wanted, label = pattern.lower().strip(), each.label.lower()
+    if wanted in PROVIDERS:
+        return each.provider.name == wanted
+    alias = catalog.ALIASES.get(wanted, "")
+    if any(mark in wanted for mark in "*?["):
+        return fnmatchcase(label, wanted) or fnmatchcase(label.partition("/")[2], wanted)
+    return wanted in label or wanted in each.provider.label.lower() or alias == each.provider.name
+
+
+def lines(found: Sequence[Listed]) -> Iterator[str]:
+    """At most 80 columns each, as long as names are not very long."""
+    labels = [_short_label(each) for each in found]
+    width = min(max(map(len, labels), default=0), LABEL_WIDTH)
+    abilities = [_abilities(each.model) for each in found]
+    wide = max(map(len, abilities), default=0)
+    if found:
+        yield f"  {'MODEL':<{width}} {'SIZE':>5} {'':<{wide}} IN/OUT".rstrip()
+    for each, label, can in zip(found, labels, abilities, strict=True):
+        model = each.model or Model(id="")
+        window = in_short(model.context)
+        yield f"{'*' if each.has_key else ' '} {label:<{width}} {window:>5} {can:<{wide}} {_in_and_out(model.price)}".rstrip()
+
+
+def row(each: Listed) -> dict[str, Any]:
+    """One line of the list, as JSON."""
+    model = each.model
+    return {
+        "id": each.label,
+        "provider": each.provider.name,
+        "model": model.id if model else None,
+        "context": model.context if model else None,
+        "max_output": model.max_output if model else None,
+        "abilities": list(model.abilities) if model else [],
+        "price": _price(model.price) if model else None,
+        "has_key": each.has_key,
+    }
+
+
+def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
+    """Everything about one model; its key is neither fetched nor shown. Raises ConfigError."""
+    overrides = config.settings.providers
+    environ = keys.with_kept_keys(os.environ, places, [], overrides)
+    provider, model, level = catalog.look_up(name, environ=environ, overrides=overrides)
+    listed = model in provider.models
+    choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=level)
+    followed = follow_card(config, choice, keeps_format=False)
+    probed = None if followed is choice else probe_cache.read(places.cache, choice)
+    choice, model = followed, followed.model
+    format, dialect = format_of(choice), dialect_of(choice)
+    where = address.under(provider.base_url, format.path(model.id)) if provider.base_url else ""
+    return {
+        "id": choice.label,
+        "provider": provider.name,
+        "label": provider.label,
+        "model": model.id,
+        "aliases": list(model.aliases),
+        "listed": listed,
+        "context": model.context,
+        "max_output": model.max_output,
+        "abilities": list(model.abilities) if listed or probed else None,
+        "thinking_levels": _levels(model, dialect) if listed else None,
+        "probed": probed.probed if probed else None,
+        "price": _price(model.price),
+        "edit_tool": choice.edit_tool,
+        "format": choice.format,
+        "address": address.shown(where),
+        "key": _key(provider, environ, overrides.get(provider.name)),
+        "dialect": _flags(dialect),
+    }
+
+
+def sources_of_keys(environ: Mapping[str, str], overrides: Overrides) -> dict[str, str]:
+    """Providers there is a key for, in the order in which they are chosen, and where it comes from."""
+    providers = [load(name, overrides, environ) for name in names_of(overrides)]
+    with_key = [each for each in providers if has_key(each, environ, overrides.get(each.name))]
+    return {each.name: _key(each, environ, overrides.get(each.name))["source"] for each in with_key}
+
+
+def page(facts: Mapping[str, Any]) -> Iterator[str]:
+    """The facts for people."""
+    price, key = facts["price"], facts["key"]
+    yield f"{facts['id']}  ({facts['label']})"
+    if not facts["listed"]:
+        yield "           not in wolo's list: its limits and its price are not known"
+    for title, words in {
+        "also": ", ".join(facts["aliases"]),
+        "window": _tokens(facts["context"]),
+        "answer": _tokens(facts["max_output"]),
+        "abilities": "unknown" if facts["abilities"] is None else ", ".join(facts["abilities"]) or "none",
+        "thinking": "unknown" if facts["thinking_levels"] is None else " ".join(facts["thinking_levels"]) or "no levels",
+        "price": _spelled_price(price),
+        "": ", ".join(filter(None, (price["source"], price["date"]))) if price else "",
+        "edits with": facts["edit_tool"],
+        "format": facts["format"],
+        "probed": facts["probed"] and f"{facts['probed']}; what was found out is followed",
+        "address": facts["address"] or "none yet",
+        "key": f"{key['source']}{'' if key['is_set'] else ': not set'}",
+    }.items():
+        if words:
+            yield f"{title:<10} {words}"
+    for number, (flag, value) in enumerate(facts["dialect"].items()):
+        yield f"{'' if number else 'flags':<10} {flag} = {msgspec.json.encode(value).decode()}"
+
+
+def in_short(tokens: int | None) -> str:
+    """131,072 as 131k, a million as 1M."""
+    if tokens is None:
+        return "?"
+    return f"{tokens / 1e6:.3g}M" if tokens >= 1_000_000 else f"{tokens / 1e3:.0f}k" if tokens >= 1_000 else str(tokens)
+
+
+def _abilities(model: Model | None) -> str:
+    if model is None:
+        return ""
+    words = [SHORT[ability] for ability in model.abilities if ability in SHORT]
+    return " ".join(words if "tools" in model.abilities else [*words, "no tools"])
+
+
+def _short_label(each: Listed) -> str:
+    """The name as it is listed; where that is too long for a line, the shortest one that can be said instead."""
+    if len(each.label) <= LABEL_WIDTH or each.model is None or not each.model.aliases:
+        return each.label
+    return f"{each.provider.name}/{min(each.model.aliases, key=len)}"
+
+
+def _in_and_out(price: Price | None) -> str:
+    if price is None or price.input is None or price.output is None:
+        return "?"
+    return f"${price.input:.3g}/${price.output:.3g}" if price.input + price.output else "free"
+
+
+def _spelled_price(price: Mapping[str, Any] | None) -> str:
+    known = [(price[name], words) for name, words in PRICES.items() if price[name] is not None] if price else []
+    if not known:
+        return "unknown"
+    if not any(dollars for dollars, _ in known):
+        return "free"
+    return ", ".join(f"${dollars:g} {words}" for dollars, words in known) + " per million tokens"
+
+
+def _price(price: Price | None) -> dict[str, Any] | None:
+    return msgspec.to_builtins(price) if price else None
+
+
+def _tokens(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,} tokens"
+
+
+def _levels(model: Model, dialect: msgspec.Struct) -> list[str]:
+    """Those that the model tells apart; others become the nearest of them. None where it cannot be told how much to think."""
+    styles = (getattr(dialect, name, "") for name in ("thinking_param_style", "thinking_style", "think"))
+    if "thinking" not in model.abilities or "none" in styles:
+        return []
+    return list(getattr(dialect, "thinking_levels", ()) or LEVELS)
+
+
+def _flags(dialect: msgspec.Struct) -> dict[str, Any]:
+    """Those that differ from what the format takes for granted."""
+    usual = type(dialect)()
+    names = dialect.__struct_fields__
+    return {name: getattr(dialect, name) for name in names if getattr(dialect, name) != getattr(usual, name)}
+
+
+def _kept_in(provider: Provider) -> str:
+    """A key that came with the environment but does not stand there is one that wolo keeps."""
+    kept = key_store.read(find_places(), []).get(provider.name)
+    return kept.where if kept else key_store.FILE
+
+
+def _key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> dict[str, Any]:
+    """Where the key comes from, never the key."""
+    said = settings.api_key.strip() if settings else ""
+    if said:
+        name = f"providers.{provider.name}.api_key"
+        source = f"{said} ({name})" if secret_references.is_reference(said) else name
+        if said.startswith(secret_references.COMMAND):
+            source = f"a program ({name})"
+        return {"source": source, "is_set": has_key(provider, environ, settings)}
+    if variable := key_variable(provider, environ, settings):
+        return {"source": f"${variable}" if os.environ.get(variable, "").strip() else _kept_in(provider), "is_set": True}
+    if provider.loopback or not provider.key_env:
+        return {"source": "none is needed", "is_set": True}
+    return {"source": " or ".join(f"${each}" for each in provider.key_env), "is_set": False}

@@ -1,0 +1,158 @@
+"""The request that would go out if a kept session went on now: made without a key, and without asking anyone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.compaction.compactor import Compactor
+from wolo.agent.compaction.context_window import Fixed
+from wolo.agent.compaction.history_cut import cut_of
+from wolo.agent.redacting_model import hide_question
+from wolo.config import keys, layers
+from wolo.config.schema import Config
+from wolo.conversation.resources.model_selection import follow_card
+from wolo.conversation.resources.request_prefix import Prompts, prepare
+from wolo.conversation.resources.secrets import make_secrets
+from wolo.conversation.resources.user_files import Library
+from wolo.errors import ConfigError, UsageError
+from wolo.formats.format import Request, ThinkingLevel
+from wolo.messages.message import OPENED, Message
+from wolo.models import catalog
+from wolo.models.format_selection import FORMATS, format_of, unknown_format
+from wolo.models.protocol import Question, producer_of, request_for
+from wolo.models.provider import Choice
+from wolo.models.tokens import TokenEstimate
+from wolo.places import find_places
+from wolo.sessions.entries import CompactionEntry
+from wolo.sessions.listing import SessionInfo
+from wolo.workspace.root import find_root
+
+STAND_IN = "custom/any-model"
+"""Asked in a format that was named, where nobody knows the model: a session that came from elsewhere."""
+
+
+class NextRequest(Struct, frozen=True, kw_only=True):
+    choice: Choice
+    request: Request
+    body: bytes
+    tokens: int
+    """Estimated size."""
+    window: int | None
+    """Tokens the model takes, as the settings or the catalogue say; None: nobody knows."""
+    is_compacted: bool
+    """Less than the whole conversation is in it, because all of it would not fit the model's window."""
+
+    @property
+    def format(self) -> str:
+        return self.choice.format
+
+    def encode(self, messages: tuple[Message, ...]) -> bytes:
+        """The same request with other messages."""
+        return format_of(self.choice).encode(replace(self.request, messages=messages))
+
+
+class Outlook:
+    """Looks from one kept session at one model, in any format."""
+
+    def __init__(
+        self, session: SessionInfo, said: tuple[Message, ...], model: str = "", compaction: CompactionEntry | None = None
+    ) -> None:
+        """`model` empty: the one the session went on with last, and where nobody knows that, the one in the settings.
+
+        Raises ConfigError.
+        """
+        places, cwd = find_places(), Path.cwd()
+        self._config = layers.load(places, os.environ, {}, (), cwd)
+        self._environ = keys.with_kept_keys(os.environ, places, [], self._config.settings.providers)
+        self._secrets = make_secrets(places, self._config.settings, (find_root(cwd),))
+        self._session = session
+        self._said = said
+        self._cut = cut_of(compaction)
+        self._model = model or session.model
+        self._is_named = bool(model)
+        root = find_root(cwd)
+        self._library = Library(self._config, places, root, cwd)
+        self._prepare = partial(prepare, self._config, places, root, cwd, Prompts())
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        return FORMATS
+
+    def next_request(self, format: str = "") -> NextRequest:
+        """In this wire format; empty: in the one this model was asked in last, else its own. Raises ConfigError."""
+        if not self._said:
+            raise UsageError(
+                f"Nothing was said in session {self._session.id} yet.", hint="`wolo sessions list` shows those there are."
+            )
+        if format and format not in FORMATS:
+            raise unknown_format(format)
+        choice = self._choice(format)
+        in_text, attended = choice.format == "xml", _was_attended(self._said)
+        skills, agents = self._library.skills(choice), self._library.agents(choice)
+        preamble = self._prepare(
+            calls_in_text=in_text, edit_tool=choice.edit_tool, attended=attended, skills=skills, agents=agents
+        )
+        context, system, toolbox = self._config.settings.context, preamble.system, preamble.toolbox
+        compactor = Compactor(context, self._config.settings.compaction, self._cut)
+        shown, _ = compactor.view(self._said, Fixed(system, toolbox.specs(), choice.model.context))
+        is_compacted = not compactor.cut.is_empty
+        tools = toolbox.specs(compacted=is_compacted)
+        question = Question(messages=shown, system=system, tools=tools, session_id=self._session.id)
+        question = hide_question(question, self._secrets)
+        request = request_for(choice, producer_of(choice, choice.format), question)
+        return NextRequest(
+            choice=choice,
+            request=request,
+            body=format_of(choice).encode(request),
+            tokens=TokenEstimate().request(shown, system=question.system, tools=tools),
+            window=context.window_of(choice.model.context),
+            is_compacted=is_compacted,
+        )
+
+    def _choice(self, format: str) -> Choice:
+        try:
+            return readable(self._config, self._environ, self._model, format or self._last_format())
+        except ConfigError as error:
+            if not self._is_named and (other := self._other(format)):
+                return readable(self._config, self._environ, other, format)
+            if self._is_named or not self._model:
+                raise
+            message = f"The model of this session, {self._model}, is not known here any more. {error.message}"
+            raise ConfigError(message, hint="Name another one: --model PROVIDER/MODEL, or --as FORMAT.") from error
+
+    def _other(self, format: str) -> str:
+        """The model to look at instead, where nobody knows the one of the session; empty for none."""
+        others = (self._config.settings.model, STAND_IN if format else "")
+        return next((other for other in others if other and other != self._model), "")
+
+    def _last_format(self) -> str:
+        """Of the last answer of this model, if wolo can still speak it."""
+        for message in reversed(self._said):
+            wrote = message.producer
+            if wrote and f"{wrote.provider}/{wrote.model}" == self._model and wrote.format in FORMATS:
+                return wrote.format
+        return ""
+
+
+def readable(config: Config, environ: Mapping[str, str], spec: str, format: str = "") -> Choice:
+    """A model that nothing is sent to: it needs no key and no address. Raises ConfigError, with the nearest names."""
+    if not spec:
+        raise ConfigError(
+            "Nobody knows which model this session is for.", hint="Name one: --model PROVIDER/MODEL, or --as FORMAT."
+        )
+    provider, model, level = catalog.look_up(spec, environ=environ, api=format or None, overrides=config.settings.providers)
+    thinking: ThinkingLevel | None = level or config.settings.thinking
+    choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=thinking)
+    return follow_card(config, choice, keeps_format=bool(format))
+
+
+def _was_attended(said: tuple[Message, ...]) -> bool:
+    """Whether a person was there when the session was gone on with last."""
+    opened = next((found for message in reversed(said) if isinstance(found := message.metadata.get(OPENED), dict)), {})
+    return bool(opened.get("attended"))

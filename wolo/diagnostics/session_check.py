@@ -1,0 +1,198 @@
+"""Whether a kept session is sound, and whether a model would take it: what is wrong, and what is good to know.
+
+Wolo makes every request valid on its way out, so an error here is damage in the store, a request that is too large, or a mistake
+of wolo's. A note tells what another model will not get to see, and what wolo mends without being asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from wolo.diagnostics.request_preview import NextRequest
+from wolo.formats.encoding.media import base64_text
+from wolo.formats.encoding.pairing import as_sent, outcome_of
+from wolo.formats.lint.linters import BODY_LIMITS_BYTES, LINTERS
+from wolo.messages.arguments import Unreadable, read_arguments
+from wolo.messages.message import Message
+from wolo.messages.parts import AudioPart, MediaPart, ThinkingPart, ToolPart
+from wolo.sessions.entries import AnyEntry, ResultsEntry
+from wolo.sessions.loaded import Loaded
+from wolo.sessions.replay_entries import as_kept, messages
+
+LOOKED_FOR_BYTES = 3_000
+"""So much of an attachment is looked for in a request; a multiple of three, so that it is the beginning of its base64."""
+SAID = {"never_started": "it never started", "interrupted": "it was interrupted and may have had effects"}
+
+Severity = Literal["error", "note"]
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    severity: Severity
+    format: str = ""
+    """Empty: it concerns the session in whatever format."""
+    place: str
+    text: str
+
+
+def check_kept(loaded: Loaded) -> list[Finding]:
+    """What no request shows, because it is mended on the way out or cannot be read at all."""
+    said = as_kept(loaded.entries)
+    told = {call.id: outcome_of(call) for message in messages(loaded.entries) for call in message.calls}
+    found = [Finding(severity="error", place="session", text=loaded.warning)] if loaded.warning else []
+    found += _orphans(loaded.entries, said)
+    for place, call in _calls(said):
+        if call.status in ("pending", "running"):
+            words = SAID.get(told[call.id], "it did not end")
+            found.append(_note(place, f"This call of `{call.tool}` has no result; the model is told that {words}."))
+        elif not _is_readable(call):
+            text = "could not be read; they are kept as they came, and the model is sent {} and the reason."
+            found.append(_note(place, f"The arguments of this call of `{call.tool}` {text}"))
+    return [*found, *_repeated(said)]
+
+
+def check_request(outgoing: NextRequest, said: Sequence[Message]) -> list[Finding]:
+    """What a strict server of the format would refuse, and what of the session this model does not get."""
+    format, found = outgoing.format, list(_size(outgoing))
+    if outgoing.is_compacted:
+        found.append(_note("session", "All of it does not fit the window; old outputs and messages are left out.", format))
+    linter = LINTERS.get(format)
+    if linter is None:
+        found.append(_note("request", f"Nobody has written down the rules of {format}; the request was not checked.", format))
+    else:
+        body = json.loads(outgoing.body)
+        found += [_error("request", text, format) for text in linter(body, _request_before(outgoing))]
+    return [*found, *_withheld(outgoing, said), *_media_left_out(outgoing, said)]
+
+
+def _request_before(outgoing: NextRequest) -> dict[str, Any] | None:
+    """What the last answer was the answer to: the next request must begin with it."""
+    messages = outgoing.request.messages
+    last = next((at for at in range(len(messages) - 1, 0, -1) if messages[at].role == "assistant"), 0)
+    if not last or not _asks_for_an_answer(messages[:last]):
+        return None  # wolo put a word of its own at the end of that request, and that is not kept
+    body: dict[str, Any] = json.loads(outgoing.encode(messages[:last]))
+    return body
+
+
+def _asks_for_an_answer(messages: Sequence[Message]) -> bool:
+    seen = {call.id for message in messages[:-1] if message.role == "assistant" for call in message.calls}
+    last = as_sent(messages[-1], seen)
+    return last is not None and (last.role == "user" or bool(last.calls))
+
+
+# The session
+
+
+def _orphans(entries: Iterable[AnyEntry], said: Sequence[Message]) -> Iterator[Finding]:
+    kept = {message.id: {part.id for part in message.calls} for message in said}
+    for entry in entries:
+        if isinstance(entry, ResultsEntry):
+            for part in entry.parts:
+                if part.id not in kept.get(entry.message_id, ()):
+                    text = f"This result of `{part.tool}` belongs to a call that is not there; it cannot be sent."
+                    yield _error(f"result {part.id}", text)
+
+
+def _calls(said: Sequence[Message]) -> Iterator[tuple[str, ToolPart]]:
+    for at, message in enumerate(said, 1):
+        for call in message.calls:
+            yield f"message {at}, call {call.wire_id}", call
+
+
+def _is_readable(call: ToolPart) -> bool:
+    if call.input:
+        return True
+    if not call.raw_input:
+        return call.outcome != "invalid"
+    try:
+        read_arguments(call.raw_input)
+    except Unreadable:
+        return False
+    return True
+
+
+def _repeated(said: Sequence[Message]) -> Iterator[Finding]:
+    parts: dict[str, list[str]] = {}
+    wire_ids: dict[str, list[str]] = {}
+    for at, message in enumerate(said, 1):
+        for call in message.calls:
+            parts.setdefault(call.id, []).append(str(at))
+            wire_ids.setdefault(call.wire_id, []).append(str(at))
+    for part_id, places in parts.items():
+        if len(places) > 1:
+            yield _note(
+                f"messages {', '.join(places)}",
+                f"The call {part_id} stands there more than once; it is sent where it stands first.",
+            )
+    for wire_id, places in wire_ids.items():
+        if len(places) > 1:
+            text = f"The provider called {len(places)} calls {wire_id!r}; on the wire each gets an id of its own."
+            yield _note(f"messages {', '.join(dict.fromkeys(places))}", text)
+
+
+# The request
+
+
+def _size(outgoing: NextRequest) -> Iterator[Finding]:
+    window, limit = outgoing.window, BODY_LIMITS_BYTES.get(outgoing.format)
+    if window is not None and outgoing.tokens > window:
+        text = f"About {outgoing.tokens:,} tokens are more than the window of {outgoing.choice.label}, {window:,}."
+        yield _error("request", text, outgoing.format)
+    if limit is not None and len(outgoing.body) > limit:
+        yield _error(
+            "request", f"{len(outgoing.body):,} bytes are more than the {limit:,} that such servers take.", outgoing.format
+        )
+
+
+def _withheld(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Finding]:
+    """Reasoning and signatures are read by nobody but their producer."""
+    lost: dict[str, list[int]] = {}
+    for at, message in enumerate(said, 1):
+        wrote = message.producer
+        if wrote != outgoing.request.producer and any(part.blobs or isinstance(part, ThinkingPart) for part in message.parts):
+            name = f"{wrote.provider}/{wrote.model} ({wrote.format})" if wrote else "an unknown model"
+            lost.setdefault(name, []).append(at)
+    for name, places in lost.items():
+        where = f"message {places[0]}" if len(places) == 1 else f"messages {places[0]} to {places[-1]}"
+        count = "1 answer" if len(places) == 1 else f"{len(places)} answers"
+        text = f"The reasoning and signatures in {count} of {name} stay here; only their own model can read them."
+        yield _note(where, text, outgoing.format)
+
+
+def _media_left_out(outgoing: NextRequest, said: Sequence[Message]) -> Iterator[Finding]:
+    for at, message in enumerate(said, 1):
+        for part in _media(message):
+            if (part.data or _url(part)) and not _is_in(part, outgoing.body):
+                text = f"This {part.type} is not sent: {outgoing.choice.label} does not take it so; a note stands in its place."
+                yield _note(f"message {at}", text, outgoing.format)
+
+
+def _media(message: Message) -> Iterator[MediaPart]:
+    for part in message.parts:
+        if isinstance(part, ToolPart):
+            yield from part.output_parts
+        elif isinstance(part, MediaPart):
+            yield part
+
+
+def _is_in(part: MediaPart, body: bytes) -> bool:
+    if part.data:
+        return base64_text(part.data[:LOOKED_FOR_BYTES]).encode() in body
+    return msgspec.json.encode(_url(part))[1:-1] in body
+
+
+def _url(part: MediaPart) -> str:
+    return "" if isinstance(part, AudioPart) else part.url
+
+
+def _note(place: str, text: str, format: str = "") -> Finding:
+    return Finding(severity="note", format=format, place=place, text=text)
+
+
+def _error(place: str, text: str, format: str = "") -> Finding:
+    return Finding(severity="error", format=format, place=place, text=text)

@@ -1,0 +1,1 @@
+"""Reads hook settings, runs hooks and reads their answers."""

@@ -1,0 +1,87 @@
+"""Evaluates the `if` of a hook: a rule in Claude Code's form, such as `Bash(git *)`, that narrows which calls run it.
+
+A condition that cannot be evaluated for a call holds: a hook that runs needlessly is better than a guard that does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from wolo.errors import ToolError
+from wolo.extensions.hooks.claude_calls import ToldCall
+from wolo.guard.shell.nested_commands import commands_in
+from wolo.guard.shell.parser import TooComplex
+from wolo.guard.shell.wrappers import behind
+from wolo.workspace.search.globs import BadPattern, compile_glob
+
+_RULE = re.compile(r"\s*([\w*-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_ALSO: dict[str, tuple[str, ...]] = {"Edit": ("Write",), "Write": ("Edit",), "Read": ("Grep", "Glob")}
+"""A rule about a tool is one about those that do the same to files."""
+_EXPANDS = re.compile(r"[`$]")
+
+
+def is_rule(condition: str) -> bool:
+    """Whether it has the form of one rule."""
+    return _RULE.fullmatch(condition) is not None
+
+
+def holds(condition: str, call: ToldCall, names: Sequence[str], start: Path) -> bool:
+    """`names` are those of the tool; `start` is where relative paths begin."""
+    rule = _RULE.fullmatch(condition)
+    if rule is None:
+        return True
+    wanted, pattern = rule[1], rule[2]
+    if not any(re.fullmatch(each.replace("*", ".*"), name) for each in (wanted, *_ALSO.get(wanted, ())) for name in names):
+        return False
+    if pattern is None or pattern.strip() in ("", "*"):
+        return True
+    if call.name == "Bash":
+        return _runs(pattern, str(call.input.get("command", "")))
+    if call.file:
+        return _is_file(pattern, Path(call.file), start)
+    if call.name == "WebFetch":
+        return _is_host(pattern, str(call.input.get("url", "")))
+    return True
+
+
+def _runs(pattern: str, command: str) -> bool:
+    """Whether any command of the line matches, also those in `$(…)`, behind wrappers and behind assignments."""
+    if re.search(r"[\s:]", pattern.strip().removesuffix("*").strip()) and _EXPANDS.search(command):
+        return True  # more than the name of a program, and what it is given is not known
+    try:
+        found = [" ".join(words) for each in commands_in(command) for words in behind(each.words)]
+    except (TooComplex, ToolError, RecursionError):
+        return True
+    prefix = re.sub(r"(?::\*|\s+\*)$", "", pattern.strip())
+    written = ".*".join(map(re.escape, prefix.split("*")))
+    tail = r"(?:\s.*)?" if prefix != pattern.strip() else ""
+    wanted = re.compile(written + tail, re.DOTALL)
+    return any(wanted.fullmatch(re.sub(r"^(?:\w+=\S*\s+)+", "", each)) for each in (command.strip(), *found))
+
+
+def _is_file(pattern: str, file: Path, start: Path) -> bool:
+    if pattern.startswith("//"):
+        return _matches(pattern[2:], str(file).lstrip("/"))
+    if pattern.startswith("~/"):
+        return _matches(pattern[2:], str(file.relative_to(Path.home()))) if file.is_relative_to(Path.home()) else False
+    if not file.is_relative_to(start):
+        return pattern.startswith("**/") and _matches(pattern, str(file).lstrip("/"))
+    return _matches(pattern.removeprefix("./").removeprefix("/"), str(file.relative_to(start)))
+
+
+def _matches(pattern: str, path: str) -> bool:
+    try:
+        return compile_glob(pattern).fullmatch(path) is not None
+    except (BadPattern, re.error):
+        return True
+
+
+def _is_host(pattern: str, url: str) -> bool:
+    kind, _, host = pattern.partition(":")
+    if kind.strip() != "domain":
+        return True
+    found, wanted = (urlsplit(url).hostname or "").lower(), host.strip().lower().removeprefix("*.")
+    return found == wanted or found.endswith(f".{wanted}")

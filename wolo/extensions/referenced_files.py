@@ -1,0 +1,204 @@
+"""Which files a command line names, however they are written there: those that a person said yes to, and must stay theirs.
+
+Nobody can tell what a command line runs in the end. So this errs widely: quotes, blanks, variables, wildcards and a directory
+that is entered first hide no file that is named.
+"""
+
+# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH207
+# What os.path says of a name that no file can have is no; Path raises.
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from glob import glob, has_magic
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.guard.shell.words import name_of
+from wolo.guard.shell.wrappers import RUNNERS, SHELLS, WRAPPERS, runs_anything
+
+MOST_WORDS = 200
+LONGEST_WORD_BYTES = 1024
+MOST_FOLDERS = 12
+MOST_OF_A_PATTERN = 100
+_MOST_LINKS = 40
+_EXPANSION = re.compile(r"\$\{[^{}]*\}|\$\([^()]*\)|`[^`]*`|\$\w+|~[+-](?=/)")
+"""In a name it stands for some directory: that of the project, most often."""
+_SIGNS = re.compile(r"[\s\"'`;|&()<>={},#]+")
+_OF_FOLDERS = ("__main__.py", "index.js")
+"""What is run of a folder that an interpreter is given."""
+_ELSEWHERE = re.compile(r"@|[\w+.-]+:")
+"""A package or an address, unless there is such a file."""
+_OF_PROJECTS = frozenset(("CLAUDE_PROJECT_DIR", "WOLO_PROJECT_DIR"))
+_BEFORE_COMMANDS = frozenset(("", "if", "then", "else", "elif", "do", "while", "until", "!", "{"))
+_MODULE = re.compile(r"(?:^|\s)-m\s*([\w.]+)")
+_OF_SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"))
+
+
+class Named(NamedTuple):
+    path: Path
+    """Absolute, and as it is written: links are not followed."""
+    is_run: bool
+    """It stands where a command does, or behind something that runs what it is given."""
+    is_path: bool
+    """It cannot be but a file; any other word may by chance be the name of one."""
+
+
+def files_named(command: str, folder: Path) -> list[Named]:
+    """Whatever could be a file, there or not, when the command runs in this folder."""
+    words = _words(command)
+    folders = [folder]
+    for word in words:
+        if len(folders) < MOST_FOLDERS and (below := _joined(folder, word)) not in folders and os.path.isdir(below):
+            folders.append(below)
+    found: dict[Path, Named] = {}
+    for word, is_run in words.items():
+        is_path = Path(word).suffix in _OF_SCRIPTS or (is_run and "/" in word and not _ELSEWHERE.match(word))
+        for each in folders:
+            if each == folder or is_path or os.path.isfile(_joined(each, word)):
+                for path in _meant(_joined(each, word)):
+                    before = found.get(path, Named(path, False, False))
+                    found[path] = Named(path, before.is_run or is_run, before.is_path or is_path)
+    modules = [_joined(each, name) for each in folders for name in (*_OF_FOLDERS, *_modules(command))]
+    return [*found.values(), *(Named(path, True, True) for path in modules if os.path.isfile(path))]
+
+
+def runs_relative_program(command: str, cwd: Path, named_in: Path) -> bool:
+    """Tells whether a command line may run a program or script by a relative name.
+
+    `cwd` is where it would run, `named_in` the folder of the file that the command line is written in. A file that is only
+    read may look like a script: that errs towards True.
+    """
+    pairs = [pair for pair in _pairs(command) if len(os.fsencode(pair[0])) <= LONGEST_WORD_BYTES and "\0" not in pair[0]]
+    starts = [each / word for word, _ in (("", ""), *pairs) if _is_relative(word) for each in (named_in, cwd)]
+    folders = [each for each in dict.fromkeys(starts) if os.path.isdir(each)][: 2 * MOST_FOLDERS]
+    words = [(word, before) for word, before in pairs if _is_relative(word)]
+    interprets = any(_is_interpreter(word) for word, _ in pairs)
+    if any(_runs(word, before, folders) or _could_run(word, cwd, named_in, any_name=interprets) for word, before in words):
+        return True
+    return any(os.path.isfile(each / module) for each in folders for module in _modules(command))
+
+
+def _runs(word: str, before: str, folders: Sequence[Path]) -> bool:
+    """Whether a word stands where a program, a script or a folder of one is named."""
+    if _ELSEWHERE.match(word):
+        return False
+    is_interpreted = _is_interpreter(before) and name_of(before) not in SHELLS
+    if is_interpreted and any(os.path.isfile(each / word / name) for each in folders for name in _OF_FOLDERS):
+        return True
+    if "/" in word and (_begins_command(before) or runs_anything((before,))):
+        return is_interpreted or not any(os.path.isdir(each / word) for each in folders)
+    if _begins_command(before) or not runs_anything((before,)):
+        return False
+    return Path(word).suffix in _OF_SCRIPTS or any(os.path.isfile(each / word) for each in folders)
+
+
+def _is_interpreter(word: str) -> bool:
+    name = name_of(word)
+    return name in SHELLS or (name not in WRAPPERS | RUNNERS and runs_anything((word,)))
+
+
+def _could_run(word: str, cwd: Path, named_in: Path, *, any_name: bool) -> bool:
+    """Whether a word names a file that could be run, wherever it stands in the line."""
+    if not any_name and "/" not in word and Path(word).suffix not in _OF_SCRIPTS:
+        return False
+    there = (path for path in _meant(cwd / word) if os.path.isfile(path))
+    return os.path.isfile(named_in / word) or any(_may_run(Named(path, False, False), path) for path in there)
+
+
+def _is_relative(word: str) -> bool:
+    """Of a variable that is no known absolute path nobody can tell: it counts as relative."""
+    if word.startswith("$"):
+        name = re.match(r"\$\{?(\w+)", word)
+        return "/" in word and not (name and (name[1] in _OF_PROJECTS or os.environ.get(name[1], "").startswith("/")))
+    return not word.startswith(("/", "~", "`"))
+
+
+def programs(commands: Iterable[str], folder: Path, roots: Sequence[Path]) -> list[Path]:
+    """Those that are programs, or may become ones, and lie below the roots; with the links that lead there."""
+    found: dict[Path, None] = {}
+    for command in commands:
+        for named in files_named(command, folder):
+            *links, real = way(named.path)
+            if _may_run(named, real):
+                found |= dict.fromkeys(each for each in (*links, real) if any(each.is_relative_to(root) for root in roots))
+    return list(found)
+
+
+def way(path: Path) -> list[Path]:
+    """The links that are followed to get there, each by where it really lies, and last where they lead."""
+    links: list[Path] = []
+    parts, here = list(reversed(path.parts)), Path("/")
+    while parts:
+        part = parts.pop()
+        here = here.parent if part == ".." else here / part
+        if len(links) < _MOST_LINKS and os.path.islink(here):
+            links.append(here)
+            parts += reversed(Path(os.readlink(here)).parts)
+            here = here.parent
+    return [*links, here]
+
+
+def _words(command: str) -> dict[str, bool]:
+    """Each word that may be a name, and whether it may be run there."""
+    found: dict[str, bool] = {}
+    for text in (command, _EXPANSION.sub(".", command)):
+        for word, before in _pairs(text):
+            if "\0" not in word and len(os.fsencode(word)) <= LONGEST_WORD_BYTES:
+                found[word] = found.get(word, False) or _begins_command(before) or runs_anything((before,))
+    return dict(islice(found.items(), MOST_WORDS))
+
+
+def _begins_command(before: str) -> bool:
+    return before in _BEFORE_COMMANDS or set(before) <= set(";|&()") or re.match(r"\w+=", before) is not None
+
+
+def _modules(command: str) -> list[str]:
+    files = [module.replace(".", "/") for module in _MODULE.findall(command)]
+    return [name for file in files for name in (f"{file}.py", f"{file}/__main__.py")]
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """Each word with the one before it, options left out: split as a shell does, and at every sign."""
+    for words in (_as_a_shell(text), _SIGNS.split(re.sub(r"[\"'\\]", "", text)), _SIGNS.split(text)):
+        plain = [word for word in words if word and not word.startswith("-")]
+        yield from zip(plain, ["", *plain], strict=False)
+
+
+def _as_a_shell(text: str) -> list[str]:
+    try:
+        lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+        lexer.whitespace_split, lexer.commenters = True, ""
+        return list(lexer)
+    except ValueError:
+        return []
+
+
+def _joined(folder: Path, word: str) -> Path:
+    return folder / os.path.expanduser(word)
+
+
+def _meant(path: Path) -> list[Path]:
+    if not has_magic(str(path)):
+        return [path]
+    return [path, *map(Path, islice(sorted(glob(str(path))), MOST_OF_A_PATTERN))]
+
+
+def _may_run(named: Named, real: Path) -> bool:
+    try:
+        if not os.path.lexists(real):
+            return named.is_path
+        if not os.path.isfile(real):
+            return False
+        return named.is_run or real.suffix in _OF_SCRIPTS or os.access(real, os.X_OK) or _begins(real) == b"#!"
+    except OSError:
+        return False
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(2)

@@ -1,0 +1,1 @@
+"""What several formats need to read a model's answer."""

@@ -1,0 +1,1 @@
+"""What several formats need to lay out a request."""

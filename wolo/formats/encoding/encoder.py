@@ -1,0 +1,194 @@
+"""A conversation laid out for the wire, message by message, and the bytes of what was laid out already.
+
+What a message becomes depends on the messages before it and never on those after it, so a longer history begins with the bytes
+of a shorter one: that is what prefix caches live on. So two messages of one speaker are not merged, which would rewrite the
+first after it was sent; a format puts a short message of the other speaker between them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from wolo.formats.encoding.cached_blocks import is_cached_block
+from wolo.formats.encoding.pairing import as_sent
+from wolo.formats.encoding.wire_ids import IdPolicy, wire_id
+from wolo.formats.format import Block
+from wolo.messages.message import Message
+from wolo.messages.parts import ToolPart
+
+GO_ON = "Continue."
+"""What the user says where a server wants to hear the user and nobody spoke."""
+NO_ANSWER = "(no answer was given)"
+"""What the assistant says between two messages of the user."""
+BLOCK_READ = "(the conversation so far was read)"
+"""The same behind a cached block."""
+DIGEST_BYTES = 8
+
+encode_json = msgspec.json.Encoder().encode
+Item = dict[str, Any]
+
+
+class Laid(NamedTuple):
+    """What one message became, and what must be forgotten when it is taken back."""
+
+    items: list[Item]
+    role_before: str
+    wire_ids: list[str]
+    call_ids: list[str]
+    encoded: bytes = b""
+    """The items as bytes, where the layout needed them itself."""
+    was_behind_block: bool = False
+
+
+class Layout(ABC):
+    """Lays out one conversation in one format; `_items` and `_between` are what formats differ in."""
+
+    id_policy: IdPolicy = "opaque"
+    user_roles: ClassVar[tuple[str, ...]] = ("user", "tool")
+    """Behind these the model may answer."""
+
+    def __init__(self) -> None:
+        self.role = ""
+        """Who spoke last."""
+        self.is_behind_block = False
+        """The message before was a cached block."""
+        self._taken: set[str] = set()
+        self._seen: set[str] = set()
+
+    def open_with(self, system: str) -> list[Item]:
+        """What comes before the first message; called before anything else."""
+        return []
+
+    def add(self, message: Message) -> Laid:
+        new_calls = [call.id for call in message.calls if call.id not in self._seen]
+        laid = Laid([], self.role, [], new_calls, was_behind_block=self.is_behind_block)
+        visible = as_sent(message, self._seen)
+        if visible is not None:
+            for item in self._items(visible, laid):
+                role = self.role_of(item)
+                laid.items.extend(self._between(role))
+                laid.items.append(item)
+                self.role = role
+            self.is_behind_block = is_cached_block(message)
+        return laid
+
+    def take_back(self, laid: Laid) -> None:
+        """Only ever the message that was added last."""
+        self.role = laid.role_before
+        self.is_behind_block = laid.was_behind_block
+        self._taken.difference_update(laid.wire_ids)
+        self._seen.difference_update(laid.call_ids)
+
+    def close(self) -> list[Item]:
+        """What must still follow so that the model has something to answer."""
+        return [] if self.role in self.user_roles else [self.user_says(GO_ON)]
+
+    @property
+    def no_answer(self) -> str:
+        """What the assistant says between two messages of the user."""
+        return BLOCK_READ if self.is_behind_block else NO_ANSWER
+
+    def wire_id(self, call: ToolPart, laid: Laid) -> str:
+        """Legal, and different from all ids before it; asked for once a call."""
+        wire = wire_id(call.wire_id, self.id_policy, self._taken)
+        self._taken.add(wire)
+        laid.wire_ids.append(wire)
+        return wire
+
+    def role_of(self, item: Item) -> str:
+        return str(item["role"])
+
+    @abstractmethod
+    def user_says(self, text: str) -> Item: ...
+
+    @abstractmethod
+    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+        """What a message becomes that has something to say; summaries come as the user's."""
+
+    @abstractmethod
+    def _between(self, role: str) -> list[Item]:
+        """What must stand before an item of this role, seen who spoke last (`self.role`)."""
+
+
+class Kept(NamedTuple):
+    """One message of ours on the wire; the opening and the close are kept like messages."""
+
+    message: Message | None
+    laid: Laid
+    encoded: bytes
+    """The items, joined by commas."""
+    block: Block
+
+
+class EncodedHistory:
+    """The bytes of each message of one conversation, kept as long as the history only grows at its end."""
+
+    def __init__(self) -> None:
+        self._for: Hashable = None
+        self._layout: Layout | None = None
+        self._opening: Kept | None = None
+        self._kept: list[Kept] = []
+        self._last: list[Kept] = []
+
+    def lay(
+        self, messages: Sequence[Message], system: str, key: Hashable, make_layout: Callable[[], Layout]
+    ) -> tuple[list[Kept], Layout]:
+        """Opening, messages and close, those without bytes left out.
+
+        When `key` or `system` differ from the last time everything is laid out anew, by a layout of `make_layout`.
+        """
+        if self._layout is None or self._for != (key, system):
+            self._for = (key, system)
+            self._layout = make_layout()
+            self._opening = _keep(None, self._layout.open_with(system), "system")
+            self._kept = []
+        layout = self._layout
+        keep = count_same((kept.message for kept in self._kept), messages)
+        while len(self._kept) > keep:
+            layout.take_back(self._kept.pop().laid)
+        for at in range(keep, len(messages)):
+            laid = layout.add(messages[at])
+            self._kept.append(_keep(messages[at], laid, f"{messages[at].role} message {at + 1}"))
+        self._last = [*((self._opening,) if self._opening else ()), *self._kept, _keep(None, layout.close(), "close")]
+        self._last = [each for each in self._last if each.encoded]
+        return self._last, layout
+
+    def blocks(self) -> list[Block]:
+        """Of the last request. What closes it is answered, and so never a prefix."""
+        return [each.block for each in self._last if each.block.label != "close"]
+
+
+def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple[Message, ...]]:
+    """A conversation that opens with a system message of its own keeps it; otherwise the given one opens it.
+
+    System messages further down are no system messages to a server: they are laid out as the user's.
+    """
+    count = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    own = "\n\n".join(text for message in messages[:count] if (text := message.text).strip())
+    return own or system, messages[count:]
+
+
+def count_same(known: Iterable[Message | None], messages: Iterable[Message]) -> int:
+    """How many messages at the beginning are the very same."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(known, messages, strict=False)))
+
+
+def block(label: str, encoded: bytes) -> Block:
+    return Block(label, hashlib.blake2b(encoded, digest_size=DIGEST_BYTES).digest(), len(encoded))
+
+
+def joined(items: Sequence[Item]) -> bytes:
+    return encode_json(items)[1:-1]
+
+
+def _keep(message: Message | None, laid: Laid | list[Item], label: str) -> Kept:
+    if isinstance(laid, list):
+        laid = Laid(laid, "", [], [])
+    encoded = laid.encoded or joined(laid.items)
+    return Kept(message, laid, encoded, block(label, encoded))

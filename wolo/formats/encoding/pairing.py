@@ -1,0 +1,101 @@
+"""Every call one result, every result one call: what a history looks like when it is sent, whatever happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from wolo.messages.message import Message
+from wolo.messages.parts import Outcome, TextPart, ToolPart
+from wolo.messages.unicode import clean
+
+OPENINGS: Mapping[Outcome, str] = {
+    "denied_by_person": "The user denied this call. It was not run and had no effects.",
+    "denied_by_rule": "A permission rule denied this call. It was not run and had no effects.",
+    "interrupted": "This call was interrupted while it was running. It may have had effects; check before you repeat it.",
+    "never_started": "The turn was interrupted before this call. It was never started and had no effects.",
+    "cut_off": "The answer was cut off at the output limit, so this call was not run. Split the work into smaller steps.",
+    "invalid": "The arguments of this call could not be read, so it was not run.",
+    "error": "The call failed without saying why.",
+}
+"""What the model is told when a result does not say it itself; no two are alike, so that it never guesses what happened."""
+
+_SAYS_SO: Mapping[Outcome, str] = {
+    "denied_by_person": "denied",
+    "denied_by_rule": "denied",
+    "interrupted": "interrupted",
+    "never_started": "never started",
+    "cut_off": "cut off",
+}
+_LOOKED_AT_CHARACTERS = 200
+EMPTY = "(no output)"
+BLANK = "(blank output)"
+SUMMARIES = ("branch_summary", "compaction_summary")
+
+
+def as_sent(message: Message, seen: set[str]) -> Message | None:
+    """The message as a model may see it, summaries as what the user says; None for an extension's own, for an empty one and for
+    an answer that the provider's own filter ended: sent again it would be refused again.
+
+    A call and its result are one part, so neither can be without the other. A part that stands in two messages, as after a
+    careless copy, counts where it stands first: `seen` holds the ids of the calls so far, and grows.
+    """
+    if message.role == "custom" or message.finish_reason == "refused":
+        return None
+    visible = replace(message, role="user") if message.role in SUMMARIES else message
+    visible = _without_repeated_calls(visible, seen)
+    return visible if has_content(visible) else None
+
+
+def has_content(message: Message) -> bool:
+    """Reasoning alone is no content: no server takes a message of nothing else."""
+    return any(bool(part.text.strip()) if isinstance(part, TextPart) else part.type != "thinking" for part in message.parts)
+
+
+def result_text(part: ToolPart, notes: Iterable[str] = ()) -> str:
+    """What the model reads as the result of this call, with notes on what else came of it; never blank."""
+    text = "\n".join([clean(_told(part)), *notes])
+    return text if text.strip() else BLANK
+
+
+def outcome_of(part: ToolPart) -> Outcome:
+    """A call that is still pending or running when it is sent belongs to a turn that has died."""
+    if part.status == "pending":
+        return "never_started"
+    if part.status == "running":
+        return "interrupted"
+    return part.outcome or ("error" if part.status == "failed" else "ok")
+
+
+def _told(part: ToolPart) -> str:
+    outcome = outcome_of(part)
+    opening = OPENINGS.get(outcome)
+    if opening is None:
+        return part.output or EMPTY
+    if not part.output:
+        return opening
+    if _says_so(part.output, outcome):
+        return part.output
+    between = "Output until then:" if outcome == "interrupted" else "Details:"
+    return f"{opening}\n{between}\n{part.output}"
+
+
+def _without_repeated_calls(message: Message, seen: set[str]) -> Message:
+    """Only the assistant calls tools: a call in anybody else's message is left out too."""
+    kept = []
+    for part in message.parts:
+        if isinstance(part, ToolPart):
+            if part.id in seen or message.role != "assistant":
+                continue
+            seen.add(part.id)
+        kept.append(part)
+    return message if len(kept) == len(message.parts) else replace(message, parts=tuple(kept))
+
+
+def _says_so(output: str, outcome: Outcome) -> bool:
+    """The result's own words suffice, at the beginning or at the end of it; errors always speak for themselves."""
+    word = _SAYS_SO.get(outcome)
+    if word is None:
+        return True
+    return word in output[:_LOOKED_AT_CHARACTERS].lower() or word in output[-_LOOKED_AT_CHARACTERS:].lower()

@@ -1,0 +1,130 @@
+"""What a server said when it refused, taken out of whatever it wrapped it in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from wolo.formats.decoding.loose_json import read_object
+from wolo.formats.errors.html_text import page_text
+
+_WRAPPINGS = ("error", "errors", "detail")
+
+
+class Refusal(NamedTuple):
+    status: int
+    message: str
+    code: str
+    words: str
+    """Everything in which a known wording may stand: message, code, type and the rest of the error object."""
+    codes: tuple[str, ...]
+    """All that may be a code: the error's own, its type, and those further inside."""
+    param: str
+    body: Mapping[str, Any]
+    is_page: bool = False
+
+
+def understand(status: int, body: bytes | str | Mapping[str, Any]) -> Refusal:
+    if isinstance(body, Mapping):
+        document: Mapping[str, Any] | None = body
+        text = ""
+    else:
+        data = body.encode("utf-8", "replace") if isinstance(body, str) else body
+        document = read_object(data)
+        text = data.decode("utf-8", "replace").strip()
+    if document is None:
+        page = page_text(text)
+        return Refusal(status, page or text, "", text[:2000], (), "", {}, is_page=page is not None)
+    error = _innermost(document)
+    message = _first_text(error, "message", "msg", "Message", "detail", "error", "error_msg", "error_message", "title")
+    message = _with_upstream(message, error.get("metadata"))
+    code, message = _code(error, message)
+    codes = tuple(dict.fromkeys([code, *_codes_within(error)]))
+    param = _param(error)
+    if message and param and param not in message and not error.get("param"):
+        message = f"{param}: {message}"
+    words = " ".join([message, param, *codes])
+    return Refusal(_status(status, code), message, code, words, codes, param, document)
+
+
+def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The error object itself, however deep it is wrapped; a bare text becomes one."""
+    error: Mapping[str, Any] = document
+    for _ in range(5):
+        inner = next((error[name] for name in _WRAPPINGS if error.get(name)), None)
+        if inner is None and isinstance(error.get("message"), Mapping):
+            inner = error["message"]
+        if isinstance(inner, list):
+            inner = inner[0] if inner else None
+        if isinstance(inner, Mapping):
+            error = {**{name: value for name, value in error.items() if name not in (*_WRAPPINGS, "message")}, **inner}
+        elif isinstance(inner, str):
+            return {**error, "message": error.get("message") or inner}
+        else:
+            break
+    return error
+
+
+def _with_upstream(message: str, metadata: object) -> str:
+    """What a router was told by the provider behind it, and by whom."""
+    if not isinstance(metadata, Mapping):
+        return message
+    raw, name = metadata.get("raw"), metadata.get("provider_name")
+    if isinstance(raw, str) and (within := read_object(raw.encode("utf-8", "replace"))):
+        raw = _first_text(_innermost(within), "message", "msg", "error") or raw
+    told = raw if isinstance(raw, str) and raw not in message else ""
+    who = name if isinstance(name, str) and name not in message else ""
+    return ": ".join(filter(None, [f"{message} ({who})" if message and who else message or who, told]))
+
+
+def _codes_within(error: Mapping[str, Any]) -> Iterator[str]:
+    """Types beside the code, Azure's inner error, and the details of Google's."""
+    for name in ("type", "status", "__type", "reason"):
+        if isinstance(value := error.get(name), str) and value:
+            yield value
+    inner = error.get("innererror")
+    if isinstance(inner, Mapping):
+        yield str(inner.get("code") or "")
+    for detail in _mappings(error.get("details")):
+        yield str(detail.get("reason") or "")
+        yield from (str(violation.get("quotaId") or "") for violation in _mappings(detail.get("violations")))
+
+
+def _mappings(values: object) -> Iterator[Mapping[str, Any]]:
+    return (value for value in values if isinstance(value, Mapping)) if isinstance(values, list) else iter(())
+
+
+def headers_within(body: Mapping[str, Any]) -> dict[str, str]:
+    """Headers of the provider behind a router, which come in the body."""
+    metadata = _innermost(body).get("metadata")
+    headers = metadata.get("headers") if isinstance(metadata, Mapping) else None
+    return {str(name).lower(): str(value) for name, value in headers.items()} if isinstance(headers, Mapping) else {}
+
+
+def _first_text(error: Mapping[str, Any], *names: str) -> str:
+    return next((value for name in names if isinstance(value := error.get(name), str) and value), "")
+
+
+def _param(error: Mapping[str, Any]) -> str:
+    """What the refusal is about; validators written in Python give the path to it: `["body", "messages", 4]`."""
+    place = error.get("loc")
+    if isinstance(place, list):
+        return ".".join(str(step) for step in place if step != "body")
+    return str(error.get("param") or "")
+
+
+def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
+    """The provider's own code as text. GLM's Anthropic endpoint writes it into the message: `[1313][message][request id]`."""
+    wrapped = re.match(r"\[(\d{3,4})\]\[(.*?)\](?:\[|$)", message, re.DOTALL)
+    if wrapped:
+        return wrapped[1], wrapped[2]
+    code = next((error[name] for name in ("code", "error_code", "type", "__type") if error.get(name) not in (None, "", 0)), "")
+    if isinstance(code, float) and code.is_integer():
+        code = int(code)
+    return (str(code).strip() if isinstance(code, str | int) and not isinstance(code, bool) else ""), message
+
+
+def _status(status: int, code: str) -> int:
+    """Behind status 200 the code may be the status that was meant, and behind the 500 of a proxy the one it was given."""
+    return int(code) if status in (0, 200, 500) and re.fullmatch(r"[45]\d\d", code) else status

@@ -1,0 +1,373 @@
+"""Finds the calls that a model wrote as text, in the syntax it was trained on or as bare JSON, where they are meant to run.
+
+Tiny models and servers without a tool parser do this; `leaked_forms` is the table of forms. A written call counts only as the
+last thing that is said: it begins a line, nothing but more calls follows, and nothing around it quotes it. How the text is cut
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from wolo.formats.text_recovery.json_object import JsonObject
+from wolo.formats.text_recovery.leaked_forms import (
+    BARE,
+    CANDIDATE,
+    END_MARKS,
+    MAY_OPEN,
+    MAY_OPEN_AT_END,
+    NEVER,
+    NOT_YET,
+    Opening,
+    Values,
+    find_form,
+)
+from wolo.formats.text_recovery.leaked_markup import Markup
+from wolo.formats.text_recovery.quoting import Quoting
+
+__all__ = ["MAY_OPEN", "MAY_OPEN_AT_END", "Leaked", "LeakedCalls", "LeakedReasoning"]
+
+NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
+ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
+FIRST_KEYS = (*NAMES, *ARGUMENTS, "id", "type", "server_name")
+"""A JSON object that begins with another key is no call, and is let through at once."""
+
+PIECE_CHARS = 4_096
+"""Longer texts are read in pieces: the buffer is copied with every line."""
+MOST_BLANKS = 1_000
+"""More blanks than that belong to no call: a model that has lost itself writes them without end."""
+
+FENCES = "`~"
+
+_FENCE_LINE = re.compile(r"(`{3,200}(?=[^`\n]{0,200}\n)|~{3,200}(?=[^~\n][^\n]{0,200}\n|\n))[^\n]*\n")
+_FENCE_LINE_BEGUN = re.compile(r"`{1,2}|~{1,2}|`{3,200}[^`\n]{0,200}|~{3,200}(?:[^~\n][^\n]{0,200})?")
+_FENCE_END = re.compile(r"(`{1,200}|~{1,200})[ \t\r]{0,200}(\n|\Z)")
+_BLANKS = re.compile(r"\s*")
+_FIRST_KEY = re.compile(r'\{\s{0,1000}"([a-z_]*)("?)')
+_FIRST_KEY_BEGUN = re.compile(r"\{\s{0,1000}")
+_decoder = json.JSONDecoder(strict=False)  # tiny models write line breaks into strings as they are
+
+
+class Leaked(NamedTuple):
+    tool: str
+    arguments: str
+    raw: str
+    """The whole passage, for when it turns out to be just text."""
+    problem: str = ""
+    """Why it cannot be run, in words for the model."""
+    in_fence: bool = False
+    """It stands in a fence behind other text, where it may be an example."""
+
+
+class LeakedCalls:
+    """Splits streamed text into text and calls of the tools in `offered`.
+
+    Text is given as it comes. A call is held, for what follows it decides: the calls are given at the end.
+    """
+
+    def __init__(self, offered: Mapping[str, Mapping[str, Any]], *, may_be_bare: bool = True) -> None:
+        """`offered` holds the schema of every tool's arguments. `may_be_bare` False: a bare object counts only behind a call."""
+        self._offered = offered
+        self._may_be_bare = may_be_bare
+        self._state: Literal["text", "content", "closing", "fence"] = "text"
+        self._buffer = ""
+        """What is not decided yet."""
+        self._opening = Opening(BARE, "", 0)
+        self._head = ""
+        """The text of the opening, with the fence before it."""
+        self._content: JsonObject | Markup = JsonObject()
+        self._content_chars = 0
+        self._closers: tuple[str, ...] = ()
+        """What may close the call that was found last."""
+        self._calls: list[Leaked] = []
+        """Those at the end of the text so far, with nothing but blanks and fences between them."""
+        self._fence = ""
+        """What opened the fence that is being read."""
+        self._num_fences = 0
+        """How many fences the calls stand in; 0: in none."""
+        self._quoting = Quoting()
+        """Follows the text that was given."""
+        self._has_spoken = False
+        """Text that is not blank was given."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Text without `MAY_OPEN` and `MAY_OPEN_AT_END` would come out as it went in, if it is followed."""
+        return self._state == "text" and not self._buffer and not self._calls
+
+    @property
+    def held_chars(self) -> int:
+        content = self._content_chars if self._state == "content" else 0
+        return len(self._buffer) + content + sum(len(call.raw) for call in self._calls)
+
+    def follow(self, text: str) -> None:
+        """Told of text that was let through unread."""
+        self._quoting.follow(text)
+        if not self._has_spoken:
+            self._has_spoken = not text.isspace()
+
+    def feed(self, text: str) -> Sequence[str | Leaked]:
+        found: list[str | Leaked] = []
+        if self.is_idle and not CANDIDATE.search(text):
+            self._let_through(text, found)
+            return found
+        for begin in range(0, len(text), PIECE_CHARS):
+            self._buffer += text[begin : begin + PIECE_CHARS]
+            while self._buffer and self._advance(found):
+                pass
+        return found
+
+    def expect_no_more(self) -> Sequence[str | Leaked]:
+        """The text has ended, or something other than text came."""
+        found: list[str | Leaked] = []
+        if self._state == "fence" and (end := _FENCE_END.fullmatch(self._buffer.lstrip())) and self._closes_fence(end[1]):
+            self._add_to_call(len(self._buffer))
+        self._num_fences += bool(self._fence)
+        if not self._calls or self._state == "content" or self._buffer.strip():
+            self._release(found)
+            self._let_through(self._buffer, found)
+        else:
+            self._add_to_call(len(self._buffer))
+            in_fence = self._num_fences > 1 or (self._num_fences == 1 and self._has_spoken)
+            found += [call._replace(in_fence=in_fence) for call in self._calls]
+            self._calls = []
+        self._state, self._buffer, self._fence, self._num_fences = "text", "", "", 0
+        return found
+
+    def _advance(self, found: list[str | Leaked]) -> bool:
+        """One step; False when more text is needed."""
+        match self._state:
+            case "content":
+                return self._read_content(found)
+            case "closing":
+                return self._read_closers()
+            case "fence":
+                return self._read_fence(found)
+            case "text":
+                return self._read_behind_call(found) if self._calls else self._read_text(found)
+
+    # Text
+
+    def _read_text(self, found: list[str | Leaked]) -> bool:
+        """Up to the next line, which a call may begin."""
+        if self._quoting.indentation is None:
+            self._take(self._buffer.find("\n") + 1 or len(self._buffer), found)
+            return True
+        begin = len(self._buffer) - len(self._buffer.lstrip())
+        if begin:
+            self._take(begin, found)
+            return True
+        opening = self._find_opening(0) if CANDIDATE.match(self._buffer) else NEVER
+        if opening == NOT_YET:
+            return False
+        if isinstance(opening, int) or self._is_quoted():
+            self._take(1, found)
+        else:
+            self._open(opening)
+        return True
+
+    def _is_quoted(self) -> bool:
+        """Whether what begins here would be an example: behind other text a call is not even indented."""
+        quoting = self._quoting
+        is_indented = bool(quoting.indentation) and self._has_spoken
+        return is_indented or quoting.is_begun or quoting.is_quoted or quoting.is_fenced or bool(quoting.open_backticks)
+
+    def _read_behind_call(self, found: list[str | Leaked]) -> bool:
+        """More calls of the same kind, or text, behind which those before are text as well."""
+        begin = _skip_space(self._buffer, 0)
+        if begin > MOST_BLANKS:
+            self._release(found)
+            return True
+        if begin == len(self._buffer):
+            return False
+        is_fence = self._buffer[begin] in FENCES
+        return self._go_on(begin, self._find_opening(begin) if is_fence == bool(self._num_fences) else NEVER, found)
+
+    def _go_on(self, begin: int, opening: Opening | int, found: list[str | Leaked]) -> bool:
+        """Behind a call and blanks."""
+        if opening == NOT_YET:
+            return False
+        if isinstance(opening, int):
+            self._release(found)
+        else:
+            self._add_to_call(begin)
+            self._open(opening._replace(end=opening.end - begin))
+        return True
+
+    def _find_opening(self, begin: int) -> Opening | int:
+        """What opens at this fence, mark or brace; NEVER, or NOT_YET while more text must tell."""
+        text, at = self._buffer, begin
+        if text[at] in FENCES and self._state == "text":
+            line = _FENCE_LINE.match(text, at)
+            if line is None:
+                return NOT_YET if _FENCE_LINE_BEGUN.fullmatch(text, at) else NEVER
+            at = _skip_space(text, line.end())
+            if at - line.end() > MOST_BLANKS:
+                return NEVER
+            if at == len(text):
+                return NOT_YET
+        opening = Opening(BARE, "", at) if text.startswith("{", at) else find_form(text, at, self._offered)
+        if isinstance(opening, int) or opening.form.content != "call":
+            return opening
+        known = _first_key_known(text, opening.end)
+        return opening if known >= 0 else known
+
+    def _open(self, opening: Opening) -> None:
+        """The buffer begins with it."""
+        if self._state == "text" and (line := _FENCE_LINE.match(self._buffer)):
+            self._fence = line[1]
+        content = opening.form.content
+        self._opening, self._state = opening, "content"
+        self._head, self._buffer = self._buffer[: opening.end], self._buffer[opening.end :]
+        self._content = Markup(content, self._schema(opening.tool)) if isinstance(content, Values) else JsonObject()
+        self._content_chars = 0
+
+    # Calls
+
+    def _read_content(self, found: list[str | Leaked]) -> bool:
+        self._content_chars += len(self._buffer)
+        rest = self._content.take(self._buffer)
+        if rest is None:
+            self._buffer = ""
+            return False
+        call = self._as_call()
+        if call is None:
+            self._release(found)
+        else:
+            self._calls.append(call)
+            own = (*self._opening.form.closers, *END_MARKS)
+            self._closers = own if self._opening.form is not BARE or len(self._calls) == 1 else self._closers
+            self._state = "closing"
+        self._buffer = rest
+        return True
+
+    def _read_closers(self) -> bool:
+        at = 0
+        while True:
+            begin = _skip_space(self._buffer, at)
+            closer = next((each for each in self._closers if self._buffer.startswith(each, begin)), None)
+            if closer is None or begin - at > MOST_BLANKS:
+                break
+            at = begin + len(closer)
+        behind = self._buffer[begin:]
+        self._add_to_call(at)
+        if begin - at <= MOST_BLANKS and any(each.startswith(behind) for each in ("", *self._closers)):
+            return False
+        self._state = "fence" if self._fence else "text"
+        return True
+
+    def _read_fence(self, found: list[str | Leaked]) -> bool:
+        """More calls, or its end; with anything else in it, it is text."""
+        begin = _skip_space(self._buffer, 0)
+        if begin > MOST_BLANKS:
+            self._release(found)
+            return True
+        if begin == len(self._buffer):
+            return False
+        if end := _FENCE_END.match(self._buffer, begin):
+            if not end[2]:
+                return False
+            if self._closes_fence(end[1]):
+                self._add_to_call(end.end())
+                self._state, self._fence = "text", ""
+                self._num_fences += 1
+                return True
+        return self._go_on(begin, self._find_opening(begin), found)
+
+    def _closes_fence(self, run: str) -> bool:
+        return run.startswith(self._fence)
+
+    def _add_to_call(self, size: int) -> None:
+        """So much of the buffer belongs to the last call."""
+        last = self._calls[-1]
+        self._calls[-1] = last._replace(raw=last.raw + self._buffer[:size])
+        self._buffer = self._buffer[size:]
+
+    def _as_call(self) -> Leaked | None:
+        raw = self._head + self._content.text
+        if isinstance(self._content, Markup):
+            markup = self._content
+            return None if markup.arguments is None else Leaked(self._opening.tool, markup.arguments, raw, markup.problem)
+        if self._opening.form is BARE and not (self._may_be_bare or self._calls):
+            return None
+        try:
+            value = _decoder.decode(self._content.text)
+        except (ValueError, RecursionError):
+            return None
+        if self._opening.form.content == "arguments":
+            return Leaked(self._opening.tool, self._content.text, raw)
+        call = _name_and_arguments(value)
+        return Leaked(*call, raw) if call is not None and call[0] in self._offered else None
+
+    def _schema(self, tool: str) -> Mapping[str, Any]:
+        return self._offered.get(tool, {})
+
+    # What turned out to be text
+
+    def _take(self, size: int, found: list[str | Leaked]) -> None:
+        text, self._buffer = self._buffer[:size], self._buffer[size:]
+        self._let_through(text, found)
+
+    def _release(self, found: list[str | Leaked]) -> None:
+        """All that is held before the buffer."""
+        read = self._head + self._content.text if self._state == "content" else ""
+        self._let_through("".join(call.raw for call in self._calls) + read, found)
+        self._state, self._calls, self._fence, self._num_fences = "text", [], "", 0
+
+    def _let_through(self, text: str, found: list[str | Leaked]) -> None:
+        if text:
+            self.follow(text)
+            found.append(text)
+
+
+class LeakedReasoning:
+    """The calls at the very end of the reasoning, for an answer that says nothing else.
+
+    There the model went on and forgot to stop thinking; what it considers on the way is not called.
+    """
+
+    def __init__(self, offered: Mapping[str, Mapping[str, Any]]) -> None:
+        self._offered = offered
+        self._heard: list[str] = []
+
+    def hear(self, text: str) -> None:
+        self._heard.append(text)
+
+    def calls(self) -> Sequence[Leaked]:
+        scanner = LeakedCalls(self._offered, may_be_bare=False)
+        found = (*scanner.feed("".join(self._heard)), *scanner.expect_no_more())
+        return [piece for piece in found if isinstance(piece, Leaked) and not piece.in_fence]
+
+
+def _first_key_known(text: str, at: int) -> int:
+    key = _FIRST_KEY.match(text, at)
+    if key is None:
+        return NOT_YET if _FIRST_KEY_BEGUN.fullmatch(text, at) else NEVER
+    if key[2]:
+        return at if key[1] in FIRST_KEYS else NEVER
+    may_become = key.end() == len(text) and any(known.startswith(key[1]) for known in FIRST_KEYS)
+    return NOT_YET if may_become else NEVER
+
+
+def _name_and_arguments(value: Any) -> tuple[str, str] | None:
+    """`{"name": …, "arguments": {…}}` and its cousins; `{"type": "function", "function": {…}}` holds one inside."""
+    if not isinstance(value, Mapping):
+        return None
+    if isinstance(value.get("function"), Mapping):
+        return _name_and_arguments(value["function"])
+    name = next((value[key] for key in NAMES if isinstance(value.get(key), str)), None)
+    arguments = next((value[key] for key in ARGUMENTS if key in value), None)
+    if name is None:
+        return None
+    if isinstance(arguments, Mapping):
+        return name, json.dumps(arguments, ensure_ascii=False)
+    return (name, arguments) if isinstance(arguments, str) else None
+
+
+def _skip_space(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    assert found is not None  # it may be empty
+    return found.end()

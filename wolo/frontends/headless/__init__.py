@@ -1,0 +1,1 @@
+"""Runs one prompt without a terminal: text, JSON or JSON lines."""

@@ -1,0 +1,345 @@
+"""One prompt without a person: the answer as text, as one JSON object, or as JSON lines."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from wolo.agent.events import (
+    AnswerEnded,
+    AttemptFailed,
+    CallDenied,
+    CallEnded,
+    CallStreamed,
+    Check,
+    Compacted,
+    ErrorInfo,
+    Event,
+    HookAwaited,
+    JobEnded,
+    JobStarted,
+    ModelReplaced,
+    Noticed,
+    RequestStarted,
+    TaskEnded,
+    TaskStarted,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+    Verification,
+    Verified,
+)
+from wolo.conversation.conversation import Conversation
+from wolo.errors import UsageError, WoloError
+from wolo.frontends.headless.progress_line import Meanwhile
+from wolo.frontends.phrasing import compaction, hook_awaited, replacement, retrying, sentence, verified
+from wolo.frontends.streams import as_json, for_stdout, say, write
+from wolo.messages.call_text import SOME, call_line
+from wolo.messages.message import Message, Usage
+from wolo.messages.parts import IN_FENCE, MediaPart, TextPart, ThinkingPart, ToolPart
+
+OutputFormat = Literal["text", "json", "stream-json"]
+
+_SUBTYPES = {
+    "done": "success",
+    "unverified": "error_verification",
+    "max_turns": "error_max_turns",
+    "max_cost": "error_max_cost",
+    "max_tokens": "error_max_tokens",
+    "max_seconds": "error_max_seconds",
+    "model_error": "error_model",
+    "unavailable": "error_unavailable",
+    "interrupted": "error_interrupted",
+    "session_error": "error_session",
+    "blocked": "error_blocked",
+}
+
+
+_CAUSES = {2: "config", 3: "session_error", 75: "unavailable", 129: "interrupted", 130: "interrupted", 143: "interrupted"}
+"""Of a run that never began, by its exit status."""
+
+
+class Headless:
+    """Drives one conversation through one prompt and prints what docs/guide/scripts.md promises for `format`."""
+
+    def __init__(self, conversation: Conversation, *, format: OutputFormat, partial: bool = False, verbose: bool = False) -> None:
+        self._conversation = conversation
+        self._format = format
+        self._partial = partial and format == "stream-json"
+        self._verbose = verbose
+        self._denials: list[dict[str, Any]] = []
+        self._rules_help = False
+        """Whether a rule or another mode would have allowed one of them."""
+        self._changed: set[str] = set()
+        self._model = conversation.model
+        """Who answered last."""
+        self._meanwhile = Meanwhile()
+        self.stopped_by = 0
+        """The exit status of the signal that ended the turn; 0: none did."""
+
+    async def run(self, prompt: Message, *, last_message_file: Path | None = None) -> int:
+        """The exit status. Raises OutputLost when stdout cannot be written."""
+        self._init_line()
+        ended: TurnEnded | None = None
+        with self._meanwhile.told(self._format != "stream-json"):
+            async for event in self._conversation.prompt(prompt):
+                if isinstance(event, TurnEnded):
+                    ended = event
+                else:
+                    self._show(event)
+        assert ended is not None  # the conversation promises a TurnEnded at the end of every turn
+        exit_code = self.stopped_by or ended.exit_code or (4 if self._denials else 0)
+        if last_message_file is not None:
+            _save(last_message_file, ended.answer)
+        self._finish(ended, exit_code)
+        return exit_code
+
+    def _init_line(self) -> None:
+        if self._format == "stream-json":
+            talk = self._conversation
+            head = {"type": "system", "subtype": "init", "session_id": talk.session_id, "model": talk.model}
+            print_json(
+                {
+                    **head,
+                    "cwd": str(talk.cwd),
+                    "mode": talk.mode,
+                    "sandbox": talk.facts.sandbox,
+                    "tools": list(talk.tool_names),
+                    "mcp_servers": [{"name": each.name, "status": STATUS[each.state]} for each in talk.servers.standings()],
+                }
+            )
+
+    def _show(self, event: Event) -> None:
+        self._meanwhile.hear(event)
+        if isinstance(event, CallDenied):
+            denial = {"tool": event.part.tool, "input": event.part.input, "reason": event.reason}
+            denial |= {"agent": event.agent} if event.agent else {}
+            self._denials.append(denial)
+            self._rules_help = self._rules_help or IN_FENCE not in event.part.metadata
+            self._system("denied", denial)
+            who = f"{event.agent}: " if event.agent else ""
+            self._say(f"denied: {who}{event.part.tool}: {event.reason}")
+        elif isinstance(event, CallEnded):
+            self._changed.update(event.files_changed)
+            self._stream(_tool_result(event.part))
+        elif isinstance(event, AttemptFailed):
+            self._system("retry", {"attempt": event.attempt, "delay_s": event.delay_s, "error": _error(event.error)})
+            self._say(f"{sentence(event.error.message)} {retrying(event)}")
+        elif isinstance(event, ModelReplaced):
+            self._system("fallback", {"model": event.model, "error": _error(event.error)})
+            self._say(f"{sentence(event.error.message)} {replacement(event)}")
+        elif isinstance(event, Compacted):
+            names = ("reason", "tokens_before", "tokens_after", "outputs_shortened", "messages_left_out", "is_summarised")
+            self._system("compaction", {name: getattr(event, name) for name in names})
+            self._say(compaction(event))
+        elif isinstance(event, Verified):
+            self._system(
+                "verification",
+                {"command": event.command, "when": event.when, **_check(event.check), "new_failures": event.new_failures},
+            )
+            self._say(verified(event))
+        elif isinstance(event, JobStarted):
+            self._system("job_started", {"id": event.id, "command": event.command, "pid": event.pid})
+        elif isinstance(event, JobEnded):
+            told = ("id", "command", "cause", "exit_code", "duration_s")
+            self._system("job_ended", {name: getattr(event, name) for name in told})
+        elif isinstance(event, TaskStarted | TaskEnded):
+            self._system("task", _task(event))
+        elif isinstance(event, RequestStarted):
+            self._model = event.model
+        elif isinstance(event, AnswerEnded):
+            self._stream({"type": "assistant", "message": _assistant(event.message)})
+            self._say_calls(event.message)
+        elif isinstance(event, HookAwaited):
+            self._system("hook_awaited", {"hook": event.hook, "commands": event.commands})
+            if self._verbose:
+                self._say(hook_awaited(event))
+        elif isinstance(event, Noticed):
+            if event.level == "warning" or self._verbose:
+                self._say(event.text)
+        elif self._partial:
+            self._show_delta(event)
+
+    def _say(self, words: str) -> None:
+        self._meanwhile.hide()
+        say(words)
+
+    def _show_delta(self, event: Event) -> None:
+        delta: dict[str, Any] | None = None
+        if isinstance(event, TextStreamed):
+            delta = {"type": "text_delta", "text": event.text}
+        elif isinstance(event, ThinkingStreamed):
+            delta = {"type": "thinking_delta", "thinking": event.text}
+        elif isinstance(event, CallStreamed):
+            delta = {"type": "tool_input_delta", "slot": event.slot, "name": event.tool, "partial_json": event.fragment}
+        if delta is not None:
+            self._stream({"type": "stream_event", "event": delta})
+
+    def _system(self, subtype: str, details: Mapping[str, Any]) -> None:
+        self._stream({"type": "system", "subtype": subtype, **details})
+
+    def _stream(self, line: Mapping[str, Any]) -> None:
+        if self._format == "stream-json":
+            print_json({**line, "session_id": self._conversation.session_id})
+
+    def _say_calls(self, message: Message) -> None:
+        if self._verbose:
+            for part in message.calls:
+                self._say(call_line(part, most_of_change=SOME))
+
+    def _finish(self, ended: TurnEnded, exit_code: int) -> None:
+        if self._format == "text":
+            if ended.answer:
+                print_text(ended.answer)
+            if ended.error is not None:
+                say(ended.error.message, hint=ended.error.hint)
+            if self._denials and exit_code == 4:
+                say(
+                    "Something needed an approval that nobody could give; the rest was done.",
+                    hint=APPROVAL_HINT if self._rules_help else FENCE_HINT,
+                )
+            return
+        result = _result(ended.cause, exit_code, ended.error, denied=bool(self._denials))
+        talk = self._conversation
+        print_json(
+            result
+            | {
+                "result": ended.answer,
+                "session_id": talk.session_id,
+                "num_turns": ended.num_answers,
+                "duration_ms": round(ended.duration_s * 1000),
+                "duration_api_ms": round(ended.provider_s * 1000),
+                "total_cost_usd": _cost(ended.usage),
+                "usage": _usage(ended.usage),
+                "model": self._model,
+                "stop_reason": ended.finish_reason or None,
+                "permission_denials": self._denials,
+                "files_changed": sorted(_relative(self._changed, talk.facts.root)),
+                "verification": _verification(ended.verification),
+            }
+        )
+
+
+STATUS: Mapping[str, str] = {
+    "ready": "connected",
+    "known": "pending",
+    "starting": "pending",
+    "failed": "failed",
+    "needs consent": "needs-consent",
+    "off": "disabled",
+}
+"""Of an MCP server, in the words of others' streams; `pending`: it starts when it is needed, or is about to be ready."""
+FENCE_HINT = "A call in a code fence is run only with your yes: ask again in a terminal (wolo -c)."
+APPROVAL_HINT = "Allow it with --allow 'tool:pattern', or choose another --mode."
+
+
+def print_failure(error: WoloError) -> None:
+    """The one JSON object of a run that never began."""
+    cause = _CAUSES.get(error.exit_code, "model_error")
+    print_json(
+        _result(cause, error.exit_code, ErrorInfo.of(error), denied=False)
+        | {"result": "", "session_id": None, "num_turns": 0, "duration_ms": 0, "duration_api_ms": 0}
+        | {"total_cost_usd": 0.0, "usage": _usage(Usage()), "model": None, "stop_reason": None}
+        | {"permission_denials": [], "files_changed": [], "verification": None}
+    )
+
+
+def _result(cause: str, exit_code: int, error: ErrorInfo | None, *, denied: bool) -> dict[str, Any]:
+    subtype = _SUBTYPES.get(cause, "error_config")
+    if subtype == "success" and denied:
+        subtype = "error_denied"
+    head = {"type": "result", "subtype": subtype, "is_error": subtype != "success"}
+    return head | {"exit_code": exit_code, "error": _error(error)}
+
+
+def _error(error: ErrorInfo | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    names = ("kind", "message", "hint", "status", "code", "resets_at")
+    return {name: getattr(error, name) for name in names}
+
+
+def _verification(found: Verification | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    looks = {name: _check(look) if look else None for name, look in (("before", found.before), ("after", found.after))}
+    tells = bool(found.new_failures) or (found.after is not None and found.after.says_something)
+    passed = not found.new_failures if tells else None
+    return {"command": found.command, "passed": passed, **looks, "new_failures": found.new_failures, "runs": found.runs}
+
+
+def _check(check: Check) -> dict[str, Any]:
+    names = ("exit_code", "failures", "duration_s", "timed_out")
+    return {name: getattr(check, name) for name in names}
+
+
+def _assistant(message: Message) -> dict[str, Any]:
+    content: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        elif isinstance(part, ThinkingPart):
+            content.append({"type": "thinking", "thinking": part.text})
+        elif isinstance(part, ToolPart):
+            content.append({"type": "tool_use", "id": part.id, "name": part.tool, "input": part.input})
+    return {"role": "assistant", "id": message.id, "content": content, "usage": _usage(message.usage or Usage())}
+
+
+def _tool_result(part: ToolPart) -> dict[str, Any]:
+    content: Any = part.output
+    if part.output_parts:
+        content = [{"type": "text", "text": part.output}, *map(_media, part.output_parts)]
+    block = {"type": "tool_result", "tool_use_id": part.id, "content": content, "is_error": part.is_error}
+    return {"type": "user", "message": {"role": "user", "content": [block]}}
+
+
+def _media(part: MediaPart) -> dict[str, Any]:
+    data = base64.b64encode(part.data).decode("ascii")
+    return {"type": part.type, "source": {"type": "base64", "media_type": part.media_type, "data": data}}
+
+
+def _task(event: TaskStarted | TaskEnded) -> dict[str, Any]:
+    head = {"tool_use_id": event.part_id, "agent": event.agent, "task_session_id": event.session_id}
+    if isinstance(event, TaskStarted):
+        return {"status": "started", **head, "model": event.model, "prompt": event.prompt}
+    counted = {"num_turns": event.answers, "num_calls": event.calls, "usage": _usage(event.usage)}
+    told = {"total_cost_usd": _cost(event.usage), "duration_ms": round(event.duration_s * 1000)}
+    return {"status": "ended", **head, "ended": event.ended, **counted, **told, "files_changed": list(event.files_changed)}
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+    return {name: getattr(usage, name) for name in names}
+
+
+def _cost(usage: Usage) -> float | None:
+    return usage.cost.total if usage.cost is not None else None
+
+
+def _relative(paths: Iterable[str], root: Path) -> list[str]:
+    return [os.path.relpath(path, root) if Path(path).is_relative_to(root) else path for path in paths]
+
+
+def _save(path: Path, answer: str) -> None:
+    """The final answer as a file; a failure is said and changes nothing else."""
+    try:
+        path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
+    except (OSError, ValueError) as error:
+        say(f"{path} could not be written: {error}.")
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    write(as_json(value) + "\n")
+
+
+def print_text(text: str) -> None:
+    write(for_stdout(text).rstrip("\n") + "\n")
+
+
+def check_format(name: str) -> OutputFormat:
+    if name in ("text", "json", "stream-json"):
+        return name  # type: ignore[return-value]  # the literal was just checked
+    raise UsageError(f"There is no output format {name!r}.", hint="Choose text, json or stream-json.")

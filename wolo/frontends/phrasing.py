@@ -1,0 +1,74 @@
+"""What every front end says of an event, in the same words."""
+
+from __future__ import annotations
+
+from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, HookAwaited, JobEnded, ModelReplaced, Verified
+from wolo.messages.plural import counted
+from wolo.tools.background.jobs import CROWDED
+
+
+def sentence(text: str) -> str:
+    """What a server said, so that more can follow: few of them end their words with a full stop."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def retrying(event: AttemptFailed) -> str:
+    """`Retrying in 2.0 s (attempt 2 of 5).`"""
+    of = f" of {event.tries}" if event.tries else ""
+    return f"Retrying in {event.delay_s:.1f} s (attempt {event.attempt + 1}{of})."
+
+
+def replacement(event: ModelReplaced) -> str:
+    return f"{event.model} answers instead; your next prompt goes to the first model again."
+
+
+def compaction(event: Compacted) -> str:
+    """`The conversation no longer fits the model's window: 3 old answers shortened (~90,000 → ~40,000 tokens). …`"""
+    sizes = f"~{event.tokens_before:,} → ~{event.tokens_after:,} tokens"
+    if event.reason == "restored":
+        rest = " What is still left out would not fit." if event.left_out or event.shortened else ""
+        return f"What had been left out is sent again ({sizes}).{rest}"
+    verb = "summed up" if event.is_summarised else "left out"
+    done = [
+        f"{counted(count, thing)} {verb}"
+        for count, thing, verb in (
+            (event.outputs_shortened, "old answer", "shortened"),
+            (event.messages_left_out, "old message", verb),
+        )
+        if count
+    ]
+    why = "Compacted" if event.reason == "manual" else "The conversation no longer fits the model's window"
+    return f"{why}: {', '.join(done)} ({sizes}). The session keeps everything."
+
+
+def job_ended(event: JobEnded) -> str:
+    """`Job 1 (npm test) has ended: exit 1 after 12 s.`"""
+    how = {"exited": f"exit {event.exit_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}[
+        event.cause
+    ]
+    return f"Job {event.id} ({event.command}) has ended: {how} after {event.duration_s:.0f} s."
+
+
+def summarising(event: CompactionStarted) -> str:
+    of = f", part {event.request} of {event.requests}" if event.requests > 1 else ""
+    return f"summing up the conversation · ~{event.tokens:,} tokens{of}"
+
+
+def hook_awaited(event: HookAwaited) -> str:
+    """`waiting for the PreToolUse hook: ./check.sh`"""
+    return f"waiting for the {event.hook} hook: {', '.join(event.commands)}"
+
+
+def verified(event: Verified) -> str:
+    """`pytest -q, after the work: 2 new failures (3.1 s).`"""
+    check, count = event.check, len(event.check.failures)
+    if check.timed_out:
+        how = "it took too long and was ended"
+    elif check.exit_code == 0:
+        how = "passed"
+    elif event.new_failures:
+        how = counted(len(event.new_failures), "new failure")
+    else:
+        named = counted(count, "failure") if count else f"status {check.exit_code}"
+        how = f"{named}, none of it new" if event.when == "after" else named
+    return f"{event.command}, {event.when} the work: {how} ({check.duration_s:.1f} s)."

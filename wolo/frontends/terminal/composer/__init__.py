@@ -1,0 +1,1 @@
+"""The place to write in: editing, completion, history, pastes and drafts."""

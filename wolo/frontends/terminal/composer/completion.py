@@ -1,0 +1,169 @@
+"""What can follow what is being written: commands with what they take, and files behind an `@`."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import nsmallest
+from pathlib import Path
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from wolo.commands.arguments import last_word, quoted
+from wolo.commands.command import Command, Desk, named
+from wolo.errors import WoloError
+from wolo.messages.terminal_text import clean_line
+from wolo.workspace.root import find_root
+from wolo.workspace.search.walk import Bounds, Stopped, walk
+
+MENTION = re.compile(r'(?<![\w@])@(?:"([^"]*)|([^\s"@:]*))$')
+MOST_OFFERED = 50
+MOST_ENTRIES = 100_000
+MOST_S = 2.0
+"""For one look around: what was not reached by then is not offered."""
+FRESH_S = 15.0
+MOST_UNASKED = 2_000
+"""So many names are looked at when no letter of one was typed yet."""
+AT_ONCE, BREATH_S = 200, 0.001
+"""Threads take turns only when one of them waits: after so many names this one does, and keys go first."""
+
+
+class Suggestions(Completer):
+    """Runs in a thread of its own (`ThreadedCompleter`), so that no key waits for it."""
+
+    def __init__(self, desk: Callable[[], Desk]) -> None:
+        self._desk = desk
+        self._files = FileNames()
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        if text.startswith("/") and "\n" not in text:
+            yield from self._commands(text[1:])
+        elif found := MENTION.search(text):
+            yield from self._mentions(found[1] if found[1] is not None else found[2], len(found[0]))
+
+    def _commands(self, typed: str) -> Iterator[Completion]:
+        desk = self._desk()
+        name, blank, rest = typed.partition(" ")
+        if not blank:
+            for command in desk.commands:
+                for spelling in (command.name, *command.aliases):
+                    if spelling.startswith(name):
+                        yield Completion(spelling, -len(name), display=f"/{spelling}", display_meta=command.help)
+            return
+        known = named(name, desk.commands)
+        repeats = known is not None and known.repeats
+        typed, length = last_word(rest) if repeats else (rest, len(rest))
+        for argument, help in _arguments(desk, known):
+            if argument.lower().startswith(typed.lower()):
+                written = quoted(argument) if repeats else argument
+                yield Completion(written, -length, display=clean_line(argument), display_meta=clean_line(help))
+
+    def _mentions(self, typed: str, length: int) -> Iterator[Completion]:
+        cwd = self._desk().conversation.cwd
+        names = beside(cwd, typed) if typed.startswith(("/", "~", "..")) else ranked(typed, self._files.below(cwd))
+        for name in names[:MOST_OFFERED]:
+            yield Completion(mention(name), -length, display=clean_line(name))
+
+
+class FileNames:
+    """What lies in a directory, as git sees it; looked up again when it is no longer fresh."""
+
+    def __init__(self) -> None:
+        self._looking = threading.Lock()
+        self._directory: Path | None = None
+        self._names: tuple[str, ...] = ()
+        self._seen_at = float("-inf")
+
+    def below(self, directory: Path) -> tuple[str, ...]:
+        """Files, and folders with a slash at their end."""
+        with self._looking:
+            if directory != self._directory or time.monotonic() - self._seen_at > FRESH_S:
+                self._names, self._directory = tuple(_look(directory)), directory
+                self._seen_at = time.monotonic()
+            return self._names
+
+
+def takes_up(document: Document) -> bool:
+    """Whether something is offered while it is being written."""
+    text = document.text_before_cursor
+    return (text.startswith("/") and "\n" not in text) or MENTION.search(text) is not None
+
+
+def is_command_name(document: Document) -> bool:
+    """Nothing but the beginning of a command's name is written."""
+    return re.fullmatch(r"/[^\s/]+", document.text) is not None and document.is_cursor_at_the_end
+
+
+def mention(name: str) -> str:
+    """As it stands behind an `@` in a prompt; a folder's is left open."""
+    if not re.search(r'[\s"@:]', name):
+        return f"@{name}"
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'@"{quoted}' if name.endswith("/") else f'@"{quoted}"'
+
+
+def ranked(typed: str, names: Sequence[str]) -> list[str]:
+    """Those that hold the typed letters in their order, the likeliest first."""
+    wanted = typed.casefold()
+    if not wanted:
+        return nsmallest(MOST_OFFERED, names[:MOST_UNASKED], key=lambda name: (name.rstrip("/").count("/"), name))
+    letters = re.compile(".*?".join(map(re.escape, wanted)), re.DOTALL | re.IGNORECASE)
+    best: list[tuple[int, int, str]] = []
+    for at in range(0, len(names), AT_ONCE):
+        found = [
+            (_distance(wanted, name.casefold()), len(name), name) for name in names[at : at + AT_ONCE] if letters.search(name)
+        ]
+        best = nsmallest(MOST_OFFERED, [*best, *found])
+        time.sleep(BREATH_S)
+    return [name for *_, name in best]
+
+
+def beside(cwd: Path, typed: str) -> list[str]:
+    """Outside of the directory: what a folder holds whose name begins so."""
+    folder, slash, begun = typed.rpartition("/")
+    try:
+        with os.scandir(cwd / os.path.expanduser(f"{folder}{slash}")) as entries:  # noqa: PTH111  # a path as it is typed
+            found = [
+                f"{folder}{slash}{entry.name}{'/' if entry.is_dir() else ''}" for entry in entries if entry.name.startswith(begun)
+            ]
+    except (OSError, ValueError):
+        return []
+    return sorted(found)
+
+
+def _arguments(desk: Desk, command: Command | None) -> Sequence[tuple[str, str]]:
+    if command is None or command.arguments is None:
+        return ()
+    try:
+        return command.arguments(desk)
+    except (WoloError, OSError):
+        return ()  # the command itself says what is wrong
+
+
+def _distance(wanted: str, name: str) -> int:
+    last = name.rstrip("/").rpartition("/")[2]
+    if last.startswith(wanted) or name.startswith(wanted):
+        return 0
+    return 1 if wanted in last else 2 if wanted in name else 3
+
+
+def _look(directory: Path) -> Iterator[str]:
+    folders: set[str] = set()
+    try:
+        found = walk(directory, Bounds(max_entries=MOST_ENTRIES, max_s=MOST_S), top=find_root(directory))
+        for number, name in enumerate(found):
+            if number % AT_ONCE == 0:
+                time.sleep(BREATH_S)
+            yield name
+            folder = name.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                yield f"{folder}/"
+                folder = folder.rpartition("/")[0]
+    except Stopped:
+        return

@@ -1,0 +1,1 @@
+"""Questions to the user: approvals, trust, login, first run, pickers."""

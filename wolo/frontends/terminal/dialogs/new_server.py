@@ -1,0 +1,113 @@
+"""Asks for a model server by its URL, tries it out, and saves it as a provider with its models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from wolo.diagnostics.new_provider import Found, look_up_server, save_provider, suggested_name, taken_names
+from wolo.errors import ConfigError, ProviderError, UsageError
+from wolo.frontends.terminal.dialogs.confirm import confirm
+from wolo.frontends.terminal.dialogs.secret_prompt import ask_unseen
+from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.messages.terminal_text import clean_line
+from wolo.models import probe_cache
+from wolo.models.catalog import find
+from wolo.models.http.http import HttpTransport
+from wolo.models.probe import Probe
+from wolo.models.probe_cache import SIGNS, Finding
+from wolo.models.provider import Choice
+from wolo.models.server_info import ask_window
+from wolo.places import find_places
+
+MOST_SHOWN = 20
+
+
+async def add_server(terminal: Terminal, url: str = "") -> str:
+    """The model that was chosen, `provider/model`; empty: none. Raises Dismissed and EOFError when none is wanted."""
+    try:
+        url = url or await _ask("Base URL, such as http://localhost:8080/v1 › ", terminal)
+        if not url:
+            return ""
+        key = await ask_unseen("Its API key, or Enter for none; it is not shown.", terminal)
+        found = await _look_up(url, key, terminal)
+        model = await _ask_model(found.models, terminal) if found else ""
+        if found is None or not model:
+            return ""
+        choice = find(f"custom/{model}", environ={}, base_url=found.base_url, api_key=key or None)
+        if not await try_out(choice, terminal) and not await confirm("Save it anyway?", terminal):
+            return ""
+        return await _save(found, model, key, terminal)
+    except PassedOver:
+        return ""
+
+
+async def try_out(choice: Choice, terminal: Terminal) -> bool:
+    """Sends a few tiny requests and keeps what they show; whether the model answered."""
+    transport = HttpTransport()
+    terminal.screen.status.start("trying out")
+    try:
+        window = await asyncio.to_thread(ask_window, choice)
+        found = await Probe(choice, transport, lambda finding: _show(finding, terminal)).run(window)
+        probe_cache.write(find_places().cache, found)
+    except (ProviderError, OSError) as error:
+        terminal.screen.say(f"It could not be tried out: {error}", "yellow")
+        return False
+    finally:
+        terminal.screen.status.stop()
+        await transport.close()
+    return True
+
+
+def _show(finding: Finding, terminal: Terminal) -> None:
+    terminal.screen.say(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip(), "dim")
+
+
+async def _look_up(url: str, key: str, terminal: Terminal) -> Found | None:
+    terminal.screen.status.start("asking the server for its models")
+    try:
+        found = await asyncio.to_thread(look_up_server, url, key)
+    except ConfigError as error:
+        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+        return None
+    finally:
+        terminal.screen.status.stop()
+    if not found.models:
+        terminal.screen.say(f"No models are listed at {clean_line(found.base_url)}, or nothing answers there.", "yellow")
+    return found
+
+
+async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
+    """One that the server lists, by its number, or any name."""
+    shown = models[:MOST_SHOWN]
+    for number, name in enumerate(shown, start=1):
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), clean_line(name)))
+    typed = await _ask("Which model? Enter takes 1, a name another › " if shown else "Name of the model › ", terminal)
+    if typed.isdecimal() and 1 <= int(typed) <= len(shown):
+        return shown[int(typed) - 1]
+    return typed or (shown[0] if shown else "")
+
+
+async def _save(found: Found, model: str, key: str, terminal: Terminal) -> str:
+    suggested = suggested_name(found.base_url, taken_names())
+    while True:
+        name = await _ask(f"Name of this provider, Enter for {suggested} › ", terminal) or suggested
+        try:
+            await asyncio.to_thread(save_provider, name, found, key)
+        except UsageError as error:
+            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+            continue
+        count = "1 model" if len(found.models) == 1 else f"{len(found.models)} models"
+        terminal.screen.say(f"Saved provider {name} with {count} in {find_places().config / 'config.toml'}.", "dim")
+        return f"{name}/{model}"
+
+
+async def _ask(question: str, terminal: Terminal) -> str:
+    if (stage := terminal.screen.stage) is None:
+        return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
+    from wolo.frontends.terminal.panels.line_input import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
+
+    return (await stage.stand(RequestedLine(question, may_pass=True))).strip()

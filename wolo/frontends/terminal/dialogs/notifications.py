@@ -1,0 +1,119 @@
+"""How a person who looks elsewhere is called: in the way of their terminal, by the bell, or by a command of theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+
+from wolo.config.schema import Ui
+from wolo.frontends.terminal.display.dialog_host import Stage
+from wolo.messages.terminal_text import clean_line
+from wolo.places import beside_settings
+from wolo.workspace.processes.environment import persons_environment
+
+BELL = "\a"
+LONGEST_TEXT = 200
+COMMAND_S = 10.0
+"""How long a person's command may take."""
+MESSAGE = "WOLO_NOTIFICATION"
+"""The variable that a person's command reads."""
+
+log = logging.getLogger(__name__)
+
+
+class Bell:
+    """Rings only where the settings want it, and only while nobody looks."""
+
+    def __init__(self, ui: Ui, stage: Stage | None) -> None:
+        """Without a `stage` there is nothing that could tell whether somebody looks."""
+        self._ui, self._stage = ui, stage if ui.notify else None
+        self._ringing: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def while_asking(self, words: str) -> AsyncIterator[None]:
+        """Rings once when the person is away, or goes, before the block ends."""
+        ringing = asyncio.ensure_future(self._ring_when_away(words))
+        try:
+            yield
+        finally:
+            ringing.cancel()
+            with suppress(asyncio.CancelledError):
+                await ringing
+
+    def turn_ended(self, duration_s: float, words: str) -> None:
+        """Nobody waits for a person's command."""
+        stage, after_s = self._stage, self._ui.notify_after_s
+        if stage is not None and duration_s >= after_s and stage.presence.is_away(after_s):
+            self._ringing = asyncio.ensure_future(self._ring(stage, words))
+
+    async def _ring_when_away(self, words: str) -> None:
+        if self._stage is not None:
+            await self._stage.presence.until_away(self._ui.notify_after_s)
+            await self._ring(self._stage, words)
+
+    async def _ring(self, stage: Stage, words: str) -> None:
+        text = f"wolo: {clean_line(words)}"[:LONGEST_TEXT]
+        if self._ui.notify_command:
+            await _run(self._ui.notify_command, text)
+        else:
+            stage.send(call(text, os.environ))
+
+
+def call(text: str, environment: Mapping[str, str]) -> str:
+    """What is written to this terminal."""
+    if sequence := _sequence(text, environment):
+        return f"{_through_tmux(sequence)}{BELL}" if "TMUX" in environment else sequence
+    return BELL
+
+
+def _sequence(text: str, environment: Mapping[str, str]) -> str:
+    """Empty where the terminal is not known to show anything."""
+    program = environment.get("LC_TERMINAL") or environment.get("TERM_PROGRAM", "")
+    term = environment.get("TERM", "")
+    if "STY" in environment:
+        return ""
+    if program in ("iTerm2", "iTerm.app", "WarpTerminal") or "KITTY_WINDOW_ID" in environment or term == "xterm-kitty":
+        return f"\x1b]9;{text}{BELL}"
+    names = ("WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR")
+    if (
+        program in ("WezTerm", "ghostty")
+        or any(name in environment for name in names)
+        or term.startswith(("foot", "rxvt-unicode"))
+    ):
+        return f"\x1b]777;notify;wolo;{text.removeprefix('wolo: ')}{BELL}"
+    return ""
+
+
+def _through_tmux(sequence: str) -> str:
+    """Tmux lets it through where `allow-passthrough` is on, and drops it otherwise."""
+    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    return f"\x1bPtmux;{doubled}\x1b\\"
+
+
+async def _run(argv: tuple[str, ...], text: str) -> None:
+    """No shell reads the text. A command that fails or hangs disturbs nobody."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=beside_settings(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**persons_environment(os.environ), MESSAGE: text},
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        log.warning("ui.notify_command cannot be run: %s", error)
+        return
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(COMMAND_S):
+                await process.wait()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,172 @@
+"""What a person can choose from a list: sessions, models, files, and places to go back to, with what that would change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from wolo.commands.command import Desk
+from wolo.conversation.history.undo import Undoing
+from wolo.diagnostics import model_info
+from wolo.errors import ToolError, WoloError
+from wolo.frontends.terminal.composer.completion import FileNames
+from wolo.frontends.terminal.dialogs.picker import Item, Menu
+from wolo.frontends.terminal.dialogs.unlisted_models import ABOUT_SERVER, EMBEDDED, OTHERS, SERVER
+from wolo.frontends.terminal.display.history_preview import last_exchange
+from wolo.messages.plural import counted
+from wolo.models import address
+from wolo.models.catalog import Listed
+from wolo.models.http.loopback import find_servers
+from wolo.models.server_info import served_models
+from wolo.places import find_places
+from wolo.sessions import listing, replay_entries
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.store import Store
+from wolo.sessions.timestamps import age
+from wolo.sessions.tree_outline import Place, outline
+from wolo.workspace.files.safe_open import open_regular, read_all
+
+ANY_NAME = "/…"
+"""Stands for whatever a server has; there is nothing to choose."""
+BEGINNING_BYTES = 4_000
+"""Of a file, to tell what it is."""
+GLIMPSE_BYTES = 400_000
+"""So much of the end of a session is read to show its last exchange."""
+
+
+def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
+    """Ids, of this directory first; `here` is the session that is open, which is left out."""
+    with Store.open(find_places().data) as store:
+        everything = [info for info in store.list() if info.turns and info.id != here]
+    directory = listing.directory(cwd)
+    near = [info for info in everything if info.cwd == directory]
+    far = [info for info in everything if info.cwd != directory]
+
+    def listed(also_far: bool) -> Sequence[Item[str]]:
+        return [_session(info) for info in near] + [_session(info, info.cwd) for info in (far if also_far or not near else ())]
+
+    return Menu("Which session?", listed, "all directories" if near and far else "", _last_exchange_of)
+
+
+def models_menu(desk: Desk, *, ahead: bool = False) -> Menu[str]:
+    """Models that can be asked now, the current one first; the switch adds those without a key. Any other name may be written.
+
+    Asks the model servers on this machine, or the one of this run, what they serve: blocks. `ahead`: it is chosen for later,
+    so nothing can be set up.
+    """
+    from wolo.models.local.embedded import has_engine  # noqa: PLC0415  # loads what speaks with providers
+
+    conversation = desk.conversation
+    config = conversation.bench.config
+    known = [each for each in model_info.models_here(config) if not each.label.endswith(ANY_NAME)]
+    if config.endpoint.base_url:
+        at_hand = [_served(f"{conversation.choice.provider.name}/{name}") for name in served_models(conversation.choice)]
+        here = address.origin(config.endpoint.base_url)
+        known = [each for each in known if each.provider.base_url and address.origin(each.provider.base_url) == here]
+    else:
+        at_hand = [_served(name) for server in find_servers(os.environ) for name in server.models]
+    current = Item(conversation.model, f"{conversation.model}", "current")
+    others = [] if ahead else [Item(name, OTHERS[name]) for name in (() if has_engine() else (EMBEDDED,)) + (SERVER,)]
+
+    def listed(also_without: bool) -> Sequence[Item[str]]:
+        shown = [each for each in known if each.has_key or also_without]
+        items = [*at_hand, *(Item(each.label, each.label, _brief(each)) for each in shown)]
+        found = {item.value: item for item in items}
+        facts = found.pop(current.value, current).facts
+        marked = Item(current.value, current.label, " · ".join(filter(None, dict.fromkeys((current.facts, facts)))))
+        return [marked, *found.values(), *others]
+
+    def preview(label: str, is_on: bool) -> Sequence[str]:
+        if label in OTHERS:
+            return [ABOUT_SERVER if label == SERVER else "The engine and a small model: no key, no account."]
+        try:
+            return list(model_info.page(model_info.of_model(label, find_places(), config)))
+        except WoloError as error:
+            return [error.message]
+
+    return Menu("Which model?", listed, "those without a key, too" if known else "", preview, written=str)
+
+
+def _brief(model: Listed) -> str:
+    """The known facts of a model, without the blanks that align them in a list."""
+    return " ".join(word for word in model_info.in_brief(model).split() if word != "?")
+
+
+def _served(label: str) -> Item[str]:
+    return Item(label, label, "on this server")
+
+
+def rewind_menu(desk: Desk) -> Menu[Place]:
+    """The prompts on the way to here, the newest first; the switch takes files back, too."""
+    conversation = desk.conversation
+    prompts = [place for place in outline(*conversation.tree()) if place.is_on_way and place.kind == "prompt"]
+    newest_first = prompts[::-1]
+
+    def listed(with_files: bool) -> Sequence[Item[Place]]:
+        return [Item(place, f"{place.number}  {' '.join(place.text.split())}", age(place.at)) for place in newest_first]
+
+    def preview(place: Place, with_files: bool) -> Sequence[str]:
+        try:
+            report = Undoing.of(conversation).undo(newest_first.index(place) + 1).report
+        except WoloError as error:
+            return [error.message]
+        changed = [f"restored  {path}" for path in report.restored] + [f"removed   {path}" for path in report.removed]
+        changed += [f"conflict  {each.path}: {each.reason}" for each in report.conflicts]
+        if not changed:
+            return ["no file was changed since"]
+        stay = (
+            "1 file stays as it is; Tab takes it"
+            if len(changed) == 1
+            else f"{len(changed)} files stay as they are; Tab takes them"
+        )
+        return changed if with_files else [f"{stay} along:", *changed]
+
+    return Menu("Back to before which prompt?", listed, "files too", preview)
+
+
+def files_menu(cwd: Path) -> Menu[str]:
+    """Files and folders as git sees them; names are relative to `cwd`."""
+    names = FileNames().below(cwd)
+
+    def listed(is_on: bool) -> Sequence[Item[str]]:
+        return [Item(name, name) for name in sorted(names, key=lambda name: (name.count("/"), name))]
+
+    return Menu("Which file?", listed, preview=lambda name, is_on: _beginning(cwd / name))
+
+
+def turns_back(menu: Menu[Place], place: Place) -> int:
+    """How many turns are taken back by going to before this prompt."""
+    return [item.value for item in menu.listed(False)].index(place) + 1
+
+
+def _beginning(path: Path) -> Sequence[str]:
+    """Its first lines. What is no plain file is not opened."""
+    try:
+        if path.is_dir():
+            return [counted(len(list(path.iterdir())), "entry", "entries")]
+        handle = open_regular(Path(os.path.realpath(path)))
+        try:
+            data = read_all(handle, BEGINNING_BYTES)
+        finally:
+            os.close(handle)
+    except (OSError, ToolError):
+        return ["it cannot be read"]
+    return ["it is no text"] if b"\0" in data else data.decode("utf-8", "replace").splitlines()
+
+
+def _session(info: SessionInfo, where: str = "") -> Item[str]:
+    turns = counted(info.turns, "turn")
+    facts = [age(info.updated), turns, "open elsewhere" if info.live else "", where]
+    return Item(info.id, info.name or info.title, " · ".join(filter(None, facts)))
+
+
+def _last_exchange_of(session_id: str, is_on: bool) -> Sequence[str]:
+    try:
+        with Store.open(find_places().data) as store:
+            loaded = store.load(session_id, most_bytes=GLIMPSE_BYTES)
+    except WoloError as error:
+        return [error.message]
+    asked, answered = last_exchange(replay_entries.messages(loaded.entries))
+    said = [line for line in answered.strip().splitlines() if line.strip()]
+    return [f"› {' '.join(asked.split())}", *said]

@@ -1,0 +1,1 @@
+"""Turns events into the lines that a terminal shows."""

@@ -1,0 +1,96 @@
+"""One line from the person, as the answer to something wolo asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.line_input import read_typed
+from wolo.frontends.terminal.io.keyboard import Keyboard
+from wolo.messages.terminal_text import clean
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyPressEvent
+    from prompt_toolkit.output import Output
+
+ESCAPE_S = 0.1
+"""A key that begins with Esc has come in full by then; Esc alone is one, too."""
+SETTLE_S = 0.4
+"""Keys that arrive sooner were meant for something else: the question could not have been read."""
+
+
+class Dismissed(Exception):
+    """Ctrl-C instead of an answer. (A KeyboardInterrupt would go through the whole event loop.)"""
+
+
+class Interrupted(Dismissed):
+    """Where it also counts: a second Ctrl-C leaves."""
+
+
+class PassedOver(Exception):
+    """Esc instead of an answer, where that is one."""
+
+
+async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: str = "", may_pass: bool = False) -> str:
+    """What was typed before the question, or right after it, is no answer. The `draft` stands there to be changed.
+
+    Raises Dismissed for Ctrl-C, PassedOver for Esc if one `may_pass`, EOFError for Ctrl-D and for a terminal that is gone.
+    """
+    if screen.foot is not None:
+        return await screen.foot.ask(question, draft=draft, may_pass=may_pass)
+    screen.ask_space()
+    try:
+        await asyncio.sleep(SETTLE_S)
+        if not screen.stdout.can_move:
+            keyboard.forget_typed()
+            return await read_typed(f"{clean(question)}{draft and f'[{draft}] '}", keyboard, screen.stdout) or draft
+        return await _read(question, keyboard, draft, may_pass)
+    finally:
+        screen.fresh()
+
+
+async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -> str:
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  # 100 ms, only when something is asked
+    from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415  # the same
+
+    from wolo.frontends.terminal.io.focus_tracking import Presence  # noqa: PLC0415  # the same
+    from wolo.frontends.terminal.io.input_parser import Incoming  # noqa: PLC0415  # the same
+    from wolo.frontends.terminal.io.suspend import line_keys  # noqa: PLC0415  # the same
+
+    keys = line_keys(_interrupt)
+    if may_pass:
+        keys.add("escape")(_pass_over)
+    session: PromptSession[str] = PromptSession(
+        clean(question), key_bindings=keys, input=Incoming(Presence(_say_nothing)), output=make_output()
+    )
+    session.app.timeoutlen = session.app.ttimeoutlen = ESCAPE_S
+    clear_typeahead(session.app.input)
+    keyboard.forget_typed()
+    return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
+
+
+def _say_nothing(sequence: str) -> None:
+    """Whether somebody looks is not asked here."""
+
+
+def _interrupt(event: KeyPressEvent) -> None:
+    event.app.exit(exception=Dismissed(), style="class:aborting")
+
+
+def _pass_over(event: KeyPressEvent) -> None:
+    event.app.exit(exception=PassedOver(), style="class:aborting")
+
+
+def make_output() -> Output | None:
+    """Never asks the terminal where its cursor is: the reply could end up in what the person types. None on dumb terminals."""
+    from prompt_toolkit.output.vt100 import Vt100_Output  # noqa: PLC0415  # as above
+
+    term = os.environ.get("TERM", "dumb")
+    if term in ("dumb", "unknown"):
+        return None
+    output = Vt100_Output.from_pty(sys.stdout, term=term)
+    output.enable_cpr = False
+    return output

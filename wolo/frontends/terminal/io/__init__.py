@@ -1,0 +1,1 @@
+"""Bytes, keys and signals of the terminal."""

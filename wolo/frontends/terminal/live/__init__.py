@@ -1,0 +1,1 @@
+"""The region below the scrollback that is redrawn while wolo works."""

@@ -1,0 +1,273 @@
+"""How the foot is painted: in whole frames, only where something has changed, and on rows that a resize has wrapped anew."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from prompt_toolkit import Application
+from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.layout import Layout, Window
+from prompt_toolkit.layout.screen import Char, Screen
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.renderer import Renderer
+from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
+
+from wolo.frontends.terminal.io.async_output import Outlet
+from wolo.frontends.terminal.io.graphemes import spelled_out
+from wolo.frontends.terminal.render.scroll_insert import Shown, grow, move_down, print_above, rows_taken
+
+BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
+"""Terminals that know it show nothing in between; others pass over it."""
+
+SETTLED_S = 0.3
+"""tmux tells of several changes of size in a row only after a quarter of a second."""
+
+_CHARS_IN_CELL = 10
+"""At the most, with their colours, in a text whose rows are worth counting."""
+_NOTHING = re.compile(r"(?:\x1b\[0?m|\x1b\[\?(?:7|12|25)[hl])*")
+"""What a frame without a change consists of."""
+_LAST_ROW = " class:last-line"
+"""What prompt_toolkit adds to the style of a window's last row: it is another one when the window grows."""
+_WITHOUT_REFLOW = ("linux", "screen", "vt", "cons", "xterm-mono")
+_WITHOUT_INSERT = ("vt52", "vt100", "vt101", "vt131")
+
+
+class FrameOutput(Vt100_Output):
+    """Gathers a frame and sends it as one piece. Never asks the terminal anything: a reply could end up in what is typed."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        super().__init__(
+            sys.stdout, _terminal_size, term=os.environ.get("TERM"), enable_cpr=False, default_color_depth=ColorDepth.from_env()
+        )
+        self._outlet = outlet
+        self._depth = 0
+        self._is_plain = False
+        """Known to write without colours just now."""
+        self._cuts = False
+        self._encoding = sys.stdout.encoding or "utf-8"
+
+    def erase_down(self) -> None:
+        """From the beginning of a row, and that row by itself: tmux takes an erasing that begins in the corner for a clearing of
+        the whole screen, and keeps a copy of what was there."""
+        self.write_raw("\x1b7\x1b[K\r\x1b[B\x1b[J\x1b8")
+
+    @contextmanager
+    def frame(self) -> Iterator[None]:
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            self._send()
+
+    def write(self, data: str) -> None:
+        if not self._cuts and not data.isascii():
+            self._cuts = True
+            super().disable_autowrap()
+        spelled = spelled_out(data)
+        if spelled is data:
+            super().write(data)
+        else:
+            self.write_raw(spelled)
+
+    def flush(self) -> None:
+        if not self._depth:
+            self._send()
+
+    def set_attributes(self, attrs: Attrs, color_depth: ColorDepth) -> None:
+        if attrs == DEFAULT_ATTRS:
+            self.reset_attributes()
+        else:
+            self._is_plain = False
+            super().set_attributes(attrs, color_depth)
+
+    def reset_attributes(self) -> None:
+        if not self._is_plain:
+            self._is_plain = True
+            super().reset_attributes()
+
+    def disable_autowrap(self) -> None:
+        """Only before something for which a terminal might need more room than it is given (`write`)."""
+
+    def enable_autowrap(self) -> None:
+        if self._cuts:
+            self._cuts = False
+            super().enable_autowrap()
+
+    def show_cursor(self) -> None:
+        """Whether it blinks is the person's choice."""
+        if not self._cursor_visible:
+            self._cursor_visible = True
+            self.write_raw("\x1b[?25h")
+
+    def _send(self) -> None:
+        if self._depth or not self._buffer:
+            return
+        data = "".join(self._buffer)
+        self._buffer.clear()
+        self._is_plain = False
+        if not (data.endswith("\x1b[?25h") and _NOTHING.fullmatch(data)):
+            self._outlet.write(f"{BEGIN_SYNC}{data}{END_SYNC}".encode(self._encoding, "replace"))
+
+
+class FrameRenderer(Renderer):
+    """Knows where its first row is, also when the window has become narrower and the terminal has wrapped its rows anew."""
+
+    does_reflow = True
+    can_insert = True
+
+    def insert(self, text: str, tail: Window, rows: int, *, keeps: bool) -> bool:
+        """Prints whole lines above; then the `tail` has so many rows, and `keeps` those it had, or all are empty.
+
+        False: that cannot be done here, and nothing is written.
+        """
+        self._follow_reflow()
+        screen, size = self._last_screen, self.output.get_size()
+        taken = rows_taken(text, size.columns) if len(text) <= size.rows * size.columns * _CHARS_IN_CELL else None
+        if screen is None or size != self._last_size or taken is None or not self.can_insert:
+            return False
+        at = screen.visible_windows_to_write_positions.get(tail)
+        foot = Shown(screen.height, self._cursor_pos.y, at.height if at else 0, self._plain_row(screen))
+        if screen.height + taken + max(rows - foot.tail, 0) > size.rows or (foot.tail and not rows + taken):
+            return False
+        if keeps and taken and not foot.continues_in(text):
+            self._insert(move_down(text, taken, foot), screen, foot, foot.tail, kept=foot.tail)
+            taken, foot = 0, foot._replace(row=0)
+        if taken:
+            self._insert(print_above(text, taken, foot, rows), screen, foot, rows)
+        elif rows != foot.tail:
+            stay = min(rows, foot.tail)
+            self._insert(grow(foot, rows - foot.tail), screen, foot, rows, kept=stay, row=stay)
+        return True
+
+    def _insert(self, sequence: str, screen: Screen, foot: Shown, tail: int, kept: int = 0, row: int = 0) -> None:
+        self.output.hide_cursor()
+        self.output.write_raw(sequence)
+        self._last_screen = _moved(screen, foot, tail, kept)
+        self._cursor_pos = Point(x=0, y=row)
+
+    def leaves_rows(self, last: Window) -> bool:
+        """There are empty rows below the `last` window: what is painted has become lower."""
+        if self._last_screen is None:
+            return False
+        at = self._last_screen.visible_windows_to_write_positions.get(last)
+        return at is not None and at.ypos + at.height < self._last_screen.height
+
+    def _plain_row(self, screen: Screen) -> str:
+        """The first row, where nothing in it has colours."""
+        cells = [cell for _, cell in sorted(screen.data_buffer[0].items())]
+        styles = self._attrs_for_style
+        if styles is None or any(styles[cell.style] != DEFAULT_ATTRS for cell in cells):
+            return ""
+        return "".join(cell.char for cell in cells).rstrip()
+
+    def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
+        self._follow_reflow()
+        super().render(app, layout, is_done)
+
+    def erase(self, leave_alternate_screen: bool = True) -> None:
+        self._follow_reflow()
+        super().erase(leave_alternate_screen)
+
+    def _follow_reflow(self) -> None:
+        columns = self.output.get_size().columns
+        if self._last_screen is None or self._last_size is None or columns == self._last_size.columns:
+            return
+        if columns < self._last_size.columns and self.does_reflow:
+            rows = self._last_screen.data_buffer
+            above = sum(_rows_taken(rows[row], _length(rows[row]), columns) for row in range(self._cursor_pos.y))
+            within = _rows_taken(rows[self._cursor_pos.y], self._cursor_pos.x + 1, columns) - 1
+            self._cursor_pos = Point(x=self._cursor_pos.x % columns, y=above + within)
+        self._last_size = Size(rows=self._last_size.rows, columns=columns)
+        self._last_screen = None
+
+
+class FrameApplication(Application[None]):
+    """Paints nothing while the terminal is behind, or its window is being resized: it would be old by the time it is seen."""
+
+    def __init__(self, outlet: Outlet, output: FrameOutput, **given: Any) -> None:
+        super().__init__(output=output, terminal_size_polling_interval=None, **given)
+        self.resized: Callable[[], None] = lambda: None
+        """Called when the window has kept its size for a while."""
+        self._outlet, self._frames = outlet, output
+        self._settling: asyncio.TimerHandle | None = None
+        self.renderer: FrameRenderer = FrameRenderer(self._merged_style, output)
+        self.renderer.does_reflow, self.renderer.can_insert = does_reflow(os.environ), can_insert(os.environ)
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if render_as_done or not self.must_wait:
+            with self._frames.frame():
+                super()._redraw(render_as_done)
+
+    @property
+    def must_wait(self) -> bool:
+        return self._outlet.is_behind or self._settling is not None
+
+    def _on_resize(self) -> None:
+        """A terminal may be further than its last signal; what is painted then would be wrapped by another width."""
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.get_running_loop().call_later(SETTLED_S, self._settle)
+
+    def _settle(self) -> None:
+        self._settling = None
+        if self.is_running:
+            with self._frames.frame():
+                super()._on_resize()
+            self.resized()
+
+
+def _moved(screen: Screen, foot: Shown, tail: int, kept: int) -> Screen:
+    """The same rows behind a tail of so many, of which the first ones were kept and the rest is empty."""
+    moved, more = Screen(), tail - foot.tail
+    for row in range(foot.tail, foot.height):
+        moved.data_buffer[row + more] = screen.data_buffer[row]
+    for row in range(kept):
+        for column, cell in screen.data_buffer[row].items():
+            moved.data_buffer[row][column] = cell if more == 0 else Char(cell.char, cell.style.removesuffix(_LAST_ROW))
+    moved.height = foot.height + more
+    return moved
+
+
+def can_insert(environment: Mapping[str, str]) -> bool:
+    """Whether a terminal makes room for rows between others: all but the very oldest do."""
+    return not environment.get("TERM", "").startswith(_WITHOUT_INSERT)
+
+
+def does_reflow(environment: Mapping[str, str]) -> bool:
+    """Whether rows that have become too long are wrapped anew (most terminals) or cut (xterm, the console, screen)."""
+    if "TMUX" in environment:
+        return True
+    return "XTERM_VERSION" not in environment and not environment.get("TERM", "").startswith(_WITHOUT_REFLOW)
+
+
+def _length(row: Mapping[int, Char]) -> int:
+    """Up to its last character that can be seen."""
+    return max((at + cell.width for at, cell in row.items() if cell.char != " "), default=0)
+
+
+def _rows_taken(row: Mapping[int, Char], length: int, columns: int) -> int:
+    """How many rows this one takes in a window of so many columns; a wide character never stands on two of them."""
+    rows, column, at = 1, 0, 0
+    while at < length:
+        width = max(row[at].width, 1)
+        if column + width > columns:
+            rows, column = rows + 1, 0
+        column += width
+        at += width
+    return rows
+
+
+def _terminal_size() -> Size:
+    try:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        columns, rows = 80, 24
+    return Size(rows=rows or 24, columns=columns or 80)

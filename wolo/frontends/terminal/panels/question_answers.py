@@ -1,0 +1,32 @@
+"""What a person answers to a question of the model: how it is read, and how it is shown."""
+
+from __future__ import annotations
+
+import re
+
+from rich.text import Text
+
+from wolo.messages.terminal_text import clean_line
+from wolo.tools.ask import in_words
+from wolo.tools.question_types import Question, Reply
+
+_NUMBERS = re.compile(r"\s*\d+(?:[\s,;+&]+\d+)*\s*\Z")
+
+
+def read_reply(question: Question, typed: str) -> Reply:
+    """A number beyond the options is a word of its own: "how many?" is answered so."""
+    text = typed.strip()
+    if _NUMBERS.match(text):
+        numbers = [int(number) for number in re.findall(r"\d{1,4}", text)]
+        fits = all(1 <= number <= len(question.options) for number in numbers)
+        if fits and (question.several or len(numbers) == 1):
+            return Reply(chosen=tuple(question.options[number - 1].label for number in dict.fromkeys(numbers)))
+    label = next((option.label for option in question.options if option.label.casefold() == text.casefold()), "")
+    return Reply(chosen=(label,)) if label else Reply(text=text)
+
+
+def as_line(question: Question, reply: Reply) -> Text:
+    asked = clean_line(question.header) or clean_line(question.text)
+    return Text.assemble(
+        ("? ", "yellow"), (asked, "dim"), " → ", (clean_line(in_words(reply)), "bold" if reply != Reply() else "dim")
+    )

@@ -1,0 +1,165 @@
+"""A person at a terminal: one task with live output, or the REPL."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.text import Text
+
+from wolo.conversation.attachments import compose, must_be_sent
+from wolo.conversation.conversation import Conversation
+from wolo.conversation.factory import open_conversation
+from wolo.conversation.handover import NotFollowed
+from wolo.conversation.resources.model_selection import NO_MODEL
+from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Opening
+from wolo.errors import ConfigError
+from wolo.frontends.terminal.dialogs.ask_hooks import ask_hooks
+from wolo.frontends.terminal.dialogs.ask_mcp_servers import ask_servers
+from wolo.frontends.terminal.dialogs.ask_trust import ask_trust
+from wolo.frontends.terminal.dialogs.confirm import confirm
+from wolo.frontends.terminal.display.line_prompt import Dismissed
+from wolo.frontends.terminal.display.terminal import Terminal, hold_terminal
+from wolo.frontends.terminal.repl.turn_runner import run_turn, tell_jobs
+from wolo.messages.terminal_text import clean_line
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    prompt: str = ""
+    piped: str = ""
+    files: tuple[Path, ...] = ()
+    last_message_file: Path | None = None
+    stay: bool = False
+    """After the prompt, if there is one, the REPL goes on."""
+
+
+async def start(opening: Opening, task: Task) -> int:
+    """The exit status. Raises WoloError for what a person must mend."""
+    with hold_terminal() as terminal:
+        terminal.screen.make_plain(bool(opening.given.get("plain")))
+        terminal.screen.says_more = bool(opening.given.get("verbose"))
+        terminal.stays = task.stay
+        try:
+            await ask_trust(opening.given, terminal)
+            await ask_servers(opening.given, terminal)
+            await ask_hooks(opening.given, terminal)
+            picked = await _pick(opening, terminal)
+            return await _run(picked, task, terminal) if picked else 0
+        except Dismissed:
+            return 130
+        except asyncio.CancelledError:
+            if not terminal.signals.exit_status:
+                raise
+            return terminal.signals.exit_status
+
+
+async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
+    conversation = await _go_there(await _open(opening, terminal), opening, terminal)
+    terminal.screen.dress(conversation.facts.ui)
+    gc.enable()
+    gc.freeze()
+    exit_code = 0
+    try:
+        if task.prompt.strip() or task.piped.strip():
+            message = compose(
+                task.prompt, piped=task.piped, files=task.files, cwd=conversation.cwd, attaching=conversation.attaching
+            )
+            if task.files and "ignore_unsupported" not in opening.given:
+                message = must_be_sent(conversation.choice, message)
+            ended = await run_turn(conversation, message, terminal)
+            exit_code = ended.exit_code
+            _save(task.last_message_file, ended.answer, terminal)
+        if task.stay and terminal.signals.forgive():
+            from wolo.frontends.terminal.repl.repl import Repl  # noqa: PLC0415  # prompt_toolkit is for the REPL only
+
+            repl = Repl(conversation, terminal)
+            try:
+                exit_code = await repl.run()
+            finally:
+                conversation = repl.conversation
+    finally:
+        await _close(conversation, terminal)
+    return terminal.signals.exit_status or exit_code
+
+
+async def _close(conversation: Conversation, terminal: Terminal) -> None:
+    jobs = conversation.jobs
+    running = jobs.running if jobs is not None else ()
+    with terminal.signals.during(lambda: None):
+        await conversation.close()
+    if jobs is not None:
+        tell_jobs(jobs, running, terminal.screen)
+    if conversation.facts.keeps_session and conversation.history:
+        again = Text.assemble((f"wolo --resume {conversation.session_id}", "dim"), no_wrap=True)
+        terminal.screen.print(again)
+
+
+async def _pick(opening: Opening, terminal: Terminal) -> Opening | None:
+    """`-r` without a session: the person chooses one. None: no one."""
+    if opening.given.get("resume") != "":
+        return opening
+    from wolo.frontends.terminal.dialogs.pick_item import pick_session  # noqa: PLC0415  # only then
+
+    session_id = await pick_session(terminal)
+    return replace(opening, given={**opening.given, "resume": session_id}) if session_id else None
+
+
+async def _open(opening: Opening, terminal: Terminal) -> Conversation:
+    opening = replace(opening, progress=terminal.screen.weights_progress())
+    try:
+        return await open_conversation(opening)
+    except ConfigError as error:
+        if error.message != NO_MODEL:
+            raise
+        from wolo.frontends.terminal.dialogs.first_run import offer_model  # noqa: PLC0415  # on the first run only
+
+        await offer_model(terminal, error)
+    return await open_conversation(opening)
+
+
+async def _go_there(conversation: Conversation, opening: Opening, terminal: Terminal) -> Conversation:
+    """A session of another directory: shall it go on there, or here? Where `-C` said it, or there is none, nobody is asked."""
+    there = conversation.facts.begun_in
+    if "cd" in opening.given or not _is_elsewhere(there, conversation.cwd):
+        return conversation
+    try:
+        question = f"This session was begun in {clean_line(there)}. Go there?"
+        if not await confirm(question, terminal, no="No, stay here", yes="Yes, go there"):
+            return conversation
+        os.chdir(there)
+        await ask_trust(opening.given, terminal)
+        await ask_servers(opening.given, terminal)
+        await ask_hooks(opening.given, terminal)
+    except EOFError:
+        return conversation
+    except Dismissed:
+        await conversation.close()
+        raise
+    try:
+        return await conversation.reopen(Change())
+    except NotFollowed as failed:
+        if failed.conversation is None:
+            raise
+        terminal.screen.say(f"{failed.message} {failed.hint}".rstrip(), "red")
+        return failed.conversation
+
+
+def _is_elsewhere(there: str, here: Path) -> bool:
+    """Another directory, and it is still there."""
+    return bool(there) and Path(there).is_dir() and not here.samefile(there)
+
+
+def _save(path: Path | None, answer: str, terminal: Terminal) -> None:
+    """The final answer as a file; a failure is said and changes nothing else."""
+    if path is not None:
+        try:
+            path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
+        except (OSError, ValueError) as error:
+            terminal.screen.say(f"{path} could not be written: {error}.", "red")

@@ -1,0 +1,144 @@
+"""/copy: the last answer, or a block of code in it, into the clipboard of the machine the person sits at."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from wolo.commands.command import Command, Desk, Outcome, Shown
+from wolo.errors import UsageError
+from wolo.messages.plural import counted
+from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.root import Workspace
+
+MOST_BYTES = 74_994
+"""What many terminals take at most; some would rather hang up than take more."""
+PROGRAM_S = 5.0
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`]*$")
+
+
+def copy_command(write: Callable[[str], None] | None) -> Command:
+    """`write` takes what goes to the terminal as it is; None: nothing can be told to it but text."""
+    return Command(
+        "copy",
+        "the last answer, or a block of code in it, to the clipboard",
+        partial(_run, write),
+        usage="[N]",
+        more="N counts the blocks of the last answer from its beginning. The terminal takes it (OSC 52), and a program for the "
+        "clipboard where there is one.",
+        group="Talking",
+        arguments=_arguments,
+        while_working=True,
+    )
+
+
+async def _run(write: Callable[[str], None] | None, desk: Desk, rest: str) -> Outcome:
+    answer = _last_answer(desk)
+    text, what = (_block(answer, rest), f"Block {rest}") if rest else (answer, "The last answer")
+    ways = await copy(text, write, desk.conversation.bench.workspace)
+    if not ways:
+        raise UsageError(
+            f"{what} could not be copied: there is no way to a clipboard for {len(text.encode()):,} bytes.",
+            hint="/export writes a file; wl-copy, xclip, xsel or pbcopy take more than a terminal.",
+        )
+    return Shown(f"{what} is copied ({counted(len(text), 'character')}), through {' and '.join(ways)}.")
+
+
+def _arguments(desk: Desk) -> list[tuple[str, str]]:
+    found = blocks(_answers(desk)[-1]) if _answers(desk) else []
+    return [(str(number), block.strip().partition("\n")[0]) for number, block in enumerate(found, start=1)]
+
+
+async def copy(text: str, write: Callable[[str], None] | None, workspace: Workspace) -> list[str]:
+    """Every way that may have worked: whether a terminal listens, nobody can tell."""
+    data = text.encode("utf-8", "replace")
+    ways: list[str] = []
+    if (program := _program(workspace)) and await _feed(program, data):
+        ways.append(os.path.basename(program[0]))  # noqa: PTH119  # a name for people
+    if (
+        os.environ.get("TMUX")
+        and (tmux := find_program("tmux", workspace))
+        and await _feed([tmux, "load-buffer", "-w", "-"], data)
+    ):
+        ways.append("tmux")
+    elif write is not None and len(data) <= MOST_BYTES:
+        write(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+        ways.append("the terminal")
+    return ways
+
+
+def blocks(answer: str) -> list[str]:
+    """The blocks of code in it, without their fences."""
+    found: list[str] = []
+    fence = ""
+    lines: list[str] = []
+    for line in answer.split("\n"):
+        mark = _FENCE.match(line)
+        if not fence and mark:
+            fence, lines = mark[1], []
+        elif fence and line.strip() and line.strip().strip(fence[0]) == "" and len(line.strip()) >= len(fence):
+            found.append("\n".join(lines))
+            fence = ""
+        elif fence:
+            lines.append(line)
+    return [*found, "\n".join(lines)] if fence else found
+
+
+def _answers(desk: Desk) -> list[str]:
+    return [message.text for message in desk.conversation.history if message.role == "assistant" and message.text.strip()]
+
+
+def _last_answer(desk: Desk) -> str:
+    answers = _answers(desk)
+    if not answers:
+        raise UsageError("There is no answer to copy yet.")
+    return answers[-1].strip("\n")
+
+
+def _block(answer: str, which: str) -> str:
+    found = blocks(answer)
+    if not which.isdecimal() or not 1 <= int(which) <= len(found):
+        count = "no block of code" if not found else "1 block of code" if len(found) == 1 else f"{len(found)} blocks of code"
+        raise UsageError(f"The last answer has {count}.", hint="/copy takes all of it, /copy N one block.")
+    return found[int(which) - 1]
+
+
+def _program(workspace: Workspace) -> Sequence[str]:
+    """Of the machine the person sits at: over SSH the program's clipboard would be another one."""
+    if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
+        return ()
+    candidates: list[tuple[str, ...]] = []
+    if sys.platform == "darwin":
+        candidates.append(("pbcopy",))
+    if os.environ.get("WAYLAND_DISPLAY"):
+        candidates.append(("wl-copy",))
+    if os.environ.get("DISPLAY"):
+        candidates += [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")]
+    for name, *options in candidates:
+        if path := find_program(name, workspace):
+            return (path, *options)
+    return ()
+
+
+async def _feed(argv: Sequence[str], data: bytes) -> bool:
+    """Whether the program took it. What it leaves behind to serve the clipboard lives on."""
+    nowhere = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=asyncio.subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
+        )
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(PROGRAM_S):
+            await process.communicate(data)
+    except (TimeoutError, OSError):
+        process.kill()
+        await process.wait()
+        return False
+    return process.returncode == 0

@@ -1,0 +1,130 @@
+"""Where a person chooses from a list: /resume, /model and /rewind without a name, and the file that a prompt is about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+from prompt_toolkit.buffer import Buffer
+
+from wolo.commands import undo
+from wolo.commands.command import Command, Desk, Opened, Outcome, Shown, find
+from wolo.conversation.resources.session_info import Change
+from wolo.frontends.terminal.composer.completion import mention
+from wolo.frontends.terminal.dialogs.pick_item import pick
+from wolo.frontends.terminal.dialogs.pick_sources import (
+    files_menu,
+    models_menu,
+    rewind_menu,
+    sessions_menu,
+    turns_back,
+)
+from wolo.frontends.terminal.dialogs.picker import Menu
+from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, SERVER
+from wolo.frontends.terminal.display.line_prompt import Dismissed
+from wolo.frontends.terminal.display.terminal import Terminal
+
+NOTHING = Shown("")
+Choose = Callable[[Terminal, Command, Desk], Awaitable[Outcome]]
+
+
+def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
+    """The same commands; some of them ask first."""
+    ways: dict[str, Choose] = {"resume": _session, "model": _model, "rewind": _place}
+    asking = {name: partial(_run, terminal, find(name, commands), choose) for name, choose in ways.items()}
+    asking["login"] = partial(_log_in, terminal)
+    return tuple(replace(command, run=asking.get(command.name, command.run)) for command in commands)
+
+
+def is_chosen_ahead(line: str) -> bool:
+    """What it would do is done when the turn has ended, and can be chosen at once."""
+    return line in _AHEAD
+
+
+async def choose_ahead(line: str, desk: Desk, terminal: Terminal) -> str:
+    """The same command with what was chosen, or as it is where there is nothing to choose from; empty when nothing was chosen."""
+    menu = await asyncio.to_thread(_AHEAD[line], desk)
+    if not menu.listed(True):
+        return line
+    with suppress(Dismissed):
+        if picked := await pick(menu, terminal):
+            return f"{line} {picked.value}"
+    return ""
+
+
+async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
+    """The chosen one is mentioned where the cursor stands."""
+    menu = await asyncio.to_thread(files_menu, cwd)
+    with suppress(Dismissed):
+        if picked := await pick(menu, terminal):
+            writing.insert_text(f"{mention(picked.value)} ")
+
+
+async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Desk, rest: str) -> Outcome:
+    if rest:
+        return await command.run(desk, rest)
+    try:
+        return await choose(terminal, command, desk)
+    except Dismissed:
+        return NOTHING
+
+
+async def _log_in(terminal: Terminal, desk: Desk, rest: str) -> Outcome:
+    """Saves a key; the conversation goes on with the one it began with."""
+    from wolo.diagnostics.credentials import find_taker, takers  # noqa: PLC0415  # loads what speaks with providers
+    from wolo.frontends.terminal.dialogs.login import ask_provider, log_in  # noqa: PLC0415  # the same
+
+    try:
+        provider = find_taker(rest) if rest else await ask_provider(takers(), terminal)
+        is_saved = await log_in(provider, terminal)
+    except (Dismissed, EOFError):
+        return NOTHING
+    model = f"{provider.name}/{provider.default_model}" if provider.default_model else f"{provider.name}/MODEL"
+    return Shown(f"/model {model} changes to it." if is_saved else "")
+
+
+async def _session(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+    menu = sessions_menu(desk.conversation.cwd, desk.conversation.session_id)
+    if not menu.listed(True):
+        return Shown("There is no other session yet.")
+    picked = await pick(menu, terminal)
+    return await command.run(desk, picked.value) if picked else NOTHING
+
+
+async def _model(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+    from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads what speaks with providers
+    from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
+
+    picked = await pick(await asyncio.to_thread(models_menu, desk), terminal)
+    if picked is None or picked.value == desk.conversation.model:
+        return NOTHING
+    ways = {SERVER: add_server, EMBEDDED: offer_embedded}
+    if picked.value not in ways:
+        return await command.run(desk, picked.value)
+    try:
+        spec = await ways[picked.value](terminal)
+    except EOFError:
+        return NOTHING
+    return Opened(await desk.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
+
+
+_AHEAD: dict[str, Callable[[Desk], Menu[str]]] = {
+    "/model": partial(models_menu, ahead=True),
+    "/resume": lambda desk: sessions_menu(desk.conversation.cwd, desk.conversation.session_id),
+}
+
+
+async def _place(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+    menu = rewind_menu(desk)
+    if not menu.listed(False):
+        return Shown("Nothing was said yet.")
+    picked = await pick(menu, terminal)
+    if picked is None:
+        return NOTHING
+    if picked.is_on:
+        return await undo.run(desk, str(turns_back(menu, picked.value)))
+    return await command.run(desk, str(picked.value.number))

@@ -1,0 +1,118 @@
+"""The line of facts below the place to write in: where one is, who answers, how much it may do, and what was used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from pathlib import Path
+
+from rich.cells import cell_len, set_cell_size
+
+from wolo.agent.budget import NOTHING, add
+from wolo.agent.events import AnswerEnded, Compacted, Event, RequestStarted, TaskEnded
+from wolo.conversation.conversation import Conversation
+from wolo.frontends.terminal.repl.turn_runner import jobs_running
+from wolo.messages.message import Usage, used_by_task
+from wolo.messages.terminal_text import clean_line
+from wolo.places import find_home
+from wolo.workspace.git_branch import current_branch
+
+BETWEEN = " · "
+LONGEST_PLACE = 40
+"""Cells; of a longer directory the last names are shown."""
+IMPORTANCE = ("mode", "context", "model", "dir", "branch", "jobs", "cost", "cache")
+"""In a narrow window the last of these leave first."""
+
+
+class FactsLine:
+    """What costs time to know is looked up when something has happened, never while it is painted."""
+
+    def __init__(self, conversation: Callable[[], Conversation]) -> None:
+        """`conversation` tells the one that is open now."""
+        self._conversation = conversation
+        self._branch = self._level = ""
+        self._used = NOTHING
+        """Of this session, as far as it was read."""
+        self._in_window: int | None = None
+        self._most: int | None = None
+        """Tokens in the window, and how many there may be; None: nobody knows."""
+
+    def look(self) -> None:
+        """After a turn or a command: everything may be different."""
+        talk = self._conversation()
+        filling = talk.filling()
+        self._in_window, self._most = filling.total, filling.most
+        self._branch = current_branch(talk.cwd)
+        self._level = talk.thinking_used or ""
+        said = (message.usage for message in talk.history if message.usage is not None)
+        tasks = (usage for message in talk.history for part in message.calls if (usage := used_by_task(part)) is not None)
+        self._used = reduce(add, (*said, *talk.summed_up, *tasks), NOTHING)
+
+    def hear(self, event: Event) -> None:
+        """What has changed in the middle of a turn."""
+        match event:
+            case RequestStarted():
+                self._in_window = event.context_tokens
+            case AnswerEnded() if event.message.usage is not None:
+                self._used = add(self._used, event.message.usage)
+            case TaskEnded():
+                self._used = add(self._used, event.usage)
+            case Compacted():
+                self._in_window = event.tokens_after
+
+    def text(self, columns: int) -> str:
+        talk = self._conversation()
+        facts = {
+            "dir": short_place(talk.cwd),
+            "branch": clean_line(self._branch),
+            "model": clean_line(f"{talk.model}:{self._level}" if self._level else talk.model),
+            "mode": how_held(talk.facts.mode, talk.facts.sandbox),
+            "context": f"context {self._in_window / self._most:.0%}" if self._most and self._in_window is not None else "",
+            "cache": cache_share(self._used),
+            "cost": money(self._used),
+            "jobs": f"{running} · /jobs" if (running := jobs_running(talk)) else "",
+        }
+        return fit({name: facts[name] for name in talk.facts.ui.status if facts[name]}, columns)
+
+
+def fit(facts: Mapping[str, str], columns: int) -> str:
+    """As many as have room, in the order given; the last one is cut rather than left out."""
+    kept = dict(facts)
+    for name in reversed(IMPORTANCE):
+        if len(kept) > 1 and cell_len(BETWEEN.join(kept.values())) > columns:
+            kept.pop(name, None)
+    line = BETWEEN.join(kept.values())
+    return line if cell_len(line) <= columns else f"{set_cell_size(line, max(columns - 1, 0)).rstrip()}…"
+
+
+def cache_share(used: Usage) -> str:
+    """How much of what was sent the provider had already read."""
+    sent = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens
+    return f"cache {used.cache_read_tokens / sent:.0%}" if used.cache_read_tokens else ""
+
+
+def money(used: Usage) -> str:
+    about = "~" if used.estimated else ""
+    return f"{about}${used.cost.total:.2f}" if used.cost is not None and used.cost.total >= 0.005 else ""
+
+
+def how_held(mode: str, sandbox: str) -> str:
+    """The mode, and what holds commands in it: Landlock alone cannot keep protected names from being changed."""
+    partial = " (partial)" if sandbox == "landlock" else ""
+    return f"{mode} in {sandbox}{partial}" if sandbox else mode
+
+
+def where(path: Path) -> str:
+    """A directory as people write it."""
+    home = find_home()
+    return clean_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))
+
+
+def short_place(path: Path) -> str:
+    """The last names of it, where it is long."""
+    place, shown = where(path), ""
+    rest = place
+    while cell_len(shown or place) > LONGEST_PLACE and "/" in rest.lstrip("/"):
+        rest = rest.lstrip("/").partition("/")[2]
+        shown = f"…/{rest}"
+    return shown or place

@@ -1,0 +1,228 @@
+"""Judging a command line: every part on its own, then what the whole of it names and what it would destroy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from wolo.guard import protected_paths
+from wolo.guard.boundaries import Boundaries
+from wolo.guard.intents import RunIntent
+from wolo.guard.precedence import SAFE, Matter, Scales
+from wolo.guard.rule_index import Paths, Rulebook
+from wolo.guard.rule_suggestions import suggest_command
+from wolo.guard.rules import Verdict, strictest
+from wolo.guard.safe_commands import PROGRAMS, SafeList
+from wolo.guard.self_protection import are_changed_by, may_remove, removed_by
+from wolo.guard.shell.named_paths import Named, named_in_text, named_paths
+from wolo.guard.shell.parser import Command, Line, Place, TooComplex, read_line
+from wolo.guard.shell.words import name_of
+from wolo.workspace.files.real_path import led_to
+
+Confine = Literal["never", "unless_allowed", "always"]
+"""Which commands run inside the walls: `unless_allowed` leaves out what a person, or a rule a person wrote, allowed."""
+SHOWN_LENGTH = 80
+LOOKERS = frozenset({"ls", "find", "grep", "egrep", "fgrep", "rg", "ag", "fd", "tree", "du", "wc", "diff", "cmp", "echo", "git"})
+"""A protected name among their words is usually one to leave out."""
+READERS = LOOKERS | PROGRAMS
+_TOO_WIDE = "The command's wildcards may name any file"
+
+
+class CommandJudge:
+    def __init__(self, scales: Scales, boundaries: Boundaries, safe: SafeList) -> None:
+        self._scales = scales
+        self._boundaries = boundaries
+        self._safe = safe
+
+    def judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
+        try:
+            return self._judge(intent, confine, extra)
+        except TooComplex as error:
+            return Verdict("deny", str(error))
+
+    def _judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
+        line = read_line(intent.command, intent.cwd, self._boundaries.home)
+        if verdict := self._as_safe(line, confine, extra):
+            return verdict
+        named = _named(line, self._boundaries.home)
+        if self._boundaries.names_own(line.text, named):
+            return Verdict("deny", "The command names wolo's own files, which no command may touch.")
+        if self._removes_own(line.text, led_to(line.cwd), named.paths):
+            return Verdict("deny", "The command would change a directory that holds wolo's own files: name a narrower one.")
+        if are_changed_by(line.text):
+            return Verdict("deny", "The command would change wolo's own settings, which only a person may do.")
+        verdicts = self._weighed(line, self._safe_ones(line.commands or ()), extra)
+        verdict = strictest(sorted(verdicts, key=lambda each: each.source == SAFE))  # safe is a line of which all parts are
+        if verdict.decision == "deny":
+            return verdict
+        if refusal := self._unfit(line):
+            return Verdict("deny", refusal)
+        verdict = replace(verdict, confined=self._is_confined(verdicts, confine))
+        if verdict.decision == "allow" and (concern := self._concern(line, named, confined=verdict.confined)):
+            self._tell(f"names and places: {concern}")
+            return Verdict("ask", concern, confined=confine == "always")
+        loss = self._loss(line, [each.rule for each in verdicts if each.decision == "allow"])
+        if not loss:
+            return verdict
+        self._tell(f"what cannot be undone: {loss}")
+        if verdict.decision == "ask":
+            return replace(verdict, reason=f"{verdict.reason} {loss}")
+        return Verdict("ask", loss, confined=verdict.confined)
+
+    def suggest(self, intent: RunIntent) -> list[str]:
+        """Rules for those parts that ask; an empty one where none can be offered."""
+        line = read_line(intent.command, intent.cwd, self._boundaries.home)
+        commands = line.commands or ()
+        asking = [
+            each
+            for each, verdict in zip(commands, self._weighed(line, self._safe_ones(commands), None), strict=False)
+            if verdict.decision == "ask"
+        ]
+        if not asking and len(commands) == 1:
+            asking = [*commands]  # it is what the command names or destroys that asks
+        return [suggest_command(command.words) for command in asking] or [""]
+
+    def _as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
+        """The short way for what happens most: the list has looked at all that such a command names."""
+        book = self._scales.book
+        if line.commands is None or book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read"):
+            return None
+        if not all(safe := [self._safe.has(command) for command in line.commands]):
+            return None
+        verdict = strictest(verdicts := self._weighed(line, safe, extra))
+        return replace(verdict, confined=self._is_confined(verdicts, confine))
+
+    # The parts
+
+    def _weighed(self, line: Line, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
+        default = self._scales.mode.shell
+        if line.commands is None:
+            self._tell("The line is not plain: no allow rule and no list can match it.")
+            return [self._scales.weigh(Matter("shell", line, "This command", default), extra)]
+        verdicts: list[Verdict] = []
+        for command, is_safe in zip(line.commands, safe, strict=True):
+            self._tell(f"{_shown(command.text)}, in {_listed(command.places)}")
+            about = "This command" if len(line.commands) == 1 else f"`{_shown(command.text)}`"
+            verdicts.append(self._scales.weigh(Matter("shell", command, about, default, is_safe), extra))
+        return verdicts
+
+    def _safe_ones(self, commands: Sequence[Command]) -> list[bool]:
+        safe = [self._safe.has(command) for command in commands]
+        if all(is_safe or command.words[0].text == "cd" for is_safe, command in zip(safe, commands, strict=True)):
+            return safe
+        return [is_safe and self._safe.has_beside(command) for is_safe, command in zip(safe, commands, strict=True)]
+
+    def _unfit(self, line: Line) -> str:
+        """Why a line that cannot be taken apart is denied where some commands are; empty when it is not."""
+        if line.commands is not None or not self._scales.book.has("deny", "shell"):
+            return ""
+        if not line.is_readable:
+            return "The command is too long or holds invisible characters, and some commands are denied."
+        if self._scales.mode.trusts_commands:
+            return "Some commands are denied, so this one must be plain words: write it plainly."
+        return ""
+
+    def _is_confined(self, verdicts: Sequence[Verdict], confine: Confine) -> bool:
+        if confine != "unless_allowed" or self._scales.mode.trusts_commands:
+            return confine == "always"
+        if any(verdict.decision == "ask" for verdict in verdicts):
+            return False  # a person's yes takes the walls away
+        is_by_rule = any(verdict.rule for verdict in verdicts)
+        return not (is_by_rule and all(verdict.rule or verdict.source == SAFE for verdict in verdicts))
+
+    # The whole
+
+    def _loss(self, line: Line, rules: Sequence[str]) -> str:
+        """What the line would destroy; empty where nothing is lost, a rule names it, or the mode lets it happen."""
+        if self._scales.mode.trusts_commands:
+            return ""
+        from wolo.guard.destructive.detect import find_loss  # noqa: PLC0415  # and all it needs: for commands that run, at no start
+
+        return find_loss(line, self._boundaries.roots, rules)
+
+    def _concern(self, line: Line, named: Named, *, confined: bool) -> str:
+        """Why a command asks although a rule or the mode allows it; empty when it need not."""
+        for path in named.paths:
+            if said := self._ruled(path, line):
+                return said
+        if named.patterns and any(self._scales.book.has(word, tool) for word in ("deny", "ask") for tool in ("read", "write")):
+            return f"{_TOO_WIDE}, and there are rules about files."
+        if self._scales.mode.trusts_commands:
+            return ""
+        if not confined and (where := f"{_TOO_WIDE}." if named.patterns else self._where(line)):
+            return where
+        looks_only = confined and _is_of(line, LOOKERS)
+        reads_only = confined or _is_of(line, READERS)
+        if not looks_only and any(map(protected_paths.may_be_protected, named.patterns)):
+            return f"{_TOO_WIDE}, also one that is protected."
+        for path in (*_real_places(line), *named.paths):
+            is_passed_over = looks_only or (reads_only and protected_paths.is_readable(path))
+            if protected_paths.is_secret(path) or (self._boundaries.runs_code(path) and not is_passed_over):
+                return f"The command names {path}, which is protected."
+        return ""
+
+    def _ruled(self, path: str, line: Line) -> str:
+        """What a rule about files says of a path that a command names: nobody can tell what for."""
+        subject = Paths(path, path)
+        for tool in ("read", "write"):
+            if rule := self._scales.book.find("deny", tool, subject):
+                return f"The command names {path}, denied by the rule {rule}."
+            asks = tool == "read" or not _is_of(line, READERS)
+            if asks and (rule := self._scales.book.find("ask", tool, subject)):
+                return f"The command names {path}, which needs an approval by the rule {rule}."
+        return ""
+
+    def _removes_own(self, text: str, cwd: str, named: Sequence[str]) -> bool:
+        return may_remove(text) and any(map(self._boundaries.is_above_own, removed_by(text, cwd, self._boundaries.home, named)))
+
+    def _where(self, line: Line) -> str:
+        if any(place is None for place in _places(line)):
+            return "The command goes to a directory that cannot be told before it runs."
+        start = line.commands[0].places[0] if line.commands else led_to(line.cwd)
+        if start is None or not self._boundaries.is_inside(start):
+            return "The command would run outside the workspace."
+        goals = (goal for command in line.commands or () for goal in command.leads_to)
+        if not all(goal is not None and self._boundaries.is_inside(goal) for goal in goals):
+            return "The command would leave the workspace."
+        return ""
+
+    def _tell(self, text: str) -> None:
+        if self._scales.trace is not None:
+            self._scales.trace.append(text)
+
+
+def _named(line: Line, home: str) -> Named:
+    if line.commands is None:
+        from wolo.guard.shell.nested_commands import without_documents  # noqa: PLC0415  # few lines are not plain
+
+        return named_in_text(without_documents(line.text), led_to(line.cwd), home)
+    paths: list[str] = []
+    patterns: list[str] = []
+    for command in line.commands:
+        for place in command.places:
+            named = named_paths(command.words, place or led_to(line.cwd), home)
+            paths += named.paths
+            patterns += named.patterns
+    return Named(paths, patterns)
+
+
+def _places(line: Line) -> Iterable[Place]:
+    return (place for command in line.commands or () for place in command.places)
+
+
+def _real_places(line: Line) -> Iterable[str]:
+    return {place for place in _places(line) if place is not None} or {led_to(line.cwd)}
+
+
+def _is_of(line: Line, programs: frozenset[str]) -> bool:
+    return line.commands is not None and all(name_of(command.words[0].text) in programs for command in line.commands)
+
+
+def _listed(places: Iterable[Place]) -> str:
+    return " or ".join(place or "an unknown directory" for place in places)
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= SHOWN_LENGTH else f"{text[:SHOWN_LENGTH]}…"

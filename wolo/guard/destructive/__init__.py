@@ -1,0 +1,1 @@
+"""Finds commands that delete what nothing brings back."""

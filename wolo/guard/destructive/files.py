@@ -1,0 +1,196 @@
+"""What programs that remove, replace or empty files would destroy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from wolo.guard.destructive.file_count import UNTELLABLE, Check, Loss, Scene, counted
+from wolo.guard.shell.words import name_of
+from wolo.guard.shell.wrappers import WRAPPERS
+from wolo.workspace.files.real_path import led_to
+
+_TAKE_VALUE = {"truncate": "sr", "shred": "ns", "mv": "tS", "cp": "tS", "install": "tSmog", "ln": "tS", "tee": ""}
+"""Short options that have a value."""
+_REMOVES_FOUND = frozenset({"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"})
+_RUNS_FOUND = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+
+
+def emptied(word: str, scene: Scene) -> Loss | None:
+    """Of a redirection with nothing written."""
+    paths = scene.there(word)
+    if paths is None:
+        return Loss((">",), UNTELLABLE)
+    full = [path for path in paths if os.path.isfile(path) and os.path.getsize(path)]  # noqa: PTH113, PTH202  # text all along
+    return Loss((">",), f"{_listed(full)} would be empty") if full else None
+
+
+def has(words: Sequence[str], letters: str, *names: str) -> bool:
+    """Whether an option is there, alone, in a cluster, or as any beginning of its long name that tells it."""
+    for word in words:
+        if word == "--":
+            return False
+        if word.startswith("--"):
+            given = word.partition("=")[0]
+            if any(name == given or (len(given) > 4 and name.startswith(given)) for name in names):
+                return True
+        elif word.startswith("-") and set(letters) & set(re.split(r"[=:/.]", word[1:])[0]):
+            return True
+    return False
+
+
+def operands(words: Sequence[str], take_value: str = "") -> list[str]:
+    found: list[str] = []
+    rest = list(words[1:])
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*found, *rest]
+        if not word.startswith("-") or word == "-":
+            found.append(word)
+        elif not word.startswith("--") and word[-1] in take_value and rest:
+            rest.pop(0)
+    return found
+
+
+def _rm(words: Sequence[str], scene: Scene) -> Loss | None:
+    named = operands(words)
+    paths = _all_there(named, scene)
+    if paths is None or not named:
+        return Loss((words[0],), UNTELLABLE)
+    if has(words[1:], "rR", "--recursive"):
+        if not paths:
+            return None if scene.is_alone else Loss((words[0],), UNTELLABLE)
+        return Loss((words[0],), f"{_listed(paths)}: {counted(paths, scene.index)}")
+    lost = [path for path in paths if not _is_kept(path, scene)]
+    return Loss((words[0],), f"git could not give back {_listed(lost)}") if lost else None
+
+
+def _replaces(words: Sequence[str], scene: Scene) -> Loss | None:
+    """mv, cp, install and ln, where something is in the way."""
+    if has(words[1:], "nbi", "--no-clobber", "--backup", "--interactive") or (
+        words[0] == "ln" and not has(words[1:], "f", "--force")
+    ):
+        return None
+    named = operands(words, _TAKE_VALUE[words[0]])
+    goal = _target_folder(words) or (named.pop() if len(named) > 1 else "")
+    if not goal:
+        return None if named else Loss((words[0],), UNTELLABLE)
+    goals = scene.there(goal)
+    if goals is None:
+        return Loss((words[0],), UNTELLABLE) if "$" not in goal and scene.places else None
+    replaced = [path for path in goals if not os.path.isdir(path)]  # noqa: PTH112  # text all along
+    into = [path for path in goals if os.path.isdir(path)]  # noqa: PTH112
+    replaced += [path for folder in into for each in named if (path := f"{folder}/{_last_part(each)}") and os.path.isfile(path)]  # noqa: PTH113
+    lost = [path for path in replaced if words[0] == "mv" or not _is_kept(path, scene)]
+    return Loss((words[0],), f"{_listed(lost)} would be replaced") if lost else None
+
+
+def _overwrites(words: Sequence[str], scene: Scene) -> Loss | None:
+    """truncate and shred, which take the files that are there."""
+    if words[0] == "truncate" and any(word.startswith(("+", "-s+", "--size=+")) for word in words):
+        return None
+    named = operands(words, _TAKE_VALUE[words[0]])
+    paths = _all_there(named, scene)
+    if paths is None or not named:
+        return Loss((words[0],), UNTELLABLE)
+    return Loss((words[0],), f"what {_listed(paths)} holds would be gone") if paths else None
+
+
+def _dd(words: Sequence[str], scene: Scene) -> Loss | None:
+    goals = [word[3:] for word in words if word.startswith("of=")]
+    paths = _all_there(goals, scene)
+    if paths is None:
+        return Loss(("dd",), UNTELLABLE)
+    return Loss(("dd",), f"{_listed(paths)} would be overwritten") if paths else None
+
+
+def _find(words: Sequence[str], _: Scene) -> Loss | None:
+    telling: list[str] = []
+    effects: list[str] = []
+    for at, word in enumerate(words):
+        if word in _REMOVES_FOUND:
+            telling.append(word)
+            effects.append("it removes or replaces whatever is found")
+        elif word in _RUNS_FOUND and (program := _destroyer(words[at + 1 :])):
+            telling += [word, program]
+            effects.append(f"{program} is run on whatever is found")
+    return Loss((words[0], *telling), " and ".join(dict.fromkeys(effects))) if telling else None
+
+
+def _destroyer(words: Sequence[str]) -> str:
+    """The program among these that removes what it is given; a wrapper may stand before it."""
+    for word in words[: 8 if words and name_of(words[0]) in WRAPPERS else 1]:
+        if name_of(word) in _ON_WHATEVER:
+            return name_of(word)
+    return ""
+
+
+def _whole_device(words: Sequence[str], _: Scene) -> Loss | None:
+    return Loss((words[0],), "it overwrites whole files or disks")
+
+
+def _with_option(*names: str, letters: str = "") -> Check:
+    def check(words: Sequence[str], _: Scene) -> Loss | None:
+        if not has(words[1:], letters, *names):
+            return None
+        told = next((word for word in words[1:] if has([word], letters, *names)), "")
+        return Loss((words[0], told), "it removes files")
+
+    return check
+
+
+def _all_there(words: Sequence[str], scene: Scene) -> list[str] | None:
+    found: list[str] = []
+    for word in words:
+        paths = scene.there(word)
+        if paths is None:
+            return None
+        found += paths
+    return found
+
+
+def _is_kept(path: str, scene: Scene) -> bool:
+    folder, _, name = path.rpartition("/")
+    real = f"{led_to(folder or '/')}/{name}"
+    try:
+        return scene.index.has_unchanged(real)
+    except OSError:
+        return False
+
+
+def _target_folder(words: Sequence[str]) -> str:
+    for at, word in enumerate(words[1:], start=1):
+        if word in ("-t", "--target-directory") and at + 1 < len(words):
+            return words[at + 1]
+        if word.startswith("--target-directory="):
+            return word.partition("=")[2]
+        if word.startswith("-t") and len(word) > 2:
+            return word[2:]
+    return ""
+
+
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
+    return ", ".join(map(_last_part, paths[:3])) + more
+
+
+CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(("rm", "unlink", "srm", "grm"), _rm),
+    **dict.fromkeys(("mv", "cp", "install", "ln"), _replaces),
+    **dict.fromkeys(("truncate", "shred"), _overwrites),
+    **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _find),
+    **dict.fromkeys(
+        ("mkfs", "mke2fs", "mkswap", "wipefs", "blkdiscard", "fdisk", "sfdisk", "parted", "sgdisk", "wipe"), _whole_device
+    ),
+    "dd": _dd,
+    "rsync": _with_option("--delete", "--delete-before", "--delete-after", "--delete-excluded", "--remove-source-files"),
+    "tar": _with_option("--remove-files"),
+    "zip": _with_option("--move", letters="m"),
+}
+_ON_WHATEVER = frozenset({"rm", "unlink", "srm", "grm", "shred", "truncate", "dd", "mv", "wipe", "git"})

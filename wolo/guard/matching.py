@@ -1,0 +1,265 @@
+"""How the pattern of a rule meets a path, a command, a host or the name of a tool elsewhere.
+
+An `allow` matches narrowly, `ask` and `deny` widely: when in doubt, less happens.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from wolo.guard.shell.named_paths import TooManyFiles, expand
+from wolo.guard.shell.parser import Command, Line
+from wolo.guard.shell.words import Word, name_of, split_words, unquoted
+
+
+class Ground(NamedTuple):
+    """What patterns of paths stand on."""
+
+    root: str
+    """The real path of the workspace's root: relative patterns begin here."""
+    home: str
+    fold_case: bool = False
+    """The volume takes `A` and `a` for one file."""
+
+
+class PathPattern:
+    """`*` and `?` stay within one name, `**` spans any number; a pattern without either covers what lies below it too."""
+
+    def __init__(self, text: str, ground: Ground, *, wide: bool) -> None:
+        if text == "~" or text.startswith("~/"):
+            text = ground.home + text[1:]
+        start, parts = _fixed_start(str(Path(ground.root, re.sub("^/+", "/", text))))
+        starts = {start}
+        if wide or not Path(start).is_relative_to(ground.root):
+            starts.add(os.path.realpath(start))  # a link inside may be the model's own: an allow does not follow it
+        tail = _tail(parts, wide=wide)
+        flags = re.DOTALL | (re.IGNORECASE if ground.fold_case else 0)
+        self._regexes = [re.compile(re.escape(each.rstrip("/")) + tail, flags) for each in sorted(starts)]
+
+    def matches(self, path: str) -> bool:
+        return any(regex.fullmatch(path) for regex in self._regexes)
+
+
+def whole_place(pattern: str, ground: Ground) -> str:
+    """The one place that a pattern of paths means with all that lies in it; empty where it picks among names."""
+    spelt_out = ground.home + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
+    start, parts = _fixed_start(str(Path(ground.root, re.sub("^/+", "/", spelt_out))))
+    return os.path.realpath(start) if parts in ([], ["**"]) else ""
+
+
+def _fixed_start(path: str) -> tuple[str, list[str]]:
+    """The directory before the first wildcard, without `.` and `..`, and the parts from there on."""
+    parts = path.split("/")
+    wild = next((index for index, part in enumerate(parts) if "*" in part or "?" in part), len(parts))
+    return os.path.normpath("/".join(parts[:wild]) or "/"), [part for part in parts[wild:] if part not in ("", ".")]
+
+
+def _tail(parts: Sequence[str], *, wide: bool) -> str:
+    tail = ""
+    for part in parts[:-1] if parts[-1:] == ["**"] else parts:
+        tail += "(?:/[^/]+)*" if part == "**" else "/" + _name_regex(part)
+    if not parts or wide or parts[-1] == "**":
+        tail += "(?:/.*)?"
+    return tail
+
+
+def _name_regex(part: str) -> str:
+    letters = {"*": "[^/]*", "?": "[^/]"}
+    return "".join(letters.get(letter) or re.escape(letter) for letter in re.sub(r"\*+", "*", part))
+
+
+class ShellPattern:
+    """Word by word: a last `*` is any further words, another `*` alone is one word, a `*` within a word is part of it."""
+
+    def __init__(self, text: str) -> None:
+        self.words = split_words(text) or ()
+        self._is_open = bool(self.words) and _is_star(self.words[-1])
+        self._heads = self.words[:-1] if self._is_open else self.words
+        self._regexes = [_word_regex(word) for word in self._heads]
+        self._program = name_of(self._heads[0].text) if self._heads and not self._heads[0].has_glob else ""
+        self._named = re.compile(rf"(?<![\w-]){re.escape(self._program)}(?![\w-])", re.IGNORECASE)
+
+    def allows(self, command: Command) -> bool:
+        words = command.words
+        if len(words) < len(self._heads) or (len(words) > len(self._heads) and not self._is_open):
+            return False
+        return all(
+            _is_word(pattern, regex, word) for pattern, regex, word in zip(self._heads, self._regexes, words, strict=False)
+        )
+
+    def forbids(self, command: Command | Line) -> bool:
+        """Wider than `allows`: behind any wrapper, by any path, inside quoted code; without a last `*` as with one.
+
+        Of a line that is not plain it is enough that the program is named where nobody can tell what becomes of it.
+        """
+        if isinstance(command, Line):
+            return not self._program or (self._is_named_in(command.text) and not self._is_harmless_in(command.text))
+        if not self._may_be_in(command):
+            return False
+        texts = [text for word in command.words for text in self._handed_on(word, command)]
+        if self._is_among(texts):
+            return True
+        return any(self._is_among(_PIECES.findall(unquoted(text))) for text in texts if not _BARE.fullmatch(text))
+
+    def _may_be_in(self, command: Command) -> bool:
+        """A first look, since most rules are about another program."""
+        return self._program in unquoted(command.text).casefold() or any(word.has_glob for word in command.words)
+
+    def _handed_on(self, word: Word, command: Command) -> list[str]:
+        """What bash makes of a word: `env /bin/r[m] x` runs rm."""
+        if not word.has_glob:
+            return [word.text]
+        try:
+            return [path for place in command.places if place for path in expand(word, place)] or [word.text]
+        except TooManyFiles:
+            name = name_of(word.text)
+            # `*` alone picks no program: whatever comes first would run.
+            return [self._program if name.strip("*?") and fnmatchcase(self._program, name) else word.text]
+
+    def _is_among(self, texts: Sequence[str]) -> bool:
+        return any(self._is_head(text) and self._begins(texts[index:]) for index, text in enumerate(texts))
+
+    def _is_head(self, text: str) -> bool:
+        if self._program:
+            return name_of(text) == self._program
+        regex = self._regexes[0] if self._regexes else None
+        return regex is None or bool(regex.fullmatch(text) or regex.fullmatch(name_of(text)))
+
+    def _begins(self, texts: Sequence[str]) -> bool:
+        """Whether the rule's words come in order; options may stand between, and an option of the rule anywhere."""
+        position = 1
+        for pattern, regex in zip(self._heads[1:], self._regexes[1:], strict=True):
+            if pattern.text.startswith("-") and not _is_star(pattern):
+                if not _has_option(texts[1:], pattern.text):
+                    return False
+                continue
+            position = _find(pattern, regex, texts, position)
+            if not position:
+                return False
+        return True
+
+    def _is_harmless_in(self, text: str) -> bool:
+        """Every mention of the program is a word of a command that can be read, and that is not the one of the rule."""
+        from wolo.guard.shell.nested_commands import all_commands  # noqa: PLC0415  # where commands are denied and one is not plain
+
+        found = [each.words for each in all_commands(text) or () if self._program in map(name_of, each.words)]
+        accounted = sum(name_of(word) == self._program for words in found for word in words)
+        if accounted < max(len(self._named.findall(each)) for each in (text, unquoted(text))):
+            return False
+        return not any(_UNTOLD.search(word) for words in found for word in words) and not any(map(self._is_among, found))
+
+    def _is_named_in(self, text: str) -> bool:
+        return any(self._named.search(each) for each in (text, unquoted(text)))
+
+
+_UNTOLD = re.compile(r"[$`*?\[{~]")
+"""In a word of which bash makes something else."""
+_BARE = re.compile(r"[\w./:=@%+,-]*")
+_PIECES = re.compile(r"""[^\s;|&()<>\[\],'"`{}$\\]+""")
+
+
+def _is_star(word: Word) -> bool:
+    return word.has_glob and word.text == "*"
+
+
+def _word_regex(word: Word) -> re.Pattern[str] | None:
+    """For a word with a `*` in it; `..` is never what it stands for."""
+    if not word.has_glob or "*" not in word.text:
+        return None
+    if _is_star(word):
+        return re.compile(".*", re.DOTALL)
+    return re.compile("/".join(rf"(?!\.\.?(?:/|$)){_name_regex(part)}" for part in word.text.split("/")), re.DOTALL)
+
+
+def _is_word(pattern: Word, regex: re.Pattern[str] | None, word: Word) -> bool:
+    if regex is not None:
+        return regex.fullmatch(word.text) is not None
+    return pattern.text == word.text and (pattern.has_glob or not word.has_glob)
+
+
+def _find(pattern: Word, regex: re.Pattern[str] | None, texts: Sequence[str], start: int) -> int:
+    """Where the search goes on after `pattern` was found; 0 when it was not."""
+    for index in range(start, len(texts)):
+        if _is_word(pattern, regex, Word(texts[index])):
+            return index + 1
+        is_value = index > start and texts[index - 1].startswith("-") and "=" not in texts[index - 1]
+        if not texts[index].startswith("-") and not is_value:
+            return 0
+    return 0
+
+
+def _has_option(texts: Sequence[str], option: str) -> bool:
+    """`-rf` is there when its letters are, in one cluster or several; `--force` also as `--force=…`."""
+    if not option.startswith("--") and option[1:].isalpha():
+        letters = "".join(text[1:] for text in texts if text.startswith("-") and not text.startswith("--"))
+        return option in texts or set(option[1:]) <= set(letters)
+    return any(text == option or text.startswith(f"{option}=") for text in texts)
+
+
+OWN_PORTS = {"http": 80, "https": 443}
+
+
+class Host(NamedTuple):
+    scheme: str
+    name: str
+    """Lower case; empty when the address has none."""
+    port: int | None
+    """None: the scheme's own."""
+    has_user: bool
+    carried: int
+    """Characters of the address that the host receives, its own name included: any of them could be data."""
+
+
+def read_host(url: str) -> Host:
+    if not url.isprintable() or " " in url or "\\" in url:
+        return Host("", "", None, False, 0)  # programs differ in what they make of such an address
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return Host("", "", None, False, 0)
+    name = (parts.hostname or "").rstrip(".")
+    own = OWN_PORTS.get(parts.scheme)
+    carried = len(parts.netloc) + len(parts.path) + len(parts.query)
+    return Host(parts.scheme, name, None if port == own else port, "@" in parts.netloc, carried)
+
+
+class HostPattern:
+    """Whole labels: `*.a.org` is every host below `a.org`, not `a.org` itself."""
+
+    def __init__(self, text: str, *, wide: bool) -> None:
+        name, port = re.fullmatch(r"(.*?)(?::(\d+))?", text.lower()).groups()  # type: ignore[union-attr]  # matches anything
+        self._name = name.strip("[]")
+        self._port = int(port) if port else None
+        self._wide = wide
+
+    def matches(self, host: Host) -> bool:
+        if self._port is not None:
+            if (host.port or OWN_PORTS.get(host.scheme)) != self._port:
+                return False
+        elif host.port is not None and not self._wide and self._name != "*":
+            return False
+        if self._name == "*":
+            return bool(host.name)
+        if self._name.startswith("*."):
+            return host.name.endswith(self._name[1:]) and len(host.name) >= len(self._name)
+        return host.name == self._name
+
+
+class TargetPattern:
+    """`SERVER/TOOL`, `SERVER/*` or an agent's name; a server alone means all its tools."""
+
+    def __init__(self, tool: str, text: str, *, wide: bool) -> None:
+        if tool == "mcp" and "/" not in text:
+            text += "/*"
+        regex = _name_regex(text) if tool == "task" else "/".join(map(_name_regex, text.split("/")))
+        self._regex = re.compile(regex, re.IGNORECASE if wide else 0)
+
+    def matches(self, name: str) -> bool:
+        return self._regex.fullmatch(name) is not None

@@ -1,0 +1,196 @@
+"""Commands that do no more than read what anyone may read in the workspace. They run unasked in every mode.
+
+The list is short on purpose: no program on it can run another one, write a file or follow names that it finds in one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from wolo.guard import protected_paths
+from wolo.guard.boundaries import Boundaries
+from wolo.guard.shell.named_paths import real_path
+from wolo.guard.shell.parser import Command
+from wolo.guard.shell.words import BUILTINS, Word
+
+
+class _Options(NamedTuple):
+    """The options of one program that the list knows, each with its arity; any other word that begins with `-` is not safe."""
+
+    flags: str = ""
+    """Letters that take no value."""
+    valued: str = ""
+    """Letters that take the rest of their word as a value or, where there is none, the next word."""
+    long_flags: str = ""
+    long_valued: str = ""
+    """The next word is the value, whatever it is: also `--`."""
+    takes_count: bool = False
+    """`-5` is a number of lines."""
+
+
+class _Option(NamedTuple):
+    """One word with options."""
+
+    valued: str = ""
+    """The option that takes a value; empty when none does."""
+    takes_next: bool = False
+    """The value is the next word."""
+
+
+class _Reading(NamedTuple):
+    """The words of one command as its program takes them."""
+
+    operands: tuple[str, ...]
+    """Files, in the order given; of `grep` without `-e` the first is the pattern."""
+    has_pattern: bool
+    """`grep` was given its pattern by an option."""
+
+
+_READ_FILES: Mapping[str, _Options] = {
+    "ls": _Options("aABcCdfFghiklmnNopqQrsStuUvxXZ1", "", "all almost-all color directory human-readable reverse size"),
+    "cat": _Options("AbeEnstTuv", "", "number number-nonblank show-all show-ends show-nonprinting show-tabs squeeze-blank"),
+    "head": _Options("qvz", "nc", "quiet verbose", "bytes lines", takes_count=True),
+    "tail": _Options("qvz", "nc", "quiet verbose", "bytes lines", takes_count=True),
+    "wc": _Options("clmwL", "", "bytes chars lines max-line-length words"),
+    "nl": _Options("p", "bfhilnsvw"),
+    "stat": _Options("ft", "c", "terse", "format printf"),
+    "cut": _Options("nsz", "bcfd", "complement only-delimited", "bytes characters delimiter fields"),
+    "grep": _Options(
+        "abcEFGHhiIlLnoPqsTUvwxyzZ",
+        "ABCme",
+        "color count extended-regexp files-with-matches files-without-match fixed-strings ignore-case invert-match line-number"
+        " line-regexp no-filename no-messages only-matching perl-regexp quiet text with-filename word-regexp",
+        "after-context before-context context max-count regexp",
+        takes_count=True,
+    ),
+}
+"""The options each may carry. What is missing reads names from a file (`wc --files0-from`) or goes through whole trees."""
+_ANY = r"--?[\w-]+"
+_READ_NOTHING = {
+    "pwd": "-[LP]+",
+    "echo": _ANY,
+    "true": _ANY,
+    "false": _ANY,
+    "whoami": _ANY,
+    "uname": _ANY,
+    "which": "-a",
+    "basename": "-[asz]+",
+    "dirname": "-z",
+    "tr": "-[cCdst]+|--(?:complement|delete|squeeze-repeats)",
+}
+PROGRAMS = frozenset({*_READ_FILES, *_READ_NOTHING})
+
+
+class SafeList:
+    def __init__(self, boundaries: Boundaries, search_path: str) -> None:
+        """`search_path` is the PATH of commands."""
+        self._boundaries = boundaries
+        folders = search_path.split(os.pathsep)
+        self._near = [folder for folder in folders if folder[:1] != "/" or boundaries.is_inside(os.path.realpath(folder))]
+
+    def has(self, command: Command) -> bool:
+        """Wherever the command may run."""
+        if command.words[0].text not in PROGRAMS or None in command.places:
+            return False
+        return all(self._is_safe_in(place, command.words) for place in command.places if place is not None)
+
+    def has_beside(self, command: Command) -> bool:
+        """The same for a command of a line in which others do more: what its words name may be another file by then."""
+        return self.has(command) and not _files_named(command.words)
+
+    def _is_safe_in(self, place: str, words: tuple[Word, ...]) -> bool:
+        program = words[0].text
+        if program not in BUILTINS and self._is_shadowed(program, place):
+            return False
+        if any(word.has_glob for word in words):
+            return False
+        if program in _READ_NOTHING:
+            return all(map(_compiled(program).fullmatch, _option_words(words)))
+        if _read(words) is None or not self._is_open(place):
+            return False
+        if not all(self._is_open(real_path(place, name)) for name in _files_named(words)):
+            return False
+        return all(self._is_harmless(real_path(place, word.text)) for word in words[1:])
+
+    def _is_harmless(self, path: str) -> bool:
+        """For a word that the program takes for no file: it would read nothing that matters if it did.
+
+        Programs differ in where options end: some take every word after the first operand for a file.
+        """
+        return self._is_open(path) or os.path.isdir(path) or not os.path.exists(path)  # noqa: PTH110, PTH112  # text all along
+
+    def _is_open(self, path: str) -> bool:
+        if not self._boundaries.is_inside(path) or self._boundaries.is_own(path):
+            return False
+        return not protected_paths.is_secret(path) and (
+            protected_paths.is_readable(path) or not protected_paths.is_obeyed_by_name(path)
+        )
+
+    def _is_shadowed(self, program: str, place: str) -> bool:
+        """A program of that name in the workspace would run instead: an active environment puts itself first."""
+        return any(os.access(os.path.join(place, folder, program), os.X_OK) for folder in self._near)  # noqa: PTH118  # as above
+
+
+@cache
+def _compiled(program: str) -> re.Pattern[str]:
+    return re.compile(_READ_NOTHING[program])
+
+
+def _option_words(words: tuple[Word, ...]) -> Iterator[str]:
+    for word in words[1:]:
+        if word.text == "--":
+            return
+        if word.text[:1] == "-" and word.text != "-":
+            yield word.text
+
+
+def _files_named(words: tuple[Word, ...]) -> tuple[str, ...]:
+    """The operands that are files."""
+    reading = _read(words) if words[0].text in _READ_FILES else None
+    if reading is None:
+        return ()
+    return reading.operands[1:] if words[0].text == "grep" and not reading.has_pattern else reading.operands
+
+
+def _read(words: tuple[Word, ...]) -> _Reading | None:
+    """As getopt reads them, options also behind operands; None for an option that the list does not know."""
+    options = _READ_FILES[words[0].text]
+    waiting = [word.text for word in reversed(words[1:])]
+    operands: list[str] = []
+    has_pattern = False
+    while waiting:
+        word = waiting.pop()
+        if word == "--":
+            operands += reversed(waiting)
+            break
+        if word[:1] != "-" or word == "-":
+            operands.append(word)
+            continue
+        option = _read_option(word, options)
+        if option is None or (option.takes_next and not waiting):
+            return None
+        has_pattern = has_pattern or option.valued in ("e", "regexp")
+        if option.takes_next:
+            waiting.pop()
+    return _Reading(tuple(operands), has_pattern)
+
+
+def _read_option(word: str, options: _Options) -> _Option | None:
+    """None for one that the list does not know; a long one counts only in full and without `=`."""
+    if word[:2] == "--":
+        name = word[2:]
+        if name in options.long_flags.split():
+            return _Option()
+        return _Option(name, takes_next=True) if name in options.long_valued.split() else None
+    if options.takes_count and word[1:].isdecimal() and word.isascii():
+        return _Option()
+    for at, letter in enumerate(word[1:], start=2):
+        if letter in options.valued:
+            return _Option(letter, takes_next=at == len(word))
+        if letter not in options.flags:
+            return None
+    return _Option()

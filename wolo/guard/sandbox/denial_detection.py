@@ -1,0 +1,131 @@
+"""What the walls did not let through, read from what a failed command printed: programs say it in their own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from wolo.guard.protected_paths import RUNS_CODE, fold
+
+PREFIX = "sandbox denied:"
+ADVICE = " Do without it if you can; otherwise tell the user what you need."
+"""To the model; a person who is asked does not need it."""
+_MOST_CHARS = 40_000
+"""Of the end of the output: that is where a failure is told."""
+
+# Plain text: `re` keeps what it has made of it, and most conversations need none.
+_READ_ONLY = r"(?i)read-only file ?system|\bEROFS\b"
+_REFUSED = r"(?i)permission denied|\bEACCES\b|operation not permitted|\bEPERM\b|device or resource busy|\bEBUSY\b"
+_MISSING = r"(?i)no such file or directory|\bENOENT\b|does not exist|not found|cannot find|can't find|could not find"
+_COVERED = r"(?i)is a directory|\bEISDIR\b"
+"""What stands for a protected file that is missing is a directory."""
+_NETWORK = (
+    r"(?i)network is unreachable|connection refused|\bECONNREFUSED\b|"
+    r"temporary failure in name resolution|could ?n[o']t resolve (?:host|proxy|address)|"
+    r"name or service not known|failed to lookup address|unable to resolve host|no address associated with hostname|"
+    r"nodename nor servname|NameResolutionError|\bEAI_AGAIN\b|\bENOTFOUND\b|\bENETUNREACH\b|getaddrinfo failed|"
+    r"dial (?:tcp|udp)[^\n]*(?:lookup|unreachable)|curl: \((?:6|7)\)|\bcannot connect to the docker daemon|"
+    r"could not connect to server: no such file"
+)
+_SHARED = (
+    r"(?i)\bsockets?\b|\bsocketpair\b|\blisten(?:ing|er)?\b|\bbind(?:ing)?\b|\b(?:Tcp|Unix|Udp)(?:Listener|Stream|Socket)\b|"
+    r"\b(?:Server)?Socket(?:Exception)?\b|\bBindException\b|\bsem_?lock\b|\bsem_(?:open|init)\b|\bsemaphores?\b|"
+    r"\b(?:shm|sem|msg)get\b|\bshm_(?:open|unlink)\b|\bshared[ _-]?memory\b|\bmultiprocessing\b|\bmq_open\b|/dev/shm\b"
+)
+"""What test suites open beside files: sockets, semaphores, shared memory."""
+_REFUSED_AT_END = (
+    r"(?i)^[^/]*(?:permission ?denied|operation not permitted|function not implemented|\bEACCES\b|\bEPERM\b|\bENOSYS\b)"
+    r"[^\w'\"/]*(?:\(os error \d+\)|'/[\w.-]+')?[^\w'\"/]*$"
+)
+"""A refusal that names no file (but perhaps shared memory): what was refused is said in a line before it."""
+_LINES_BEFORE = 4
+_SET_ID = (
+    r"(?i)(?:changing permissions of|cannot change (?:mode|permissions)|\bchmod\b|\bsetuid\b|\bset-user-id\b)[^\n]*not permitted|"
+    r"not permitted[^\n]*\bchmod\b"
+)
+_SYSTEM = (
+    r"(?i)\b(?:unshare|ptrace|strace|gdb|mount|umount|namespaces?|bpf|perf(?:_event_open)?|keyctl|io_uring|setns|chroot)\b"
+    r"[^\n]*not permitted|not permitted[^\n]*\b(?:ptrace|namespaces?|mount|io_uring)\b"
+)
+_NOT_PUT_UP = ("bwrap: ", "The sandbox cannot be put up")
+_PATH = r"(?:^|[\s'\"`‘(=:])(~?/[^\s'\"`’:,;()]+|\.\./[^\s'\"`’:,;()]*)"
+_WORD = r"[^\s'\"`’‘:,;()/]+"
+
+
+def what_was_denied(output: str, roots: Sequence[str], hides: Callable[[str], bool] = lambda path: False) -> str:
+    """A line for the result, beginning with `sandbox denied:`; empty when the failure says nothing of the walls.
+
+    `roots` are the directories a command may write to; `hides` tells what it does not see. Nothing of the output is in the
+    line: a person will read it.
+    """
+    if output.startswith(_NOT_PUT_UP):
+        return f"{PREFIX} the sandbox cannot be put up for this command, so it was not run."
+    ending = output[-_MOST_CHARS:]
+    found = [about for about, is_told in _LOOKED_FOR if is_told(ending, roots)]
+    if any(_misses_hidden(line, hides) for line in ending.splitlines()):
+        found.append("nothing is seen of the home directory, nor of other projects, but for tools")
+    if not found:
+        return ""
+    return f"{PREFIX} inside the sandbox {' and '.join(found)}.{ADVICE}"
+
+
+def _wrote_elsewhere(output: str, roots: Sequence[str]) -> bool:
+    return any(_is_about_writing(line, roots) for line in output.splitlines())
+
+
+def _is_about_writing(line: str, roots: Sequence[str]) -> bool:
+    if re.search(_READ_ONLY, line):
+        return True
+    if re.search(_COVERED, line):
+        return _names_protected(line)
+    return re.search(_REFUSED, line) is not None and (_names_protected(line) or _names_elsewhere(line, roots))
+
+
+def _misses_hidden(line: str, hides: Callable[[str], bool]) -> bool:
+    if re.search(_MISSING, line) is None and re.search(_REFUSED, line) is None:
+        return False
+    return any(hides(found[1]) for found in re.finditer(_PATH, line) if not found[1].startswith(_TOOLS))
+
+
+def _names_protected(line: str) -> bool:
+    return any(fold(word[0]) in RUNS_CODE for word in re.finditer(_WORD, line))
+
+
+def _names_elsewhere(line: str, roots: Sequence[str]) -> bool:
+    paths = [found[1] for found in re.finditer(_PATH, line) if not found[1].startswith(_TOOLS)]
+    return any(not any(path == root or path.startswith(f"{root}/") for root in roots) for path in paths)
+
+
+def _reached_out(output: str, roots: Sequence[str]) -> bool:
+    return re.search(_NETWORK, output) is not None
+
+
+def _asked_the_system(output: str, roots: Sequence[str]) -> bool:
+    return re.search(_SYSTEM, output) is not None
+
+
+def wanted_shared(output: str) -> bool:
+    """Sockets, semaphores or shared memory were refused, be it over several lines (a traceback ends with what was refused)."""
+    lines = output[-_MOST_CHARS:].splitlines()
+    for number, line in enumerate(lines):
+        if re.search(_REFUSED, line) is None and re.search(_REFUSED_AT_END, line) is None:
+            continue
+        before = lines[max(number - _LINES_BEFORE, 0) : number] if re.search(_REFUSED_AT_END, line) else ()
+        if any(re.search(_SHARED, each) for each in (line, *before)):
+            return True
+    return False
+
+
+def _gave_set_id_bits(output: str, roots: Sequence[str]) -> bool:
+    return re.search(_SET_ID, output) is not None
+
+
+_TOOLS = ("/bin/", "/usr/bin/", "/proc/", "/dev/fd/")
+"""Named as whoever speaks (`/usr/bin/bash: ./x: Permission denied`), or about itself."""
+_LOOKED_FOR = (
+    ("only the workspace can be written, and protected names in it cannot", _wrote_elsewhere),
+    ("there is no network, nor a program of this machine", _reached_out),
+    ("sockets, semaphores and shared memory are closed, or only for it", lambda output, roots: wanted_shared(output)),
+    ("no file gets set-user-ID bits", _gave_set_id_bits),
+    ("some system calls are closed (tracing, mounting, namespaces)", _asked_the_system),
+)

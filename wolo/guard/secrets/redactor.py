@@ -1,0 +1,278 @@
+"""What must never leave this machine, and the placeholders that stand for it wherever a model, a person or a disk could see it.
+
+A value is hidden when a text comes in and put back right before a call runs. The same value has the same placeholder in every
+session of this machine; what a placeholder stands for cannot be worked out from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.errors import WoloError
+from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
+from wolo.guard.rules import Verdict
+from wolo.guard.secrets.finder import SecretFiles
+from wolo.guard.shell.words import printable
+from wolo.messages.message import Message
+from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.secret_values import PLACEHOLDER, SHORTEST, ExactValues, Known, Piecewise, forms
+
+HOW_TO_USE = "[Words like {} stand for values that stay here. Use them as they are: they are put back when a call runs.]"
+MAX_FORMS = 8_000
+KEY_BYTES = 32
+_NAME_CHARACTERS = 40
+_READ_BY_A_SHELL = re.compile(r"[^\w@%+=:,./-]")
+
+E = TypeVar("E", bound=WoloError)
+P = TypeVar("P", bound=AnyPart)
+S = TypeVar("S", bound=Struct)
+
+
+class Restored(NamedTuple):
+    value: Any
+    names: tuple[str, ...] = ()
+    """Of the secrets that stand in it now."""
+    has_metacharacters: bool = False
+    """A shell would read more than a word in one of them."""
+
+
+class Secrets:
+    """All that is known, one instance a conversation. Knows more as files change, and forgets nothing."""
+
+    def __init__(
+        self,
+        known: Iterable[Known] = (),
+        files: SecretFiles | None = None,
+        key: Callable[[], bytes] = lambda: os.urandom(KEY_BYTES),
+    ) -> None:
+        """`key` is asked for at most once: without it nobody can tell a value from its placeholder."""
+        self._files = files or SecretFiles()
+        self._make_key = key
+        self._key = b""
+        self._names: dict[str, str] = {}
+        """Of every form a value is found in."""
+        self._exact = ExactValues()
+        self._behind: dict[str, str] = {}
+        self._changing = threading.Lock()
+        self._settling = asyncio.Lock()
+        self._looked_far = self._is_explained = False
+        self.learn((*known, *self._files.near()))
+
+    @property
+    def exact(self) -> ExactValues:
+        """What is known now."""
+        return self._exact
+
+    def learn(self, known: Iterable[Known]) -> None:
+        with self._changing:
+            before = len(self._names)
+            for each in known:
+                if len(each.value) >= SHORTEST and each.value not in self._names and len(self._names) < MAX_FORMS:
+                    for form in forms(each.value):
+                        self._names.setdefault(form, each.name)
+            if len(self._names) != before:
+                self._exact = ExactValues(self._names, self._placeholder)
+                self._behind = {}
+
+    async def settle(self) -> None:
+        """Before the first call runs: what lies deep in the workspace is known too."""
+        async with self._settling:
+            if not self._looked_far:
+                self.learn(await asyncio.to_thread(self._files.far))
+                self._looked_far = True
+
+    def look_at(self, path: Path) -> None:
+        self.learn(self._files.again([str(path)]))
+
+    def look_again(self, intents: Collection[Intent] = (), paths: Iterable[str] = ()) -> None:
+        """After a call: what it may have written, or was allowed to read."""
+        read = [str(intent.path) for intent in intents if isinstance(intent, ReadIntent | WriteIntent)]
+        ran = [str(intent.cwd) for intent in intents if isinstance(intent, RunIntent)]
+        self.learn(self._files.again((*read, *paths), folders=ran))
+
+    # Hiding
+
+    def hide(self, text: str) -> str:
+        return self._exact.text(text)
+
+    def hide_cut(self, text: str) -> str:
+        """Of a text that goes on: what may be the first half of a secret is left out too."""
+        text = self._exact.text(text)
+        held = self._exact.held(text)
+        return text if held < SHORTEST // 2 else text[:-held]
+
+    def held(self, data: bytes) -> int:
+        """How many of the last bytes of a text that goes on may be the beginning of a secret."""
+        text = data.decode("utf-8", "surrogateescape")
+        held = self._exact.held(text)
+        return len(text[len(text) - held :].encode("utf-8", "surrogateescape"))
+
+    def hide_data(self, data: bytes) -> bytes:
+        return self._exact.data(data)
+
+    def hide_value(self, value: Any) -> Any:
+        """Any JSON value."""
+        return self._exact.value(value)
+
+    def piecewise(self) -> Piecewise:
+        return self._exact.piecewise()
+
+    def hide_error(self, error: E) -> E:
+        error.message, error.hint = self.hide(error.message), self.hide(error.hint)
+        error.args = (error.message,)
+        return error
+
+    def hide_part(self, part: P) -> P:
+        changed = {name: new for name, old in _said(part) if (new := self._hidden(old)) is not old}
+        if changed and isinstance(part, ThinkingPart):
+            changed["blobs"] = ()  # they sign what was thought word by word
+        return replace(part, **changed) if changed else part
+
+    def hide_message(self, message: Message) -> Message:
+        """The very same object where there is nothing to hide."""
+        parts = tuple(map(self.hide_part, message.parts))
+        error = self.hide(message.error)
+        same = error is message.error and all(a is b for a, b in zip(parts, message.parts, strict=True))
+        return message if same else replace(message, parts=parts, error=error)
+
+    def hide_fields(self, view: S) -> S:
+        """A struct that a front end may draw."""
+        fields = {name: getattr(view, name) for name in view.__struct_fields__}
+        changed = {name: new for name, old in fields.items() if (new := self._hidden_field(old)) is not old}
+        return replace(view, **changed) if changed else view
+
+    def hide_intent(self, intent: Intent) -> Intent:
+        match intent:
+            case RunIntent():
+                return replace(intent, command=self.hide(intent.command))
+            case FetchIntent():
+                return replace(intent, url=self.hide(intent.url))
+            case CallIntent():
+                return replace(intent, target=self.hide(intent.target))
+        return replace(intent, path=Path(self.hide(str(intent.path))), given=self.hide(intent.given))
+
+    def explained(self, part: ToolPart) -> ToolPart:
+        """The first result that something was hidden in tells the model what it sees."""
+        found = None if self._is_explained else re.search(PLACEHOLDER, part.output)
+        if found is None or not self.restore(found[0]).names:
+            return part
+        self._is_explained = True
+        return replace(part, output=f"{part.output}\n{HOW_TO_USE.format(found[0])}")
+
+    # Putting back
+
+    def restore(self, value: Any) -> Restored:
+        """Real values for placeholders, throughout a JSON value. One that stands for nothing known stays a word."""
+        used: dict[str, str] = {}
+        restored = _throughout(value, lambda text: self._restore_text(text, used))
+        return Restored(restored, tuple(dict.fromkeys(used.values())), any(map(_READ_BY_A_SHELL.search, used)))
+
+    def _restore_text(self, text: str, used: dict[str, str]) -> str:
+        if "SECRET_" not in text:
+            return text
+        if not self._behind:
+            self._behind = {self._digest(form): form for form in self._names}
+
+        def behind(found: re.Match[str]) -> str:
+            form = self._behind.get(found[0][-12:])
+            if form is None:
+                return found[0]
+            used[form] = self._names[form]
+            return form
+
+        return re.sub(PLACEHOLDER, behind, text)
+
+    # The placeholder
+
+    def _placeholder(self, form: str) -> str:
+        name = re.sub("[^A-Z0-9]+|[0-9]{6,}", "_", self._names[form].upper()).strip("_")[:_NAME_CHARACTERS].strip("_")
+        return f"SECRET_{name or 'VALUE'}_{self._digest(form)}"
+
+    def _digest(self, form: str) -> str:
+        self._key = self._key or self._make_key()
+        return blake2b(form.encode("utf-8", "replace"), key=self._key, digest_size=6).hexdigest()
+
+    def _hidden_field(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            each = tuple(map(self._hidden_field, value))
+            return value if all(a is b for a, b in zip(each, value, strict=True)) else each
+        return self.hide_fields(value) if isinstance(value, Struct) else self._exact.value(value)
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, bytes):
+            return self._exact.masked(value)
+        if isinstance(value, tuple):
+            parts = tuple(map(self.hide_part, value))
+            return value if all(a is b for a, b in zip(parts, value, strict=True)) else parts
+        return self._exact.value(value)
+
+
+def ask_first(verdict: Verdict, intents: Sequence[Intent], restored: Restored, *, asks_nobody: bool) -> Verdict:
+    """A secret that would leave the machine needs a person's word for it, whatever else is allowed.
+
+    `asks_nobody`: the person wants no command to ask.
+    """
+    if not restored.names:
+        return verdict
+    names = printable(", ".join(restored.names))
+    what = f"the secret {names}" if len(restored.names) == 1 else f"the secrets {names}"
+    leaves = any(map(_leaves, intents))
+    runs = any(isinstance(intent, RunIntent) for intent in intents)
+    if verdict.decision == "allow" and (leaves or (runs and not verdict.confined and not asks_nobody)) and not _is_exact(verdict):
+        where = "send" if leaves else "be free to send"
+        return replace(verdict, decision="ask", reason=f"The call would {where} {what} to another machine.", rule="", source="")
+    if verdict.decision == "ask":
+        more = (
+            " Characters in it mean something to a shell: look at it before you say yes."
+            if runs and restored.has_metacharacters
+            else ""
+        )
+        return replace(verdict, reason=f"{verdict.reason} The call carries {what}.{more}")
+    return verdict
+
+
+def _leaves(intent: Intent) -> bool:
+    """What a task is about stays here: the other agent reads placeholders, too."""
+    return isinstance(intent, FetchIntent) or (isinstance(intent, CallIntent) and not intent.target.startswith("task:"))
+
+
+def _is_exact(verdict: Verdict) -> bool:
+    """A person has said yes to this very call."""
+    return verdict.source == "session" and not verdict.rule
+
+
+def _said(part: AnyPart) -> Iterator[tuple[str, Any]]:
+    """What of a part came from somewhere."""
+    match part:
+        case TextPart() | ThinkingPart():
+            names: tuple[str, ...] = ("text",)
+        case ToolPart():
+            names = ("tool", "input", "raw_input", "output", "output_parts")
+        case ImagePart():
+            names = ("data", "url")
+        case AudioPart():
+            names = ("data",)
+        case FilePart():
+            names = ("name", "data", "url")
+    for name in names:
+        yield name, getattr(part, name)
+
+
+def _throughout(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {_throughout(name, change): _throughout(each, change) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_throughout(each, change) for each in value]
+    return value

@@ -1,0 +1,1 @@
+"""Parses and judges shell command lines."""

@@ -1,0 +1,204 @@
+"""Every command anywhere in a command line: in substitutions, functions, loops, behind wrappers, in the text a shell is given.
+
+This serves warnings. What it misses still stands before the walls; it never makes anything allowed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from wolo.guard.shell.parser import TooComplex, parse
+from wolo.guard.shell.words import name_of
+from wolo.guard.shell.wrappers import SHELLS, behind
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_DEPTH = 4
+"""Shells that are given a command line by another one."""
+_TAKES_TEXT = SHELLS | {"eval", "su", "ssh", "watch", "script", "trap", "parallel", "env", "flock", "nsenter"}
+_BARE = re.compile(r"[\w./:=@%+,-]*")
+"""A word that is one word to any shell."""
+_SPLIT = re.compile(r"[\n;|&(){}`]|\$\(")
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|[0-7]{1,3}|.)", re.DOTALL)
+_ESCAPED_IN_QUOTES = re.compile(r"\\(?:([$`\"\\])|\n)")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_WRITES_NOTHING = re.compile(r"(?:|:|true|cat /dev/null|echo -n(?: )?|printf(?: )?)")
+_DOCUMENT_PARTS = frozenset({"heredoc_start", "heredoc_body", "heredoc_end", "file_redirect"})
+_EMPTIES = frozenset({">", ">|", "&>"})
+
+
+class Found(NamedTuple):
+    words: tuple[str, ...]
+    """Without quotes; what bash would put in the place of a `$` is not known."""
+    emptied: tuple[str, ...] = ()
+    """Files that a redirection cuts to nothing: the command writes nothing."""
+
+
+def commands_in(text: str, depth: int = 0) -> list[Found]:
+    """Raises TooComplex."""
+    root = parse(text)
+    values = _values(root)
+    found = [*_walk(root, values)]
+    if root.has_error:
+        found += [Found(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()]
+    handed_on = {inner for each in found for inner in _handed_on(each)}
+    if any(name_of(words[0]) in SHELLS for each in found for words in behind(each.words) if words):
+        handed_on |= set(_fed(root))
+    handed_on -= {"", text}
+    if handed_on and depth == MAX_DEPTH:
+        raise TooComplex("The command hands a command line on through too many shells to be judged: run the last one itself.")
+    found += [each for inner in sorted(handed_on) for each in commands_in(inner, depth + 1)]
+    return found
+
+
+@lru_cache(maxsize=64)
+def all_commands(text: str) -> tuple[Found, ...] | None:
+    """The same where it is certain that these are all, and nothing of them is handed to a shell as text; else None."""
+    root = parse(text)
+    found = tuple(_walk(root, _values(root)))
+    if root.has_error or any(_takes_text(each) for each in found):
+        return None
+    return found
+
+
+def without_documents(text: str) -> str:
+    """Without the here-documents that `cat` and `tee` only pass on: what these say is neither code nor a name."""
+    source = text.encode("utf-8", "replace")
+    root = parse(text)
+    if root.has_error:
+        return text
+    waiting, kept, end = [root], b"", 0
+    bodies: list[tuple[int, int, bytes]] = []
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.type == "heredoc_redirect" and _is_document(node):
+            bodies += [
+                (body.start_byte, body.end_byte, b" ".join(child.text or b"" for child in body.children if child.is_named))
+                for body in node.children
+                if body.type == "heredoc_body"
+            ]
+    for start, stop, expanded in sorted(bodies):
+        kept, end = kept + source[end:start] + expanded, stop
+    return (kept + source[end:]).decode("utf-8", "replace")
+
+
+def _is_document(heredoc: Node) -> bool:
+    statement = heredoc.parent
+    if statement is None or (statement.parent is not None and statement.parent.type == "pipeline"):
+        return False
+    if any(child.is_named and child.type not in _DOCUMENT_PARTS for child in heredoc.children):
+        return False
+    body = statement.child_by_field_name("body")
+    words = _words(body, {}) if body is not None and body.type == "command" else ()
+    return words[:1] in (("cat",), ("tee",))
+
+
+def _walk(node: Node, values: Mapping[str, str]) -> Iterator[Found]:
+    if node.type in ("command", "redirected_statement", "declaration_command", "unset_command"):
+        yield _found(node, values)
+    for child in node.children:
+        inner = child.type == "command" and node.type == "redirected_statement"
+        for each in _walk(child, values):
+            if not inner or each.words != _words(child, values):
+                yield each
+
+
+def _found(node: Node, values: Mapping[str, str]) -> Found:
+    if node.type != "redirected_statement":
+        return Found(_words(node, values))
+    body = node.child_by_field_name("body")
+    words = _words(body, values) if body is not None and body.type == "command" else ()
+    writes_nothing = (body is None or body.type == "command") and _WRITES_NOTHING.fullmatch(" ".join(words))
+    redirections = [child for child in node.children if child.type == "file_redirect" and writes_nothing]
+    return Found(words, tuple(filter(None, (_emptied(each, values) for each in redirections))))
+
+
+def _emptied(redirection: Node, values: Mapping[str, str]) -> str:
+    kinds = [child.type for child in redirection.children]
+    target = redirection.child_by_field_name("destination")
+    return _plain(target, values) if target is not None and _EMPTIES.intersection(kinds) else ""
+
+
+def _words(node: Node, values: Mapping[str, str]) -> tuple[str, ...]:
+    skipped = ("variable_assignment", "file_redirect", "herestring_redirect")
+    named = [child for child in node.children if child.is_named and child.type not in skipped]
+    words = tuple(word for child in named for word in _as_words(child, values))
+    return words[1:] if words[:1] == ("!",) else words
+
+
+def _as_words(node: Node, values: Mapping[str, str]) -> list[str]:
+    """An unquoted variable may hold several words."""
+    plain = _plain(node, values)
+    inner = node.children[0] if node.type == "command_name" and node.children else node
+    return plain.split() if inner.type in ("simple_expansion", "expansion") else [plain]
+
+
+def _plain(node: Node, values: Mapping[str, str]) -> str:
+    """The word without its quotes, with the variables whose value the same line tells."""
+    text = (node.text or b"").decode("utf-8", "replace")
+    match node.type:
+        case "raw_string":
+            return text[1:-1]
+        case "ansi_c_string":
+            return _ESCAPE.sub(_unescaped, text[2:-1])
+        case "concatenation" | "command_name" if node.children:
+            return "".join(_plain(child, values) for child in node.children)
+        case "string":
+            said = _ESCAPED_IN_QUOTES.sub(r"\1", text[1:-1])
+            return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), said)
+        case "simple_expansion" | "expansion":
+            return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), text)
+    return _bare(text)
+
+
+def _values(root: Node) -> dict[str, str]:
+    found: dict[str, str] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        name, value = (node.child_by_field_name(field) for field in ("name", "value"))
+        if node.type == "variable_assignment" and name is not None and value is not None:
+            found[(name.text or b"").decode("utf-8", "replace")] = _plain(value, {})
+    return found
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\\\n|[\\'\"]", "", text)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1]
+    if code[0] in "xu" and len(code) > 1:
+        return chr(int(code[1:], 16))
+    return chr(int(code, 8) % 256) if code[0] in "01234567" else code
+
+
+def _takes_text(found: Found) -> bool:
+    return any(name_of(words[0]) in _TAKES_TEXT for words in behind(found.words) if words)
+
+
+def _handed_on(found: Found) -> Iterator[str]:
+    """Texts that may be read as a command line: what a shell, `eval` or `xargs sh -c` is given."""
+    if _takes_text(found):
+        yield from (word for word in found.words[1:] if not _BARE.fullmatch(word))
+        yield " ".join(found.words[1:]) if found.words[0] == "eval" else ""
+
+
+def _fed(root: Node) -> Iterator[str]:
+    """What may reach a shell as its input: here-documents, here-strings and what `echo` and `printf` say."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.type == "heredoc_body":
+            yield (node.text or b"").decode("utf-8", "replace")
+        elif node.type == "herestring_redirect":
+            yield from (_plain(child, {}) for child in node.children if child.is_named)
+        elif node.type == "command" and (words := _words(node, {})) and name_of(words[0]) in ("echo", "printf"):
+            yield " ".join(words[1:])

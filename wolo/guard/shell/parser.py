@@ -1,0 +1,291 @@
+"""A command line as the guard reads it: plain commands joined by `&& || ; |` and line breaks, or text that no allow rule matches.
+
+Two readers must agree. The grammar of tree-sitter says where commands begin and end; `shell.py` reads the words of each. A line
+in which either finds anything else (an expansion, a redirection, an assignment, a keyword) is not plain.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from wolo.guard.shell.words import BUILTINS, TAKES_WORDS_AS_THEY_ARE, Word, has_fair_characters, plain_words
+from wolo.workspace.files.real_path import led_to
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_COMMANDS = 64
+MAX_TREE_DEPTH = 250
+"""Levels of the syntax tree; each `$(` adds three."""
+MAX_BYTES = 256 * 1024
+_OPERATORS = re.compile(r"[;|&\n]+")
+_PART_NODES = frozenset({"command", "list", "pipeline", "program"})
+_WORD_NODES = frozenset({"command_name", "word", "string", "string_content", "raw_string", "number", "concatenation", '"'})
+_SINGLE = re.compile(
+    r"\(program \(command name: \(command_name \(word\)\)"
+    r"((?: argument: \((?:word|number|raw_string|string(?: \(string_content\))?)\))*)\)\)"
+)
+_CHANGES_NOTHING = TAKES_WORDS_AS_THEY_ARE | {"[", "kill", "printf", "test", "type"}
+"""Builtins after which the commands that follow mean what they would have meant."""
+_STOPS_EARLY = re.compile(r"set(?: -[eux]+| -[eux]*o pipefail)+")
+"""`set` that does no more than end the line sooner."""
+
+_MOVES = frozenset({"cd", "pushd", "popd"})
+
+Place = str | None
+"""A directory; None: nobody can tell which."""
+Places = tuple[Place, ...]
+
+
+class TooComplex(Exception):
+    """A command line that is too long or too deeply nested to be judged; the message is a sentence for the model."""
+
+
+class Command(NamedTuple):
+    """One plain command of a line."""
+
+    words: tuple[Word, ...]
+    places: Places
+    """Where it may run, as real paths: after `cd x; ls` in `x` or, if there is no `x`, where it began."""
+    leads_to: Places = ()
+    """Of a `cd`: where the shell may stand after it."""
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+
+class Line(NamedTuple):
+    text: str
+    cwd: Path
+    commands: tuple[Command, ...] | None
+    """None: not plain."""
+    is_readable: bool
+    """False: so long, or with such characters, that not even a person could judge it."""
+
+
+class _Joined(NamedTuple):
+    """Commands as the grammar joins them."""
+
+    operator: Literal["command", "|", "&&", "||", ";"]
+    parts: tuple[_Joined, ...] = ()
+    words: tuple[Word, ...] = ()
+
+
+def read_line(text: str, cwd: Path, home: str = "/") -> Line:
+    """`home` is where `cd` alone leads. Raises TooComplex."""
+    joined, is_readable = _read(text)
+    if joined is None:
+        return Line(text, cwd, None, is_readable)
+    walk = _Walk(home)
+    walk.through(joined, (str(cwd),))
+    return Line(text, cwd, tuple(walk.commands), is_readable)
+
+
+@cache
+def parser() -> Parser:
+    """The grammar is loaded with the first command: 20 ms that no start needs."""
+    import tree_sitter  # noqa: PLC0415  # as said above
+    import tree_sitter_bash  # noqa: PLC0415
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def parse(text: str) -> Node:
+    """The root of the syntax tree. Raises TooComplex."""
+    source = text.encode("utf-8", "replace")
+    if len(source) > MAX_BYTES:
+        raise TooComplex(f"The command has {len(source):,} bytes, too many to be judged: put it in a script file.")
+    root = parser().parse(source).root_node
+    if len(source) > MAX_TREE_DEPTH // 4 and (_is_deep(root) or (root.has_error and _has_deep_brackets(text))):
+        raise TooComplex("The command is nested too deeply to be judged: write it as several plain commands.")
+    return root
+
+
+def _is_deep(root: Node) -> bool:
+    cursor = root.walk()
+    while True:
+        if cursor.depth > MAX_TREE_DEPTH:
+            return True
+        if cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return False
+
+
+def _has_deep_brackets(text: str) -> bool:
+    """For text with errors, of which the tree is flat."""
+    depth = 0
+    for bracket in re.findall(r"[()]", text):
+        depth = depth + 1 if bracket == "(" else max(0, depth - 1)
+        if depth > MAX_TREE_DEPTH // 3:
+            return True
+    return False
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> tuple[_Joined | None, bool]:
+    is_readable = has_fair_characters(text) and (len(text) <= MAX_COMMANDS or len(_OPERATORS.findall(text)) < MAX_COMMANDS)
+    if not is_readable:
+        return None, False
+    source = text.encode()
+    root = parse(text)
+    joined = _single(str(root), text) or _joined(root, source)
+    if joined is None or not joined.parts or _changes_what_follows(joined):
+        return None, True
+    return joined, True
+
+
+def _single(tree: str, text: str) -> _Joined | None:
+    """The short way for what is asked most: one command, seen at a glance."""
+    shape = _SINGLE.fullmatch(tree)
+    words = plain_words(text) if shape else None
+    if shape is None or words is None or len(words) != shape[1].count(":") + 1:
+        return None
+    return _Joined(";", (_Joined("command", words=words),))
+
+
+def _joined(node: Node, source: bytes) -> _Joined | None:
+    """None for anything that is no plain command and no way of joining them."""
+    if node.type == "command":
+        return _command(node, source)
+    if node.type not in _PART_NODES or node.has_error:
+        return None
+    parts: list[_Joined] = []
+    operators: set[str] = set()
+    end = node.start_byte
+    is_due = True
+    for child in node.children:
+        gap = source[end : child.start_byte]
+        if gap.strip(b" \t\n"):
+            return None
+        is_due = is_due or b"\n" in gap
+        end = child.end_byte
+        if not child.is_named:
+            operators.add(child.type)
+            is_due = True
+            continue
+        part = _joined(child, source) if is_due else None
+        if part is None:
+            return None
+        parts.append(part)
+        is_due = False
+    if source[end : node.end_byte].strip(b" \t\n"):
+        return None
+    return _with_operator(node, operators, tuple(parts), source)
+
+
+def _with_operator(node: Node, operators: set[str], parts: tuple[_Joined, ...], source: bytes) -> _Joined | None:
+    match node.type, sorted(operators):
+        case "program", [] | [";"] | ["\n"] | ["\n", ";"] if not (source[: node.start_byte] + source[node.end_byte :]).strip(
+            b" \t\n"
+        ):
+            return _Joined(";", parts)
+        case "pipeline", ["|"]:
+            return _Joined("|", parts)
+        case "list", ["&&"] if len(parts) == 2:
+            return _Joined("&&", parts)
+        case "list", ["||"] if len(parts) == 2:
+            return _Joined("||", parts)
+    return None
+
+
+def _command(node: Node, source: bytes) -> _Joined | None:
+    if not _holds_words_only(node):
+        return None
+    words = plain_words(source[node.start_byte : node.end_byte].decode())
+    return _Joined("command", words=words) if words and len(words) == node.child_count else None
+
+
+def _holds_words_only(node: Node) -> bool:
+    return not node.is_missing and all(child.type in _WORD_NODES and _holds_words_only(child) for child in node.children)
+
+
+def _changes_what_follows(joined: _Joined) -> bool:
+    """`printf -v PATH evil; ls` is not what it looks like."""
+    commands = list(_words_of(joined))
+    return len(commands) > 1 and any(map(_changes_the_shell, commands))
+
+
+def _words_of(joined: _Joined) -> Iterator[tuple[Word, ...]]:
+    if joined.words:
+        yield joined.words
+    for part in joined.parts:
+        yield from _words_of(part)
+
+
+def _changes_the_shell(words: tuple[Word, ...]) -> bool:
+    program = words[0].text
+    if program == "set":
+        return not _STOPS_EARLY.fullmatch(" ".join(word.text for word in words))
+    if program == "printf":
+        return any(word.has_glob or word.text.startswith("-") for word in words[1:2])
+    return program in BUILTINS and program not in _CHANGES_NOTHING
+
+
+# Where each command runs
+
+
+class _Walk:
+    """Goes through a line as bash would, and notes where each command may run."""
+
+    def __init__(self, home: str) -> None:
+        self.commands: list[Command] = []
+        self._home = home
+        self._real: dict[Place, Place] = {None: None}
+
+    def through(self, joined: _Joined, start: Places) -> tuple[Places, Places]:
+        """Where the shell may stand after success, and after failure: by name, as bash remembers it."""
+        if joined.operator == "command":
+            return self._one(joined.words, start)
+        if joined.operator == "|":  # each part runs in a shell of its own
+            for part in joined.parts:
+                self.through(part, start)
+            return start, start
+        succeeded, failed = self.through(joined.parts[0], start)
+        for part in joined.parts[1:]:
+            if joined.operator == "&&":
+                succeeded, failed_now = self.through(part, succeeded)
+                failed = _either(failed, failed_now)
+            elif joined.operator == "||":
+                succeeded_now, failed = self.through(part, failed)
+                succeeded = _either(succeeded, succeeded_now)
+            else:
+                succeeded, failed = self.through(part, _either(succeeded, failed))
+        return succeeded, failed
+
+    def _one(self, words: tuple[Word, ...], start: Places) -> tuple[Places, Places]:
+        goals = start
+        if words[0].text in _MOVES:
+            goals = tuple(dict.fromkeys(_goal(words, place, self._home) for place in start))
+        self.commands.append(Command(words, self._as_real(start), self._as_real(goals) if goals != start else ()))
+        return goals, start
+
+    def _as_real(self, places: Places) -> Places:
+        for place in places:
+            if place not in self._real and place is not None:
+                self._real[place] = led_to(place)
+        return tuple(self._real[place] for place in places)
+
+
+def _either(one: Places, other: Places) -> Places:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def _goal(words: tuple[Word, ...], place: Place, home: str) -> Place:
+    if words[0].text != "cd":
+        return None
+    operands = [word for word in words[1:] if not re.fullmatch(r"-[LPe@]+|--", word.text)]
+    if place is None or len(operands) > 1 or any(word.has_glob or word.text.startswith("-") for word in operands):
+        return None
+    goal = operands[0].text if operands else home
+    logical = os.path.normpath(f"{place}/{goal}" if goal[:1] != "/" else goal)
+    physical = f"{led_to(place)}/{goal}" if goal[:1] != "/" else goal
+    # bash takes `..` out of the name, the system goes up from where a link led.
+    return logical if led_to(logical) == led_to(physical) else None

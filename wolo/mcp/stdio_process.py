@@ -1,0 +1,85 @@
+"""A server that is a program: started with its ends of two pipes, listened to, and ended with all that it started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wolo.messages.terminal_text import clean_line
+from wolo.workspace.processes.runner import Processes, Program, Start
+
+LONGEST_LINE_BYTES = 64 * 1024 * 1024
+"""A message is one line; a server that writes a longer one is no longer listened to."""
+_LEAVING_S = 0.7
+"""Between the end of its input and the first signal."""
+_KEPT_BYTES = 8 * 1024
+LAST_LINES = 3
+
+
+class Said:
+    """The end of what a server printed beside its messages: where it fails, that tells why."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes] = deque()
+        self._size_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        self._pieces.append(piece[-_KEPT_BYTES:])
+        self._size_bytes += len(self._pieces[-1])
+        while self._size_bytes - len(self._pieces[0]) >= _KEPT_BYTES:
+            self._size_bytes -= len(self._pieces.popleft())
+
+    def last_lines(self) -> list[str]:
+        """Fit for a terminal."""
+        lines = b"".join(self._pieces).decode(errors="replace").splitlines()
+        return [shown for line in lines if (shown := clean_line(line).strip())][-LAST_LINES:]
+
+
+class Child:
+    """`lines` and `write` carry the messages."""
+
+    def __init__(self, processes: Processes, program: Program, lines: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.lines = lines
+        self._processes = processes
+        self._program = program
+        self._writer = writer
+
+    async def write(self, line: bytes) -> None:
+        """Raises OSError when nobody reads any more."""
+        self._writer.write(line)
+        await self._writer.drain()
+
+    async def end(self) -> str:
+        """The end of its input tells it to leave; what has not left then is made to. How it ended, for people."""
+        try:
+            self._writer.close()
+            await self._program.wait(_LEAVING_S)
+        finally:
+            await self._processes.end(self._program, grace_s=0.3)
+        code = self._program.exit_code
+        return f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
+
+
+async def start_child(processes: Processes, argv: Sequence[str], cwd: Path, env: Mapping[str, str], said: Said) -> Child:
+    """Raises OSError when it cannot be started."""
+    its_input, to_it = os.pipe()
+    from_it, its_output = os.pipe()
+    start = Start(argv=argv, cwd=cwd, env=env, stdin=its_input, stdout=its_output)
+    try:
+        program = processes.start(start, said.add, in_background=True)
+    except BaseException:
+        os.close(to_it)
+        os.close(from_it)
+        raise
+    finally:
+        os.close(its_input)
+        os.close(its_output)
+    loop = asyncio.get_running_loop()
+    lines = asyncio.StreamReader(limit=LONGEST_LINE_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(from_it, "rb", 0))
+    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(to_it, "wb", 0))
+    return Child(processes, program, lines, asyncio.StreamWriter(transport, protocol, None, loop))

@@ -1,0 +1,232 @@
+"""The provider files: one TOML file a provider in `providers/`, and what a person's settings change about it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from wolo.errors import ConfigError
+from wolo.models import address, secret_references
+from wolo.models.provider import FACTS, MEDIA, Model, ModelSettings, OtherApi, Provider, ProviderSettings
+
+PROVIDERS: Final = (
+    "zai",
+    "zai-coding",
+    "zhipuai",
+    "openai",
+    "anthropic",
+    "gemini",
+    "openrouter",
+    "deepseek",
+    "moonshot",
+    "mistral",
+    "dashscope",
+    "xai",
+    "groq",
+    "cerebras",
+    "together",
+    "fireworks",
+    "minimax",
+    "nvidia",
+    "azure-openai",
+    "github-models",
+    "ollama",
+    "llama-cpp",
+    "lmstudio",
+    "vllm",
+    "local",
+    "custom",
+)
+"""In the order in which a key found in the environment, or a bare model name, is given to one."""
+OLLAMA_PORT: Final = 11434
+TEXT_PROTOCOL: Final = "xml"
+CARRIER: Final = "openai-chat"
+"""The format that the text protocol travels in."""
+NEAREST: Final = 3
+LEAST_PART: Final = 3
+"""A name that holds this much of what was typed is near it: `sonnet` means one of the Claudes."""
+
+Overrides = Mapping[str, ProviderSettings]
+
+
+def load(name: str, overrides: Overrides | None = None, environ: Mapping[str, str] | None = None) -> Provider:
+    """A provider by its exact name, with the person's own settings folded in."""
+    settings = (overrides or {}).get(name)
+    if name in PROVIDERS:
+        provider = msgspec.convert(tomllib.loads(_file(name).read_text("utf-8")), Provider)
+    elif settings is not None:
+        provider = Provider(name=name, label=name, base_url="", any_model=True, dialect={"thinking_param_style": "effort"})
+    else:
+        raise unknown_provider(name, overrides or {})
+    if name == "ollama" and (host := (environ or {}).get("OLLAMA_HOST", "").strip()):
+        own = ollama_address(host)
+        provider = as_addressed(replace(provider, base_url=own), own)
+    if provider.base_url_env and (own := (environ or {}).get(provider.base_url_env, "").strip()):
+        provider = replace(provider, base_url=_own_address(own, provider, called=provider.base_url_env))
+    return provider if settings is None else _fold_in(provider, settings)
+
+
+def ollama_address(host: str) -> str:
+    """OLLAMA_HOST as Ollama reads it: host, host:port or a URL; the server's 0.0.0.0 is this machine."""
+    scheme, found, rest = host.partition("://")
+    if not found:
+        scheme, rest = "http", host
+    where, _, path = rest.rstrip("/").partition("/")
+    bare = where.rpartition("]")[2] if where.startswith("[") else where
+    if ":" not in bare:
+        default = OLLAMA_PORT if not found else address.DEFAULT_PORTS.get(scheme, OLLAMA_PORT)
+        where = f"{where or '127.0.0.1'}:{default}"
+    where = where.replace("0.0.0.0", "127.0.0.1") if where.startswith("0.0.0.0:") else where
+    where = f"127.0.0.1{where}" if where.startswith(":") else where
+    return address.checked(f"{scheme}://{where}/{path}".rstrip("/"), called="OLLAMA_HOST")
+
+
+def _own_address(url: str, provider: Provider, *, called: str) -> str:
+    """With the path that belongs behind it, unless it has one."""
+    url = address.checked(url, called=called)
+    return url if address.has_path(url) else url + provider.base_url_path
+
+
+def unknown_provider(name: str, overrides: Overrides) -> ConfigError:
+    more = "`wolo models list` names them; an endpoint of your own takes --base-url URL."
+    return ConfigError(f"There is no provider `{name}`.", hint=nearest(name, names_of(overrides), more))
+
+
+def nearest(word: str, names: Iterable[str], more: str) -> str:
+    import difflib  # noqa: PLC0415  # 5 ms, for a typing mistake only
+
+    folded, wanted = {name.lower(): name for name in names}, word.lower().strip()
+    similar = difflib.get_close_matches(wanted, folded, NEAREST, 0.5)
+    holding = [name for name in folded if len(wanted) >= LEAST_PART and wanted in name]
+    near = list(dict.fromkeys((*similar, *holding)))[:NEAREST]
+    return f"Did you mean {' or '.join(folded[each] for each in near)}? {more}" if near else more
+
+
+def names_of(overrides: Overrides) -> tuple[str, ...]:
+    return (*(name for name in overrides if name not in PROVIDERS), *PROVIDERS)
+
+
+def _file(name: str) -> Path:
+    return Path(__file__).with_name("providers") / f"{name}.toml"
+
+
+def _fold_in(provider: Provider, settings: ProviderSettings) -> Provider:
+    base_url = provider.base_url
+    if settings.base_url:
+        base_url = _own_address(settings.base_url, provider, called=f"providers.{provider.name}.base_url")
+    given = {
+        "auth": settings.auth,
+        "key_env": settings.key_env,
+        "label": settings.label,
+        "edit_tool": settings.edit_tool,
+        "default_model": settings.default_model,
+        "loopback": settings.loopback,
+        "any_model": settings.any_model,
+    }
+    if settings.api is not None:
+        provider = in_format(provider, settings.api)
+    elif settings.base_url:
+        provider = as_addressed(provider, base_url)
+    return replace(
+        provider,
+        base_url=base_url,
+        headers={**provider.headers, **settings.headers},
+        query={**provider.query, **settings.query},
+        dialect={**provider.dialect, **settings.dialect},
+        models=tuple(_changed_models(provider, settings.models)),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+
+
+def in_format(provider: Provider, format: str) -> Provider:
+    """The same servers, asked in another wire format: flags of the one they were described in mean nothing there.
+
+    The text protocol is carried by Chat Completions and keeps its flags.
+    """
+    if provider.format == format and not any(model.format for model in provider.models):
+        return provider
+    other = provider.also.get(format, OtherApi())
+    dialect = provider.dialect if _share_flags(provider.format, format) else other.dialect
+    base_url = provider.base_url and provider.base_url.removesuffix(other.path) + other.path
+    models = [replace(model, format=format, dialect=_flags_in(format, model, provider)) for model in provider.models]
+    return replace(provider, base_url=base_url, format=format, dialect=dialect, models=tuple(models))
+
+
+def _flags_in(format: str, model: Model, provider: Provider) -> Mapping[str, Any]:
+    if _share_flags(model.format or provider.format, format):
+        return model.dialect
+    return {name: value for name, value in model.dialect.items() if name in FACTS}
+
+
+def _share_flags(format: str, other: str) -> bool:
+    return format == other or {format, other} == {CARRIER, TEXT_PROTOCOL}
+
+
+def as_addressed(provider: Provider, base_url: str) -> Provider:
+    """In the format whose path the address ends in: `…/v1` of an Ollama is where it speaks Chat Completions."""
+    meant = next((name for name, other in provider.also.items() if other.path and base_url.endswith(other.path)), None)
+    return in_format(provider, meant) if meant else provider
+
+
+def own_key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> str:
+    """The key for the provider's address. One moved elsewhere by the settings gets a key only if they name one.
+
+    Only for a provider that is used: the settings may name a program that is run for the key. Raises ConfigError when the key
+    cannot be had from where they say it is.
+    """
+    if settings and settings.api_key:
+        return secret_references.resolve_key(settings.api_key, environ, setting=f"providers.{provider.name}.api_key")
+    name = key_variable(provider, environ, settings)
+    return environ[name].strip() if name else ""
+
+
+def has_key(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> bool:
+    """Whether there is one, as far as that shows without running anything."""
+    if settings and settings.api_key:
+        return secret_references.is_there(settings.api_key, environ)
+    return bool(key_variable(provider, environ, settings))
+
+
+def key_variable(provider: Provider, environ: Mapping[str, str], settings: ProviderSettings | None) -> str:
+    """The variable of the environment whose key this provider gets; empty: none."""
+    if settings is not None and settings.base_url and provider.name in PROVIDERS and settings.key_env is None:
+        at_home = load(provider.name, environ=environ).base_url
+        if at_home and address.origin(provider.base_url) != address.origin(at_home):
+            return ""
+    return next((name for name in provider.key_env if environ.get(name, "").strip()), "")
+
+
+def with_references(provider: Provider, environ: Mapping[str, str]) -> Provider:
+    """Headers and query, with the variables named in them filled in. Only for a provider that is used. Raises ConfigError."""
+    if not provider.headers and not provider.query:
+        return provider
+
+    def resolved(values: Mapping[str, str], group: str) -> dict[str, str]:
+        settings = {name: f"providers.{provider.name}.{group}.{name}" for name in values}
+        return {name: secret_references.resolve(value, environ, setting=settings[name]) for name, value in values.items()}
+
+    return replace(provider, headers=resolved(provider.headers, "headers"), query=resolved(provider.query, "query"))
+
+
+def _changed_models(provider: Provider, said: Iterable[ModelSettings]) -> Iterable[Model]:
+    """Those of the settings first; of one that the catalogue knows, what they do not say stays.
+
+    One that is said to have no tools is asked in the text protocol, where that is possible.
+    """
+    left = {model.id.lower(): model for model in provider.models}
+    for row in said:
+        base = left.pop(row.id.lower(), None) or Model(id=row.id)
+        given = {name: value for name in row.__struct_fields__ if (value := getattr(row, name)) is not None}
+        if row.price is not None:
+            given["price"] = replace(row.price, source=row.price.source or "the settings")
+        if row.abilities is not None and "tools" not in row.abilities and (base.format or provider.format) == CARRIER:
+            given.setdefault("format", TEXT_PROTOCOL)
+        media = {} if row.abilities is None else {each: each in row.abilities for each in MEDIA}
+        given["dialect"] = {**base.dialect, **media, **(row.dialect or {})}
+        yield replace(base, **{**given, "id": base.id})
+    yield from left.values()

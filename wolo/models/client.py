@@ -1,0 +1,292 @@
+"""Asks a model over the network: a question becomes a request, its stream a message, a failure another attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from wolo.errors import ContextOverflow, ProviderError, Unavailable, Unexplained, Unreachable
+from wolo.formats.format import Decoder, Format, Request, ThinkingLevel
+from wolo.messages.deltas import Assembler, Delta
+from wolo.messages.message import Message, Usage
+from wolo.messages.secret_values import ExactValues
+from wolo.models import retry
+from wolo.models.address import shown, under
+from wolo.models.cache_misses import find_miss
+from wolo.models.format_selection import format_of, key_of, redact, request_headers
+from wolo.models.headers import Settings as HeaderSettings
+from wolo.models.headers import introduce
+from wolo.models.http.transport import Batch, Call, Refused, Transport
+from wolo.models.http.wire_log import Exchange, WireLog
+from wolo.models.price import cost_of
+from wolo.models.prompt_cache import PrefixWatch
+from wolo.models.protocol import MUST_BE_SENT, Listener, Question, has_media, producer_of, request_for
+from wolo.models.provider import MEDIA, Choice
+from wolo.models.stream_limits import MOST_BYTES, StreamLimits
+from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
+
+if TYPE_CHECKING:
+    from wolo.models.capabilities import Untold
+
+IDLE_S = 300.0
+FIRST_BYTE_S = 120.0
+LAST_WORDS_S = 5.0
+"""How long a complete answer is listened to further: the count of its tokens may still come."""
+WRONG_PLACE = frozenset({404, 405})
+"""Statuses that a wrong base URL gives: then the address belongs into the message."""
+CUT_OFF_SHARE = 0.5
+"""A server that counted less than this share of the tokens we sent has not read them all."""
+CUT_OFF_TOKENS = 3_000
+"""Estimates of smaller prompts are too coarse to say so."""
+
+
+NEAR_SHARE = 0.7
+"""Of the window: an estimate that is so large may be a request that was too long."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What a conversation brings along, and what tests replace."""
+
+    headers: HeaderSettings = HeaderSettings()
+    retries: retry.Settings = retry.Settings()
+    has_fallback: bool = False
+    """Another model is asked when this one is given up."""
+    project: str = ""
+    """The name of the directory worked in."""
+    max_answer_bytes: int = MOST_BYTES
+    wire_log: Path | None = None
+    secrets: Callable[[], ExactValues] | None = None
+    """What stays out of the log; None: the key."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = time.monotonic
+    random: Callable[[], float] = retry.system_random
+
+
+class ModelStream:
+    """One model for one conversation. It owns its transport, and remembers what this server has refused."""
+
+    def __init__(self, choice: Choice, format: Format, transport: Transport, around: Surroundings | None = None) -> None:
+        self._choice = choice
+        self._format = format
+        self._transport = transport
+        self._around = around or Surroundings()
+        self._producer = producer_of(choice, format.name)
+        secrets = self._around.secrets or partial(key_of, choice)
+        self._log = WireLog(self._around.wire_log, secrets) if self._around.wire_log else None
+        self._estimate = TokenEstimate()
+        self._prefixes = PrefixWatch()
+        self._dropped: frozenset[str] = frozenset()
+        self._told_of_cut = False
+        self._untold: Untold | None = None
+
+    @property
+    def choice(self) -> Choice:
+        return self._choice
+
+    def think(self, level: ThinkingLevel) -> None:
+        self._choice = replace(self._choice, thinking=level)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        attempt, first_failure = 1, None
+        await self._tell_of_media(question, listener)
+        while True:
+            try:
+                return await self._attempt(question, listener, attempt)
+            except ProviderError as error:
+                redact(error, self._choice)
+                if await self._drop_field(error, question, listener):
+                    continue
+                now = self._around.clock()
+                first_failure = now if first_failure is None else first_failure
+                wait_s = self._wait_s(error, attempt, now - first_failure)
+                if wait_s is None:
+                    _name_provider(error, self._choice)
+                    raise
+                await listener.on_attempt_failed(error, attempt, self._tries(error), wait_s)
+            await self._around.sleep(wait_s)
+            attempt += 1
+
+    async def _tell_of_media(self, question: Question, listener: Listener) -> None:
+        if any(map(has_media, question.messages)):
+            from wolo.models.capabilities import Untold  # noqa: PLC0415  # few prompts carry any
+
+            self._untold = self._untold or Untold()
+            if notice := self._untold.notice(self._choice, question.messages):
+                await listener.on_notice(notice)
+
+    def _wait_s(self, error: ProviderError, attempt: int, spent_s: float) -> float | None:
+        around = self._around
+        return retry.next_wait_s(error, attempt, spent_s, around.retries, around.random, has_fallback=around.has_fallback)
+
+    def _tries(self, error: ProviderError) -> int:
+        return retry.tries_for(error, self._around.retries, has_fallback=self._around.has_fallback)
+
+    async def _attempt(self, question: Question, listener: Listener, attempt: int) -> Message:
+        """From the request to the whole message; whatever ends it early leaves nothing behind but the error."""
+        request = self._request(question)
+        body = self._format.encode(request)
+        prefix, digests = self._prefixes.compare(question.messages, self._format.blocks())
+        prompt_tokens = self._estimate.request(question.messages, system=question.system, tools=question.tools)
+        await listener.on_request(attempt, prompt_tokens)
+        exchange = self._log.begin(body) if self._log else None
+        try:
+            assembler = await self._receive(request, self._call(question, body, exchange), listener)
+        except Refused as refused:
+            raise self._meaning_of(refused, prompt_tokens) from None
+        finally:
+            if exchange:
+                exchange.close()
+        message = self._counted(assembler.message(producer=self._producer), prompt_tokens)
+        message = self._prefixes.answered(message, prefix, digests)
+        if miss := find_miss(message, question.messages, self._choice.model.price):
+            await listener.on_notice(miss.sentence, "info")
+        await self._warn_if_cut(message, prompt_tokens, listener)
+        return message
+
+    async def _receive(self, request: Request, call: Call, listener: Listener) -> Assembler:
+        assembler = Assembler()
+        decoder = self._format.decoder(request)
+        limits = StreamLimits(self._around.max_answer_bytes, call.idle_s, self._around.clock)
+        whole = False
+        async with contextlib.aclosing(self._transport.send(call)) as batches:
+            while batch := await _next_batch(batches, decoder, limits):
+                if batch.whole is not None:
+                    whole = True
+                    deltas: list[Delta] = list(self._format.read_whole(batch.whole))
+                else:
+                    deltas = _decode(decoder, batch.payloads)
+                limits.take(batch.payloads, deltas, decoder.held_chars)
+                if deltas:
+                    assembler.add(deltas)
+                    await listener.on_deltas(deltas)
+        if not whole and (last := decoder.close()):
+            assembler.add(last)
+            await listener.on_deltas(last)
+        return assembler
+
+    def _request(self, question: Question) -> Request:
+        return request_for(self._choice, self._producer, question, self._dropped)
+
+    def _call(self, question: Question, body: bytes, exchange: Exchange | None) -> Call:
+        choice, settings = self._choice, self._around.retries
+        own = introduce(
+            self._around.headers,
+            project=self._around.project,
+            session_id=question.session_id,
+            prompt_id=question.prompt_id,
+        )
+        idle_s = settings.idle_s if settings.idle_s is not None else 0.0 if choice.provider.loopback else IDLE_S
+        first_byte_s = settings.first_byte_s
+        if first_byte_s is None:
+            first_byte_s = min(FIRST_BYTE_S, idle_s) if idle_s and not choice.provider.loopback else idle_s
+        return Call(
+            url=under(choice.base_url, self._format.path(choice.model.id), choice.provider.query),
+            body=body,
+            framing=self._format.framing,
+            headers={**request_headers(choice), **own},
+            first_byte_s=first_byte_s,
+            idle_s=idle_s,
+            tap=exchange,
+        )
+
+    def _meaning_of(self, refused: Refused, prompt_tokens: int) -> ProviderError:
+        error = self._format.read_error(refused.status, refused.headers, refused.body)
+        window = self._choice.model.context
+        if isinstance(error, Unexplained) and window and prompt_tokens >= window * NEAR_SHARE:
+            error = ContextOverflow(error.message, hint=error.hint, status=error.status)
+        if refused.status in WRONG_PLACE or refused.body.lstrip().startswith(b"<"):
+            error.message = f"{shown(refused.url)}: {error.message}"
+        return error
+
+    async def _drop_field(self, error: ProviderError, question: Question, listener: Listener) -> bool:
+        """What the server does not take, be it a field or images, is left out from now on, if it was in the request at all."""
+        if not error.field or error.field in self._dropped:
+            return False
+        if error.field in MEDIA and any(
+            each.id == question.prompt_id and MUST_BE_SENT in each.metadata for each in question.messages
+        ):
+            error.hint = f"{error.hint} --ignore-unsupported sends the prompt without what the model does not take.".strip()
+            return False
+        sent, before = self._format.encode(self._request(question)), (self._dropped, self._choice, self._format)
+        self._leave_out(error.field)
+        if self._format.encode(self._request(question)) == sent:
+            self._dropped, self._choice, self._format = before
+            return False
+        what = f"{error.field}; they are" if error.field in MEDIA else f"the field `{error.field}`; it is"
+        await listener.on_notice(f"{self._choice.label} refuses {what} left out from now on.")
+        return True
+
+    def _leave_out(self, name: str) -> None:
+        """Media are left out by the flag of every format that says the model takes none; the history is laid out anew."""
+        self._dropped |= {name}
+        if name in MEDIA:
+            model = self._choice.model
+            self._choice = replace(self._choice, model=replace(model, dialect={**model.dialect, name: False}))
+            self._format = format_of(self._choice)
+
+    def _counted(self, message: Message, prompt_tokens: int) -> Message:
+        """With usage and cost; what the provider did not count is estimated, and marked so."""
+        usage = message.usage or Usage()
+        if not (usage.input_tokens or usage.cache_read_tokens or usage.cache_write_tokens):
+            usage = replace(usage, input_tokens=prompt_tokens, estimated=True)
+        if not usage.output_tokens and message.parts:
+            usage = replace(usage, output_tokens=max(1, estimate_message(message) - ROLE_TOKENS), estimated=True)
+        cost = usage.cost or cost_of(usage, self._choice.model.price)
+        return replace(message, usage=replace(usage, cost=cost))
+
+    async def _warn_if_cut(self, message: Message, prompt_tokens: int, listener: Listener) -> None:
+        usage = message.usage
+        if usage is None or usage.estimated or self._told_of_cut or prompt_tokens < CUT_OFF_TOKENS or not self._may_cut():
+            return
+        read_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        if read_tokens < prompt_tokens * CUT_OFF_SHARE:
+            self._told_of_cut = True
+            await listener.on_notice(
+                f"The server read only {read_tokens:,} of about {prompt_tokens:,} prompt tokens: it cuts off the beginning, "
+                "instructions and tools included. Give it a larger context "
+                "(Ollama: OLLAMA_CONTEXT_LENGTH, llama.cpp: -c, LM Studio: context length)."
+            )
+
+    def _may_cut(self) -> bool:
+        """Hosted services refuse what is too long; servers that people run themselves cut it off without a word."""
+        return self._choice.provider.loopback or self._choice.base_url != self._choice.provider.base_url
+
+
+def _name_provider(error: ProviderError, choice: Choice) -> None:
+    """Where nobody answers, the hint says who was asked, and where its address comes from."""
+    if isinstance(error, Unreachable):
+        provider = choice.provider
+        is_given = choice.base_url != provider.base_url or provider.name == "custom"
+        where = "--base-url or WOLO_BASE_URL" if is_given else f"providers.{provider.name}.base_url"
+        if provider.base_url_env and not is_given:
+            where = f"{provider.base_url_env} or {where}"
+        error.hint = f"{choice.label} was asked at {shown(choice.base_url)} ({where}). {error.hint}".rstrip()
+
+
+async def _next_batch(batches: AsyncGenerator[Batch, None], decoder: Decoder, limits: StreamLimits) -> Batch | None:
+    """None at the end. An answer that is complete needs no proper end: some servers hang up behind it, or never do."""
+    if not decoder.is_complete:
+        return await anext(batches, None)
+    try:
+        async with asyncio.timeout(LAST_WORDS_S - limits.since_end_s()):
+            return await anext(batches, None)
+    except (TimeoutError, Unavailable):
+        return None
+
+
+def _decode(decoder: Decoder, payloads: tuple[bytes, ...]) -> list[Delta]:
+    deltas: list[Delta] = []
+    for payload in payloads:
+        deltas += decoder.feed(payload)
+    return deltas

@@ -1,0 +1,157 @@
+"""Which wire format a model is asked in, and how its requests carry the key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from wolo.errors import ConfigError, ProviderError
+from wolo.formats.format import Format
+from wolo.messages.secret_values import ExactValues, forms
+from wolo.models.address import basic_auth, is_loopback, origin
+from wolo.models.catalog_files import PROVIDERS, nearest
+from wolo.models.headers import encode_value
+from wolo.models.provider import FACTS, Auth, Choice, OtherApi
+
+FORMATS = ("openai-chat", "xml", "openai-responses", "ollama", "anthropic", "gemini")
+"""As `--api` and `format` in provider files name them."""
+AUTH: Mapping[str, Auth] = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+"""How a format's own servers want the key; all others: `bearer`."""
+
+HEADERS: Mapping[str, Mapping[str, str]] = {"anthropic": {"anthropic-version": "2023-06-01"}}
+"""What every request of a format carries, unless the provider's own headers say otherwise."""
+
+WRITTEN_CALLS = "leaked_calls"
+"""The flag by which a call that was written as text is one: hosted services send calls as calls."""
+
+D = TypeVar("D", bound=msgspec.Struct)
+
+
+def format_of(choice: Choice) -> Format:
+    """The wire format of this model, told how this provider and this model differ. Raises ConfigError."""
+    match choice.format:
+        case "openai-chat":
+            from wolo.formats.dialect import Dialect
+            from wolo.formats.openai_chat import OpenAIChat
+
+            return OpenAIChat(_dialect(choice, Dialect), provider_hint=choice.provider.hint)
+        case "ollama":
+            from wolo.formats.ollama import Ollama, OllamaDialect
+
+            return Ollama(_dialect(choice, OllamaDialect), provider_hint=choice.provider.hint)
+        case "anthropic":
+            from wolo.formats.anthropic import Anthropic, AnthropicDialect
+
+            return Anthropic(_dialect(choice, AnthropicDialect), provider_hint=choice.provider.hint)
+        case "openai-responses":
+            from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
+
+            return OpenAIResponses(_dialect(choice, ResponsesDialect), provider_hint=choice.provider.hint)
+        case "xml":
+            from wolo.formats.openai_chat import OpenAIChat
+            from wolo.formats.xml_tools import XmlTools
+            from wolo.formats.xml_tools.dialect import XmlDialect, below
+
+            xml = _dialect(choice, XmlDialect)
+            return XmlTools(OpenAIChat(below(xml), provider_hint=choice.provider.hint), xml)
+        case "gemini":
+            from wolo.formats.gemini import Gemini, GeminiDialect
+
+            return Gemini(_dialect(choice, GeminiDialect), provider_hint=choice.provider.hint)
+        case unknown:
+            raise unknown_format(unknown)
+
+
+def dialect_of(choice: Choice) -> msgspec.Struct:
+    """Every flag of the model's format, as it holds for this model. Raises ConfigError."""
+    return _dialect(choice, dialect_type(type(format_of(choice))))
+
+
+def dialect_type(format: type[Format]) -> type[msgspec.Struct]:
+    """What a format is constructed with."""
+    hints = get_type_hints(format.__init__)
+    return next(kind for kind in hints.values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct))
+
+
+def unknown_format(name: str) -> ConfigError:
+    return ConfigError(f"There is no wire format `{name}`.", hint=f"Known are {', '.join(FORMATS)}.")
+
+
+def key_headers(choice: Choice) -> dict[str, str]:
+    """Names in lower case. Without a key, a name and a password in the address count; nothing without these either."""
+    if not choice.api_key:
+        basic = basic_auth(choice.base_url)
+        return {"authorization": basic} if basic else {}
+    match choice.provider.auth or AUTH.get(choice.format, "bearer"):
+        case "bearer":
+            return {"authorization": f"Bearer {choice.api_key}"}
+        case "none":
+            return {}
+        case header:
+            return {header: choice.api_key}
+
+
+def redact(error: ProviderError, choice: Choice) -> None:
+    """Servers repeat the key in their refusals: it is taken out."""
+    key = key_of(choice)
+    error.message, error.hint = key.text(error.message), key.text(error.hint)
+    error.args = (error.message,)
+
+
+def key_of(choice: Choice) -> ExactValues:
+    """Takes the key out of whatever it stands in."""
+    return ExactValues(forms(choice.api_key), lambda found: "[key]")
+
+
+def request_headers(choice: Choice) -> dict[str, str]:
+    """What the format, the key and the provider add to every request; names in lower case. The provider has the last word."""
+    own = {name.lower(): encode_value(str(value)) for name, value in choice.provider.headers.items()}
+    return {**HEADERS.get(choice.format, {}), **key_headers(choice), **own}
+
+
+def _dialect(choice: Choice, kind: type[D]) -> D:
+    provider = choice.provider
+    shared = provider.dialect if choice.format == provider.format else provider.also.get(choice.format, OtherApi()).dialect
+    known = {each.name for each in msgspec.structs.fields(kind)}
+    own = {name: value for name, value in choice.model.dialect.items() if name in known or name not in FACTS}
+    flags = {**shared, **own}
+    if WRITTEN_CALLS in known and _is_hosted(choice):
+        flags = {WRITTEN_CALLS: False, **flags}
+    try:
+        return msgspec.convert(flags, kind)
+    except msgspec.ValidationError as error:
+        raise _wrong_flag(choice, flags, kind, str(error)) from error
+
+
+def _is_hosted(choice: Choice) -> bool:
+    """A provider of the catalogue at its own address; what runs on this machine or elsewhere may be any server."""
+    provider = choice.provider
+    address = origin(choice.base_url)
+    own_server = provider.loopback or is_loopback(address[1])
+    return provider.name in PROVIDERS and address == origin(provider.base_url) and not own_server
+
+
+def _takes(kind: Any) -> str:
+    """The values of a flag, for people."""
+    if words := get_args(kind) if get_origin(kind) is Literal else ():
+        return f"one of {', '.join(map(str, words))}"
+    if get_origin(kind) is tuple:
+        return f"a list, each {_takes(get_args(kind)[0])}"
+    return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, "something else")
+
+
+def _wrong_flag(choice: Choice, flags: Mapping[str, object], kind: type[msgspec.Struct], said: str) -> ConfigError:
+    setting = f"providers.{choice.provider.name}.dialect"
+    known = [each.name for each in msgspec.structs.fields(kind)]
+    unknown = next((name for name in flags if name not in known), None)
+    if unknown is None:
+        name = said.rpartition("`$.")[2].partition("`")[0].partition("[")[0]
+        takes = next((_takes(each.type) for each in msgspec.structs.fields(kind) if each.name == name), "")
+        value = msgspec.json.encode(flags.get(name)).decode()
+        return ConfigError(
+            f"The flag `{name}` of {choice.label} cannot be {value}: it takes {takes}.", hint=f"It stands in {setting}."
+        )
+    more = f"Its flags are {', '.join(known)}; they stand in {setting}."
+    return ConfigError(f"The format {choice.format} has no flag `{unknown}`.", hint=nearest(unknown, known, more))

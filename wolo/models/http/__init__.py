@@ -1,0 +1,1 @@
+"""Streams requests to a provider over HTTP."""

@@ -1,0 +1,267 @@
+"""The body of an HTTP answer: a stream of events or lines, one JSON document, or something that no model says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urljoin
+
+from wolo.errors import BadAnswer, Unavailable
+from wolo.formats.errors.html_text import page_text
+from wolo.models.address import host_of, shown
+from wolo.models.http.ndjson import LineSplitter
+from wolo.models.http.network_errors import PROXY_HINT
+from wolo.models.http.sse import BYTE_ORDER_MARK, MEBIBYTE, SseSplitter
+from wolo.models.http.transport import Batch, Call, Refused
+
+if TYPE_CHECKING:
+    import zlib
+
+    import httpx2
+
+LARGEST_REFUSAL_BYTES = 64 * 1024
+LARGEST_ANSWER_BYTES = 256 * MEBIBYTE
+LARGEST_DOCUMENT_BYTES = 64 * MEBIBYTE
+DONE = b"[DONE]"
+"""The last event of a Chat Completions stream."""
+REST_S = 3.0
+"""How long the rest of a body may take when nothing in it is needed: after the last event, or in a refusal."""
+PATIENCE = 4
+"""Keep-alive comments count as received bytes; after so many idle limits without an event the stream is dead all the same."""
+SNIFFED_BYTES = 8
+"""So many bytes tell a stream from a document."""
+AHEAD_BYTES = 1 * MEBIBYTE
+"""So much may have been read and not yet been taken."""
+STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
+SHOWN_LETTERS = 200
+AUTOMATIC_HEADER = 32
+"""Tells zlib to recognise gzip and deflate by their first bytes."""
+
+LINES_KINDS = ("application/x-ndjson", "application/jsonl", "application/json-lines", "application/x-jsonlines")
+
+Shape = Literal["stream", "lines", "document", "page", "nothing"]
+
+
+async def read_batches(response: httpx2.Response, call: Call) -> AsyncIterator[Batch]:
+    """Waits until it is clear what the body is. Raises for everything that is no answer."""
+    if call.tap:
+        call.tap(_head(response))
+    body = _Body(response, call)
+    if not 200 <= response.status_code < 300:
+        raise await _refusal(response, call, body)
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    head, shape = await _shape(body, kind)
+    if call.framing == "lines" and (head.startswith(b"{") or (shape == "page" and kind in LINES_KINDS)):
+        shape = "lines"
+    if shape in ("stream", "lines"):
+        return _payloads(head, body, call, SseSplitter() if shape == "stream" else LineSplitter())
+    if shape == "document":
+        return _document(head, body)
+    if shape == "nothing":
+        raise Unavailable(f"{host_of(call.url)} sent an empty answer.", hint="Try again, or check the base URL and the model.")
+    words = _words(await body.some(head))
+    raise BadAnswer(
+        f"{shown(call.url)} sent {kind or 'something'} where a model's answer should be: {words}.",
+        hint="Check the base URL: it ends where the API's own path begins, mostly in /v1.",
+        status=response.status_code,
+    )
+
+
+class _Body:
+    """Reads piece by piece, and no more than an answer may hold."""
+
+    def __init__(self, response: httpx2.Response, call: Call) -> None:
+        self._next = aiter(response.stream).__anext__  # type: ignore[arg-type]  # an async response has an async stream
+        self._unpacker = _unpacker(response.headers.get("content-encoding", ""))
+        self._packed = b""
+        self._tap = call.tap
+        self._left_bytes = LARGEST_ANSWER_BYTES
+
+    async def read(self) -> bytes:
+        """The next piece; empty at the end."""
+        try:
+            piece = await (self._unpack() if self._unpacker else self._next())
+        except StopAsyncIteration:
+            return b""
+        self._left_bytes -= len(piece)
+        if self._left_bytes < 0:
+            raise BadAnswer(f"The answer is larger than {LARGEST_ANSWER_BYTES // MEBIBYTE} MiB; reading was stopped.")
+        if self._tap:
+            self._tap(piece)
+        return piece
+
+    async def _unpack(self) -> bytes:
+        """Never more than a mebibyte at once, however well it was packed."""
+        assert self._unpacker
+        while True:
+            piece = self._unpacker.decompress(self._packed or await self._next(), MEBIBYTE)
+            self._packed = self._unpacker.unconsumed_tail
+            if piece:
+                return piece
+
+    async def all(self, head: bytes) -> bytes:
+        pieces, size_bytes = [head], len(head)
+        while piece := await self.read():
+            pieces.append(piece)
+            size_bytes += len(piece)
+            if size_bytes > LARGEST_DOCUMENT_BYTES:
+                raise BadAnswer(f"The answer is one document of more than {LARGEST_DOCUMENT_BYTES // MEBIBYTE} MiB.")
+        return b"".join(pieces)
+
+    async def some(self, head: bytes = b"") -> bytes:
+        """The beginning, for an error message: what comes soon, even if the connection then breaks."""
+        taken = head
+        with contextlib.suppress(TimeoutError, _broken()):
+            async with asyncio.timeout(REST_S):
+                while len(taken) < LARGEST_REFUSAL_BYTES and (piece := await self.read()):
+                    taken += piece
+        return taken[:LARGEST_REFUSAL_BYTES]
+
+
+async def _shape(body: _Body, kind: str) -> tuple[bytes, Shape]:
+    """What the body is, told by how it begins: servers name the wrong content type now and then."""
+    head = b""
+    while piece := await body.read():
+        head = (head + piece).lstrip()
+        if len(head.removeprefix(BYTE_ORDER_MARK)) >= SNIFFED_BYTES:
+            break
+    start = head.removeprefix(BYTE_ORDER_MARK).lstrip()
+    if not start:
+        return head, "nothing"
+    if start.startswith((b"{", b"[")):
+        return start, "document"
+    if start.startswith(b"<") or not (kind == "text/event-stream" or start.startswith(STREAM_STARTS)):
+        return head, "page"
+    return head, "stream"
+
+
+async def _payloads(head: bytes, body: _Body, call: Call, splitter: SseSplitter | LineSplitter) -> AsyncIterator[Batch]:
+    patience_s = call.idle_s * PATIENCE or inf
+    last_event = monotonic()
+    reader = _Reader(body)
+    try:
+        piece = head
+        while piece:
+            if payloads := splitter.feed(piece):
+                end = next((at for at, payload in enumerate(payloads, 1) if payload.startswith(DONE)), None)
+                yield Batch(tuple(payloads[:end]))
+                if end is not None:
+                    await reader.skip_rest()
+                    return
+                last_event = monotonic()
+            elif monotonic() - last_event > patience_s:
+                raise Unavailable(f"{host_of(call.url)} kept the connection alive for {patience_s:g} s without going on.")
+            piece = await reader.read()
+        if payloads := splitter.end():
+            yield Batch(tuple(payloads))
+    finally:
+        await reader.close()
+
+
+class _Reader:
+    """Gives everything that has come by now as one piece.
+
+    Servers send every event in a chunk of its own, and each chunk is a piece; taking them one by one costs more than all the
+    rest of reading an answer.
+    """
+
+    def __init__(self, body: _Body) -> None:
+        self._body = body
+        self._pieces: list[bytes] = []
+        self._size_bytes = 0
+        self._failure: Exception | None = None
+        self._ended = False
+        self._something = asyncio.Event()
+        self._room = asyncio.Event()
+        self._task = asyncio.create_task(self._fill())
+
+    async def read(self) -> bytes:
+        """Empty at the end. Raises what the body raised, after what came before it."""
+        if not self._pieces and not self._ended:
+            self._something.clear()
+            await self._something.wait()
+        if not self._pieces and self._failure:
+            raise self._failure
+        piece = b"".join(self._pieces)
+        self._pieces.clear()
+        self._size_bytes = 0
+        self._room.set()
+        return piece
+
+    async def skip_rest(self) -> None:
+        """Read to the end of a body that has said all: only then can its connection be used again."""
+        with contextlib.suppress(TimeoutError, BadAnswer, _broken()):
+            async with asyncio.timeout(REST_S):
+                while await self.read():
+                    pass
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _fill(self) -> None:
+        try:
+            while piece := await self._body.read():
+                self._pieces.append(piece)
+                self._size_bytes += len(piece)
+                self._something.set()
+                if self._size_bytes > AHEAD_BYTES:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._failure = error
+        finally:
+            self._ended = True
+            self._something.set()
+
+
+async def _document(head: bytes, body: _Body) -> AsyncIterator[Batch]:
+    yield Batch(whole=await body.all(head))
+
+
+async def _refusal(response: httpx2.Response, call: Call, body: _Body) -> Exception:
+    status, headers = response.status_code, dict(response.headers)
+    if 300 <= status < 400:
+        target = shown(urljoin(call.url, headers.get("location", "")))
+        return BadAnswer(
+            f"{shown(call.url)} sends us on to {target}; redirects are not followed, for the key's sake.",
+            hint="If you trust the new address, use it as the base URL.",
+            status=status,
+        )
+    if status == 407:
+        message = f"The proxy on the way to {host_of(call.url)} wants a name and a password."
+        return BadAnswer(message, hint=PROXY_HINT, status=status)
+    return Refused(status, headers, await body.some(), call.url)
+
+
+def _unpacker(encoding: str) -> zlib._Decompress | None:
+    """For servers that compress although they were asked not to."""
+    if encoding.strip().lower() in ("", "identity"):
+        return None
+    if encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
+        raise BadAnswer(f"The answer is compressed in a way that was not asked for: {encoding}.")
+    import zlib  # noqa: PLC0415  # hardly ever needed
+
+    return zlib.decompressobj(zlib.MAX_WBITS | AUTOMATIC_HEADER)
+
+
+def _words(body: bytes) -> str:
+    """The beginning of what a person would read there."""
+    text = body.decode("utf-8", "replace")
+    words = " ".join((page_text(text) or text).split())
+    return "".join(letter for letter in words if letter.isprintable())[:SHOWN_LETTERS] or "nothing readable"
+
+
+def _head(response: httpx2.Response) -> bytes:
+    shown_headers = (f"{name}: {value}" for name, value in response.headers.items() if name != "set-cookie")
+    return "\r\n".join((f"HTTP {response.status_code}", *shown_headers, "", "")).encode("utf-8", "replace")
+
+
+def _broken() -> type[Exception]:
+    import httpx2  # noqa: PLC0415  # loaded with the engine
+
+    return httpx2.TransportError

@@ -1,0 +1,119 @@
+"""What went wrong below HTTP, as a sentence for people: who was called, what happened, what to do now."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from collections.abc import Iterator
+
+from wolo.errors import ProviderError, Unavailable, Unreachable
+from wolo.models.address import host_of, shown
+from wolo.models.http.transport import Call
+
+HANGING_UP = ("disconnected", "peer closed")
+"""Words of the engine for a connection that was closed too early, which it takes for a breach of protocol as well."""
+TIMED_OUT = ("ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout")
+
+
+def explain(error: Exception, call: Call, *, proxy: str, answering: bool) -> ProviderError:
+    """`answering`: the answer had begun."""
+    host = host_of(call.url)
+    via = f" through the proxy {host_of(proxy)}" if proxy else ""
+    if type(error).__name__ in TIMED_OUT:
+        return _timed_out(type(error).__name__, call, f"{host}{via}", answering)
+    if type(error).__name__ == "ProxyError":
+        return _permanent(f"The proxy {host_of(proxy)} refused to lead to {host}: {_said(error)}.", PROXY_HINT)
+    for cause in _causes(error):
+        if found := _from_cause(cause, host, via, Unavailable if answering else Unreachable):
+            return found
+    if type(error).__name__ in ("LocalProtocolError", "UnsupportedProtocol", "InvalidURL"):
+        # The text of these may hold a header's value, the key among them.
+        return _permanent(
+            f"The request to {shown(call.url)} could not be formed.", "Check the base URL, the key and `headers.extra`."
+        )
+    if type(error).__name__ == "RemoteProtocolError" and not any(words in str(error) for words in HANGING_UP):
+        return Unavailable(
+            f"What {host}{via} sends is not proper HTTP: {_said(error)}.", hint="Check the base URL and the proxy."
+        )
+    if answering:
+        return Unavailable(f"The connection to {host}{via} broke off in the middle of the answer.", hint=_RETRY_HINT)
+    return Unreachable(f"{host}{via} closed the connection without an answer.", hint=_RETRY_HINT)
+
+
+_RETRY_HINT = "Try again in a moment."
+PROXY_HINT = (
+    "Check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY (with name and password where the proxy wants them), "
+    "or list the host in NO_PROXY."
+)
+_CERTIFICATE_HINT = (
+    "If your network uses a certificate authority of its own, name its file in SSL_CERT_FILE (it is added to the system's); "
+    "else check the base URL and this machine's clock."
+)
+
+
+def _from_cause(cause: BaseException, host: str, via: str, lost: type[Unavailable]) -> ProviderError | None:
+    """`lost` is what a gap in the network is."""
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return _permanent(f"The certificate of {host}{via} is not trusted: {cause.verify_message}.", _CERTIFICATE_HINT)
+        case ssl.SSLError() if cause.reason == "WRONG_VERSION_NUMBER":
+            return _permanent(f"{host}{via} does not speak TLS.", "Use http:// in the base URL if the server has no certificate.")
+        case ssl.SSLError():
+            return Unavailable(
+                f"No secure connection to {host}{via}: {cause.reason or 'the handshake failed'}.", hint=_CERTIFICATE_HINT
+            )
+        case socket.gaierror():
+            return lost(
+                f"The name of {host}{via} cannot be found.",
+                hint="Check the spelling of the base URL, and the network connection.",
+            )
+        case ConnectionRefusedError():
+            return lost(
+                f"Nothing listens at {host}{via}: the connection was refused.",
+                hint="Check the address, and that the server runs.",
+            )
+        case OSError() if cause.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN):
+            return lost(f"There is no way to {host}{via}: {cause.strerror}.", hint="Check the network connection.")
+        case _:
+            return None
+
+
+def _timed_out(kind: str, call: Call, host: str, answering: bool) -> ProviderError:
+    if kind == "ConnectTimeout":
+        return Unreachable(
+            f"{host} did not take the connection in time.", hint="Check the network connection, the base URL and the proxy."
+        )
+    silence_s = call.idle_s if answering else call.first_byte_s
+    when = "went silent in the middle of the answer" if answering else "did not begin to answer"
+    setting = "retry.idle_s" if answering else "retry.first_byte_s"
+    return Unavailable(
+        f"{host} {when}: nothing came for {silence_s:g} s.", hint=f"A slow model needs a larger `{setting}` (0: wait for ever)."
+    )
+
+
+def _permanent(message: str, hint: str) -> ProviderError:
+    """Unreachable in a way that another try will not cure."""
+    error = Unavailable(message, hint=hint)
+    error.retryable = False
+    error.exit_code = 1
+    return error
+
+
+def _said(error: Exception) -> str:
+    return " ".join("".join(letter for letter in str(error) if letter.isprintable()).split())[:200] or "no reason given"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, what caused it, and what groups of attempts hold, innermost last."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        waiting.extend((current.__context__, current.__cause__))
+        if isinstance(current, BaseExceptionGroup):
+            waiting.extend(current.exceptions)

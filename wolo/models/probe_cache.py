@@ -1,0 +1,94 @@
+"""What a probe found out about one model at one address, kept beside the weights: the format then follows it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from wolo.models.address import shown
+from wolo.models.catalog_files import in_format
+from wolo.models.provider import MEDIA, Ability, Choice, ModelSettings, ProviderSettings
+from wolo.places import make_private
+
+SIGNS = {True: "yes", False: "no", None: "?"}
+
+
+class Finding(Struct, frozen=True):
+    """One line of what was tried."""
+
+    what: str
+    works: bool | None
+    """None: it could not be told."""
+    words: str = ""
+
+
+class Card(Struct, frozen=True, kw_only=True):
+    base_url: str
+    """Without a password and a query, which may hold a key."""
+    model: str
+    probed: str
+    """ISO 8601, UTC."""
+    format: str = ""
+    """The wire format that works best; empty: the one it was probed in."""
+    dialect: Mapping[str, Any] = field(default_factory=dict)
+    """Flags that differ from what was assumed."""
+    abilities: tuple[Ability, ...] | None = None
+    context: int | None = None
+    """Window in tokens, if the server says."""
+    findings: tuple[Finding, ...] = ()
+
+
+def place_of(cache: Path, base_url: str, model: str) -> Path:
+    mark = hashlib.sha256(f"{shown(base_url)}\0{model}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return cache / "probes" / f"{mark}.json"
+
+
+def read(cache: Path, choice: Choice) -> Card | None:
+    """None when this model was never probed there, or its card cannot be read."""
+    try:
+        card = msgspec.json.decode(place_of(cache, choice.base_url, choice.model.id).read_bytes(), type=Card)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return card if (card.base_url, card.model) == (shown(choice.base_url), choice.model.id) else None
+
+
+def write(cache: Path, card: Card) -> Path:
+    """Raises OSError."""
+    place = place_of(cache, card.base_url, card.model)
+    make_private(place.parent)
+    fresh = place.with_suffix(f".{os.getpid()}")
+    try:
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(card)))
+        fresh.replace(place)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            fresh.unlink()
+    return place
+
+
+def follow(choice: Choice, card: Card, *, own: ProviderSettings, keeps_format: bool) -> Choice:
+    """The choice as the card says it is. `own` are a person's settings: they count more than what was found out.
+
+    `keeps_format`: the format was named for this run. Of two known windows the smaller one holds, unless a person named one.
+    """
+    model = choice.model
+    row = next((each for each in own.models if each.id.lower() == model.id.lower()), ModelSettings(id=model.id))
+    windows = [window for window in (model.context, card.context) if window]
+    media = {} if row.abilities is None else {each: each in row.abilities for each in MEDIA}
+    changed = replace(
+        model,
+        context=row.context or min(windows, default=None),
+        dialect={**model.dialect, **card.dialect, **own.dialect, **media, **(row.dialect or {})},
+        abilities=model.abilities if card.abilities is None or row.abilities is not None else card.abilities,
+    )
+    if not card.format or keeps_format or own.api is not None or row.format is not None or row.abilities is not None:
+        return replace(choice, model=changed)
+    return replace(choice, model=replace(changed, format=card.format), provider=in_format(choice.provider, card.format))

@@ -1,0 +1,234 @@
+"""A model that answers what it answered before: the recorded answers in their order, each to the question it was asked then.
+
+It needs no key and no network. What is asked now is compared with what was asked then, so that a replay ends where the two
+part: with the step, and with what is different.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.errors import Unavailable
+from wolo.formats.format import ThinkingLevel
+from wolo.messages.comparison import Told, around_difference, first_different, told
+from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta
+from wolo.messages.message import Message
+from wolo.messages.parts import IN_FENCE, AnyPart, TextPart, ThinkingPart, ToolPart
+from wolo.models.protocol import Listener, Question
+from wolo.models.provider import Choice
+from wolo.models.tokens import TokenEstimate
+
+PIECE_CHARS = 80
+"""So much of a text comes at once."""
+NOTHING_MORE = "Nothing more was recorded of this turn."
+
+Kind = Literal["request", "preamble", "result", "call", "left over"]
+"""What was asked, what requests begin with, what came of a call, whether it ran at all, or how much of the record was used."""
+
+
+class Divergence(Struct, frozen=True, kw_only=True):
+    """Where a replay is no longer what was recorded."""
+
+    step: int
+    """Counts the requests to the model, from 1."""
+    kind: Kind
+    where: str
+    expected: str
+    got: str
+
+    @classmethod
+    def of(cls, step: int, kind: Kind, where: str, expected: str, got: str) -> Divergence:
+        expected, got = around_difference(expected, got)
+        return cls(step=step, kind=kind, where=where, expected=expected, got=got)
+
+
+class Diverged(Exception):
+    """Ends a replay at once, through the loop and whatever runs in it."""
+
+    def __init__(self, divergence: Divergence) -> None:
+        super().__init__(divergence.where)
+        self.divergence = divergence
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """One request, and what came back."""
+
+    step: int
+    sent: Callable[[], tuple[Message, ...]]
+    """Put together when it is needed: all of them together would be the square of a long session."""
+    answer: Message
+    """As it came, with calls that have not begun; one without parts was empty, and was not kept."""
+    stopped: bool = False
+    """A person, or the end of the process, stopped it while it was streaming."""
+
+
+class Script(Struct, frozen=True, kw_only=True):
+    """The answers of one turn."""
+
+    answers: tuple[Recorded, ...]
+    step: int
+    """Of the request that follows them, should there be one."""
+    is_complete: bool
+    """The turn came to its own end, so that none may follow."""
+
+
+Check = Callable[[Recorded, Question], None]
+"""A further comparison of a question with what was recorded. Raises Diverged."""
+
+
+class RecordedModel:
+    """`begin` hands it the answers of a turn. `of` gives a text as it is compared, `here` one as the calls of today need it."""
+
+    def __init__(
+        self,
+        choice: Choice,
+        *,
+        of: Told,
+        here: Told,
+        stop: Callable[[], None],
+        unfinished: Collection[str],
+        check: Check | None,
+        given: Callable[[int], None] = lambda place: None,
+    ) -> None:
+        """`stop` interrupts the turn. The calls `unfinished` were stopped on record. `given` hears of each
+        answer, by its place in the script."""
+        self.choice = choice
+        self._of = of
+        self._here = here
+        self._stop = stop
+        self._unfinished = unfinished
+        self._check = check
+        self._given = given
+        self._script = Script(answers=(), step=1, is_complete=False)
+        self._at = 0
+        self._estimate = TokenEstimate()
+        self._alike: dict[tuple[int, int], tuple[Message, Message]] = {}
+        """Holds both, so that no other takes their place in memory."""
+
+    @property
+    def upcoming(self) -> Recorded | None:
+        """What the next request is answered with."""
+        return self._script.answers[self._at] if self._at < len(self._script.answers) else None
+
+    @property
+    def step(self) -> int:
+        """Of the request that was answered last."""
+        following = self.upcoming
+        return max(1, (following.step if following else self._script.step) - 1)
+
+    def begin(self, script: Script) -> None:
+        self._script, self._at = script, 0
+
+    def think(self, level: ThinkingLevel) -> None:
+        self.choice = replace(self.choice, thinking=level)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        recorded = self.upcoming
+        if recorded is None:
+            self._refuse_another(question)
+            raise Unavailable(NOTHING_MORE)
+        self._compare(recorded, question)
+        self._at += 1
+        tokens = self._estimate.request(question.messages, system=question.system, tools=question.tools)
+        await listener.on_request(1, tokens)
+        answer = replace(recorded.answer, parts=tuple(self._part(part) for part in recorded.answer.parts))
+        for delta in _deltas(answer, stopped=recorded.stopped):
+            await listener.on_deltas((delta,))
+        if recorded.stopped:
+            self._stop()
+            await asyncio.Event().wait()  # the interruption ends it
+        self._given(self._at - 1)
+        return answer
+
+    def _refuse_another(self, question: Question) -> None:
+        """Raises Diverged where the recorded turn had come to its own end."""
+        if self._script.is_complete:
+            last = told(question.messages[-1], self._of)
+            raise Diverged(
+                Divergence.of(
+                    self._script.step, "request", "one more request", "The turn ends here.", f"It goes on after:\n{last}"
+                )
+            )
+
+    def _compare(self, recorded: Recorded, question: Question) -> None:
+        sent, now = recorded.sent(), question.messages
+        at = first_different(sent, now, self._is_same)
+        if at is not None:
+            expected, got = (self._told(messages, at) for messages in (sent, now))
+            of = f" of {len(sent)}" if len(sent) == len(now) else f" (of {len(sent)} then, of {len(now)} now)"
+            raise Diverged(Divergence.of(recorded.step, "request", f"message {at + 1}{of}", expected, got))
+        if self._check is not None:
+            self._check(recorded, question)
+
+    def _is_same(self, one: Message, other: Message) -> bool:
+        """What was the same in the question before is so again."""
+        pair = (id(one), id(other))
+        if pair in self._alike:
+            return True
+        same = _role(one) == _role(other) and told(one, self._of, self._unfinished) == told(other, self._of, self._unfinished)
+        if same:
+            self._alike[pair] = (one, other)
+        return same
+
+    def _told(self, messages: Sequence[Message], at: int) -> str:
+        if at >= len(messages):
+            return "(no such message)"
+        return f"{messages[at].role}:\n{told(messages[at], self._of, self._unfinished)}"
+
+    def _part(self, part: AnyPart) -> AnyPart:
+        """A call names files where they are now."""
+        if not isinstance(part, ToolPart):
+            return part
+        return replace(part, input=_mapped(part.input, self._here), raw_input=self._here(part.raw_input))
+
+
+def as_it_came(message: Message) -> Message:
+    """A recorded answer before any of its calls was looked at. What could not be read then stays so."""
+    return replace(message, parts=tuple(_unjudged(part) if isinstance(part, ToolPart) else part for part in message.parts))
+
+
+def _unjudged(part: ToolPart) -> ToolPart:
+    if part.status == "failed" and not part.end_time:
+        return part  # it came broken; whatever was looked at here has an end
+    kept = {name: part.metadata[name] for name in (IN_FENCE,) if name in part.metadata}
+    return replace(part, status="pending", outcome=None, output="", output_parts=(), start_time=0.0, end_time=0.0, metadata=kept)
+
+
+def _role(message: Message) -> str:
+    return "assistant" if message.role == "assistant" else "user" if message.role != "system" else "system"
+
+
+def _mapped(value: Any, here: Told) -> Any:
+    match value:
+        case str():
+            return here(value)
+        case dict():
+            return {here(name): _mapped(each, here) for name, each in value.items()}
+        case list() | tuple():
+            return [_mapped(each, here) for each in value]
+    return value
+
+
+def _deltas(answer: Message, *, stopped: bool) -> list[Delta]:
+    deltas: list[Delta] = []
+    for slot, part in enumerate(answer.parts):
+        match part:
+            case TextPart():
+                deltas += map(TextDelta, _pieces(part.text))
+            case ThinkingPart():
+                deltas += (ThinkingDelta(piece, field=part.field) for piece in _pieces(part.text))
+            case ToolPart():
+                deltas.append(CallDelta(slot=slot, call_id=part.call_id, tool=part.tool, arguments=part.raw_input))
+    return deltas if stopped else [*deltas, FinishDelta(answer.finish_reason or "stop")]
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS)]

@@ -1,0 +1,1 @@
+"""Replays a saved session as a test, without a provider."""

@@ -1,0 +1,132 @@
+"""A recording in one file that can be played anywhere: the session, and the files it began with as far as they are known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from wolo.errors import SessionError
+from wolo.guard import protected_paths
+from wolo.replay.recording import Tape
+from wolo.replay.sandbox_copy import Stage
+from wolo.replay.workspace_rewind import files_used
+from wolo.sessions.exchange import jsonl
+from wolo.sessions.exchange.redaction import Redactor
+from wolo.sessions.exchange.sniff import lines
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.store import Store
+from wolo.workspace.search.walk import Bounds, Stopped, walk
+
+VERSION = 1
+MAX_FILE_BYTES = 256 << 10
+MAX_WORKSPACE_FILES = 200
+MAX_WORKSPACE_BYTES = 1 << 20
+"""A workspace that is no larger goes along as a whole: commands use files that no call names."""
+
+
+class Header(Struct, frozen=True, kw_only=True, tag="cassette", tag_field="wolo"):
+    version: int
+    root: str
+    """The workspace it was recorded in, as calls and results spell it."""
+    cwd: str
+    files: int
+
+
+class File(Struct, frozen=True, kw_only=True, tag="file", tag_field="wolo", omit_defaults=True):
+    path: str
+    """From the root."""
+    data: bytes
+    executable: bool = False
+
+
+class Cassette(Struct, frozen=True, kw_only=True):
+    header: Header
+    files: tuple[File, ...]
+
+    def unpack(self, root: Path) -> None:
+        """Raises SessionError for a file that has no place there."""
+        root.mkdir(parents=True)
+        for file in self.files:
+            place = Path(os.path.normpath(root / file.path))
+            if place == root or not place.is_relative_to(root):
+                raise SessionError(f"The cassette holds a file that lies outside its workspace: {file.path!r}.")
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(file.data)
+                place.chmod(0o755 if file.executable else 0o644)
+            except (OSError, ValueError) as error:
+                raise SessionError(f"The file {file.path!r} of the cassette cannot be made here: {error}.") from error
+
+
+def write(store: Store, info: SessionInfo, tape: Tape, stage: Stage, out: jsonl.Write, redactor: Redactor) -> None:
+    """The files as they are on the stage; secrets are taken out of everything."""
+    encode = msgspec.json.Encoder().encode
+    files = list(_files(tape, stage, redactor))
+    out(encode(Header(version=VERSION, root=str(stage.original), cwd=info.cwd, files=len(files))) + b"\n")
+    for file in files:
+        out(encode(file) + b"\n")
+    jsonl.write(store, info, out, redactor)
+
+
+def split(path: Path, session: Path) -> Cassette | None:
+    """Reads a cassette and puts the session in it into a file of its own; None: the file is none."""
+    header: Header | None = None
+    files: list[File] = []
+    with session.open("wb") as out:
+        for line in lines(path):
+            if header is None:
+                header = _header(line)
+                if header is None:
+                    return None
+            elif len(files) < header.files and (file := _file(line)) is not None:
+                files.append(file)
+            else:
+                out.write((line or b"") + b"\n")
+    return Cassette(header=header, files=tuple(files)) if header else None
+
+
+def _files(tape: Tape, stage: Stage, redactor: Redactor) -> Iterator[File]:
+    for path in dict.fromkeys((*_small_workspace(stage.root), *sorted(files_used(tape, stage)))):
+        if not path.is_relative_to(stage.root):
+            continue  # of a directory that was added to the workspace
+        if (
+            path.is_symlink()
+            or not path.is_file()
+            or path.stat().st_size > MAX_FILE_BYTES
+            or protected_paths.is_secret(str(path))
+        ):
+            continue
+        data = redactor.data(path.read_bytes())
+        yield File(path=str(path.relative_to(stage.root)), data=data, executable=os.access(path, os.X_OK))
+
+
+def _small_workspace(root: Path) -> Iterable[Path]:
+    """All files that git would see; none where there are many."""
+    try:
+        found = [root / name for name in walk(root, Bounds(MAX_WORKSPACE_FILES * 10, 2.0))]
+        if len(found) > MAX_WORKSPACE_FILES or sum(path.stat().st_size for path in found) > MAX_WORKSPACE_BYTES:
+            return ()
+    except (Stopped, OSError):
+        return ()
+    return found
+
+
+def _header(line: bytes | None) -> Header | None:
+    try:
+        header = msgspec.json.decode(line or b"", type=Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if header.version > VERSION:
+        raise SessionError("A newer wolo recorded this cassette.", hint="Update wolo, or record it anew.")
+    return header
+
+
+def _file(line: bytes | None) -> File | None:
+    try:
+        return msgspec.json.decode(line or b"", type=File)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,328 @@
+"""Plays a kept session again: the real loop, guard and tools in a copy of the workspace, around a model that answers what it did.
+
+The first difference ends it. Nothing is asked of anyone: no model, no network, no person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.agent.compaction.compactor import Compaction, Compactor
+from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
+from wolo.agent.loop import Agent
+from wolo.agent.tool_outcomes import DENIED_BY_PERSON, NO_REASON
+from wolo.config import layers
+from wolo.config.cli_options import Given
+from wolo.config.schema import Config
+from wolo.conversation.resources.request_prefix import Prompts, prepare
+from wolo.conversation.resources.run_options import kept_options
+from wolo.conversation.resources.secrets import make_secrets
+from wolo.conversation.resources.tool_context import jobs_folder, new_shell
+from wolo.conversation.resources.user_files import Library, own_folders
+from wolo.conversation.resources.verification import recorded_verify
+from wolo.guard.intents import WriteIntent
+from wolo.guard.judge import Judge
+from wolo.guard.modes import effective
+from wolo.mcp.replay_tool import recorded_tools
+from wolo.messages.comparison import request, result
+from wolo.messages.message import Message
+from wolo.messages.parts import ToolPart
+from wolo.messages.plural import counted
+from wolo.models.replay_model import Diverged, Divergence, Kind, RecordedModel
+from wolo.places import find_places
+from wolo.replay.recorded_hooks import recorded_hooks
+from wolo.replay.recorded_settings import model_of, preamble_check, rules_of
+from wolo.replay.recording import BY_PERSON, RecordedTurn, Tape, renamed, stopped
+from wolo.replay.sandbox_copy import Stage
+from wolo.tools.tool import Result, ToolContext
+from wolo.tools.toolbox import Toolbox
+from wolo.workspace import landlock
+from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.root import Workspace
+
+LEAST_RUN_S = 0.3
+MOST_RUN_S = 10.0
+"""How long a call runs that was stopped on record, at least and at most."""
+
+
+class Replayed(Struct, frozen=True, kw_only=True):
+    steps: int
+    """Requests to the model that were played, the one that differs included."""
+    divergence: Divergence | None
+    notices: tuple[str, ...] = ()
+
+
+class Rerun(Struct, frozen=True, kw_only=True):
+    """What is played, and under which settings."""
+
+    tape: Tape
+    stage: Stage
+    model: str
+    """`provider/model`, as the session knows it."""
+    mode: str
+    given: Given
+    """Options of the command line that settings are made of."""
+    is_strict: bool = False
+    """Also what requests begin with is compared."""
+
+
+class _Rooms(Struct, frozen=True):
+    """What a conversation that was opened works with."""
+
+    judge: Judge
+    context: ToolContext
+    toolbox: Toolbox
+    system: str
+
+
+async def replay(rerun: Rerun) -> Replayed:
+    """Raises WoloError for settings that cannot be used."""
+    return await _Replay(rerun).play()
+
+
+class _Replay:
+    def __init__(self, rerun: Rerun) -> None:
+        self._rerun = rerun
+        self._tape, self._stage = rerun.tape, rerun.stage
+        self._calls = rerun.tape.calls
+        self._running: dict[str, ToolPart] = {}
+        """What became of a call that runs, by the id its tool knows."""
+        self._places = find_places()
+        self._config: Config = layers.load(self._places, os.environ, rerun.given, (), self._stage.settings_from)
+        self._choice = model_of(self._tape, rerun.model, self._config)
+        unfinished = frozenset(id for id, call in self._calls.items() if stopped(call))
+        check = preamble_check(self._tape, rerun.model, self._config) if rerun.is_strict else None
+        self._model = RecordedModel(
+            self._choice,
+            of=self._stage.steady,
+            here=self._stage.here,
+            stop=self._stop,
+            unfinished=unfinished,
+            check=check,
+            given=self._answered,
+        )
+        self._compactor = Compactor(self._config.settings.context, Compaction(auto=False))
+        self._rooms: _Rooms | None = None
+        self._agent: Agent | None = None
+        self._turn: RecordedTurn | None = None
+
+    async def play(self) -> Replayed:
+        history: tuple[Message, ...] = ()
+        divergence = None
+        try:
+            for turn in self._tape.turns:
+                history = await self._play_turn(turn, (*history, *turn.before))
+        except Diverged as diverged:
+            divergence = diverged.divergence
+        finally:
+            self._close()
+        steps = divergence.step if divergence else self._tape.steps
+        return Replayed(steps=min(steps, self._tape.steps), divergence=divergence, notices=self._stage.notices)
+
+    async def _play_turn(self, turn: RecordedTurn, history: tuple[Message, ...]) -> tuple[Message, ...]:
+        self._turn = turn
+        if self._rooms is None or turn.opened:
+            self._close()
+            self._rooms = self._open(turn)
+        self._model.begin(turn.script)
+        self._set_cut()
+        agent = self._agent = self._make_agent(turn, self._rooms)
+        self._enter_mode(turn.prompt.id)
+        self._say(turn.said.first)
+        done = await agent.run(history, turn.prompt)
+        self._check_all_used(turn, done.new)
+        return (*history, *renamed(done.new, turn.new))
+
+    # The rooms, as a conversation is opened
+
+    def _open(self, turn: RecordedTurn) -> _Rooms:
+        """What files were seen, and where commands run, begins anew."""
+        stage = self._stage
+        options = kept_options(turn.opened)
+        config = self._config if options is None else options.applied_to(self._config)
+        extra = tuple(stage.added[Path(each)] for each in options.add_dirs if Path(each) in stage.added) if options else ()
+        workspace = Workspace(stage.root, extra, stage.cwd_of(turn.opened))
+        then = "" if "mode" in self._rerun.given else str(turn.opened.get("mode") or self._rerun.mode)
+        # All of a replay is held to its copy, commands included, where the kernel can do that.
+        mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
+        places = self._places
+        library = Library(config, places, stage.root, workspace.start)
+        skills, agents = library.skills(self._choice), library.agents(self._choice)
+        judge = Judge(
+            mode,
+            rules_of(self._tape, config.rules, options, stage.here),
+            stage.root,
+            extra_roots=workspace.extra,
+            cwd=workspace.start,
+            own_places=places.own,
+            free_reads=(*stage.outputs, jobs_folder(stage.scratch), *own_folders(skills.found)),
+        )
+        secrets = make_secrets(places, config.settings, (stage.root, *workspace.extra))
+        context = ToolContext(
+            workspace=workspace,
+            ledger=FileLedger(stage.scratch / "file-locks"),
+            keep=lambda name, data: stage.keep(name, secrets.hide_data(data)),
+            shell=new_shell(workspace.start, stage.scratch, secrets),
+            secrets=secrets,
+            shell_timeout_s=config.settings.shell.timeout_s,
+            readable=judge.readable,
+            recorded=self._recorded,
+            skill=library.offered,
+            agents=agents.offers,
+        )
+        in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
+        preamble = prepare(
+            *(config, places, stage.root, workspace.start, options.prompts if options else Prompts()),
+            calls_in_text=in_text,
+            edit_tool=edit_tool,
+            attended=turn.is_attended,
+            skills=skills,
+            agents=agents,
+            more_tools=recorded_tools([call.tool for call in self._calls.values()]),
+        )
+        return _Rooms(judge, context, preamble.toolbox, stage.there(preamble.system))
+
+    def _make_agent(self, turn: RecordedTurn, rooms: _Rooms) -> Agent:
+        agent = Agent(
+            self._model,
+            rooms.toolbox,
+            rooms.context,
+            rooms.judge,
+            emit=self._hear,
+            ask_person=self._answer if turn.is_attended else None,
+            system=rooms.system,
+            compactor=self._compactor,
+            verify=recorded_verify(turn.new),
+            run_hook=recorded_hooks(turn.new),
+        )
+        rooms.context.recall = agent.recall
+        return agent
+
+    def _close(self) -> None:
+        if self._rooms is not None:
+            self._rooms.context.shell.close()
+
+    def _say(self, messages: Sequence[Message]) -> None:
+        """What the person said in the middle of the turn, at the same place."""
+        if self._agent is not None:
+            for message in messages:
+                self._agent.inbox.put(message)
+
+    def _answered(self, place: int) -> None:
+        assert self._turn is not None  # whose answer it is
+        self._enter_mode(self._turn.script.answers[place].answer.id)
+        self._say(self._turn.said.after_answer.get(place, ()))
+
+    def _enter_mode(self, id: str) -> None:
+        """The one that a person had changed to by then, unless another one was asked for."""
+        mode = self._turn.modes.get(id, "") if self._turn is not None else ""
+        if mode and self._rooms is not None and "mode" not in self._rerun.given:
+            self._rooms.judge.mode, _ = effective(mode, sandbox_available=landlock.version() > 0)
+
+    def _stop(self) -> None:
+        if self._agent is not None:
+            self._agent.interrupt()
+
+    # What happens, beside what happened
+
+    async def _hear(self, event: Event) -> None:
+        match event:
+            case CallStarted(part=part):
+                self._begins(part)
+            case CallEnded(part=part):
+                self._ended(part)
+            case AnswerEnded() | MessageAdded():
+                self._set_cut()
+
+    def _set_cut(self) -> None:
+        """Compactions come when they came."""
+        upcoming = self._model.upcoming
+        if upcoming is not None and self._turn is not None:
+            at = self._turn.script.answers.index(upcoming)
+            self._compactor.cut = self._turn.cuts[at]
+
+    def _recorded(self, call_id: str) -> Result | None:
+        recorded = self._running[call_id]
+        return Result(recorded.output, is_error=recorded.is_error, outcome=recorded.outcome)
+
+    def _begins(self, part: ToolPart) -> None:
+        recorded = self._running[part.wire_id] = self._calls[part.id]
+        if recorded.outcome in ("denied_by_rule", "denied_by_person"):
+            raise self._differs("call", recorded, self._outcome(recorded), "It would run now.")
+        if outside := self._writes_outside(part):
+            raise self._differs(
+                "call", recorded, self._outcome(recorded), f"Not run: a replay writes nothing outside its copy, and {outside} is."
+            )
+        if recorded.outcome == "never_started":
+            self._stop()
+        elif recorded.outcome == "interrupted":
+            ran_s = recorded.end_time - recorded.start_time if recorded.start_time and recorded.end_time else 0.0
+            assert self._agent is not None  # whose turn it is: the timer must not stop a later one
+            asyncio.get_running_loop().call_later(min(max(ran_s, LEAST_RUN_S), MOST_RUN_S), self._agent.interrupt)
+
+    def _writes_outside(self, part: ToolPart) -> str:
+        assert self._rooms is not None  # a call runs
+        tool, args = self._rooms.toolbox.decode(part.tool, part.input)
+        written = [intent.path for intent in tool.intents(args, self._rooms.context) if isinstance(intent, WriteIntent)]
+        roots = self._stage.roots
+        return next((str(path) for path in written if not any(map(path.is_relative_to, roots))), "")
+
+    def _ended(self, part: ToolPart) -> None:
+        recorded, of = self._calls[part.id], self._stage.steady
+        assert self._turn is not None  # whose call it is
+        self._say(self._turn.said.after_call.get(part.id, ()))
+        self._enter_mode(part.id)
+        if stopped(recorded):
+            self._stop()
+            return
+        ran = recorded.outcome not in ("denied_by_rule", "denied_by_person")
+        if ran and part.outcome in ("denied_by_rule", "denied_by_person"):
+            raise self._differs("call", recorded, self._outcome(recorded), f"Denied now: {part.output}")
+        expected, got = result(recorded, of), result(part, of)
+        if expected != got:
+            raise self._differs("result", recorded, expected, got)
+
+    async def _answer(self, asked: ApprovalAsked) -> ApprovalGiven:
+        """What the person said then."""
+        recorded = self._calls[asked.part.id]
+        verdict = recorded.metadata.get("verdict")
+        granted = isinstance(verdict, dict) and verdict.get("source") == "session"
+        if recorded.outcome == "denied_by_person":
+            return ApprovalGiven(id=asked.id, allowed=False, reason=_reason(recorded))
+        if recorded.metadata.get("decided_by") == BY_PERSON or granted:
+            return ApprovalGiven(id=asked.id, allowed=True)
+        if stopped(recorded):
+            self._stop()
+            await asyncio.Event().wait()  # the interruption ends it
+        raise self._differs("call", recorded, self._outcome(recorded), f"A person is asked now: {asked.reason}")
+
+    def _outcome(self, recorded: ToolPart) -> str:
+        if recorded.outcome in ("denied_by_rule", "denied_by_person"):
+            return f"It was denied: {recorded.output}"
+        return f"It ran unasked ({recorded.outcome})."
+
+    def _differs(self, kind: Kind, recorded: ToolPart, expected: str, got: str) -> Diverged:
+        called = request(recorded, self._stage.steady)
+        where = f"{called[:200]}…" if len(called) > 200 else called
+        return Diverged(Divergence.of(self._model.step, kind, where, expected, got))
+
+    def _check_all_used(self, turn: RecordedTurn, new: Sequence[Message]) -> None:
+        """Raises Diverged when the turn ended before all that was recorded of it was played."""
+        upcoming = self._model.upcoming
+        if upcoming is None and len(new) == len(turn.new):
+            return
+        step = upcoming.step if upcoming else self._model.step
+        left = f"{counted(len(turn.script.answers), 'answer')}, {counted(len(turn.new), 'message')}"
+        came = f"The turn ended with {counted(len(new), 'message')}, the last one of role {new[-1].role}."
+        raise Diverged(Divergence.of(step, "left over", "the end of the turn", left, came))
+
+
+def _reason(denied: ToolPart) -> str:
+    before, _, after = DENIED_BY_PERSON.partition("{reason}")
+    reason = denied.output.partition("\n\n")[0].removeprefix(before).removesuffix(after)
+    return "" if reason == NO_REASON else reason

@@ -1,0 +1,246 @@
+"""A kept session as a tape to be played again: its turns, what was sent for each answer, and what a person said to each call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.compaction.history_cut import Cut, cut_of
+from wolo.agent.tool_outcomes import SET_ASIDE
+from wolo.agent.turn_policy import EMPTY_CUT_OFF
+from wolo.messages.message import EMPTY_ANSWER, MCP_INSTRUCTIONS, NUDGE, OPENED, STEERED, Message
+from wolo.messages.parts import ToolPart
+from wolo.models.replay_model import Recorded, Script, as_it_came
+from wolo.sessions import replay_entries
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
+
+ENDS = ("stop", "length")
+STOPPED = ("interrupted", "never_started")
+BY_PERSON = "person"
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """What a person has said in the middle of a turn, by when it was heard."""
+
+    first: tuple[Message, ...] = ()
+    """Before the model was asked at all."""
+    after_answer: dict[int, tuple[Message, ...]]
+    """By the answer's place in the script; it had no calls."""
+    after_call: dict[str, tuple[Message, ...]]
+    """By the id of the call that ran just then; those behind it did not run any more."""
+
+
+class RecordedTurn(Struct, frozen=True, kw_only=True):
+    before: tuple[Message, ...]
+    """What joined the conversation between the turn before and this one."""
+    prompt: Message
+    new: tuple[Message, ...]
+    """The prompt and all that followed, as it stands in the end."""
+    script: Script
+    cuts: tuple[Cut, ...]
+    """What of the conversation was not sent, for each answer of the script."""
+    opened: dict[str, Any]
+    """How the conversation was opened that begins with this turn; empty: one goes on."""
+    is_attended: bool
+    """A person was there to be asked."""
+    said: Said
+    modes: dict[str, str]
+    """Which mode held when a message or the end of a call was kept, by its id; only where a person had changed it."""
+
+
+class Tape(Struct, frozen=True, kw_only=True):
+    turns: tuple[RecordedTurn, ...]
+    messages: tuple[Message, ...]
+    """All of them, on the way to where the session ended."""
+
+    @property
+    def steps(self) -> int:
+        return sum(len(turn.script.answers) for turn in self.turns)
+
+    @property
+    def calls(self) -> dict[str, ToolPart]:
+        """As they ended, by their ids."""
+        return {part.id: part for message in self.messages for part in message.calls}
+
+
+def record_of(entries: Sequence[AnyEntry]) -> Tape:
+    messages = replay_entries.messages(entries)
+    return Tape(turns=tuple(_turns(messages, _as_kept(entries), _cuts(entries), _modes(entries))), messages=messages)
+
+
+def stopped(call: ToolPart) -> bool:
+    """How far it came depends on the moment at which it was stopped."""
+    return call.outcome in STOPPED and not was_set_aside(call)
+
+
+def was_set_aside(call: ToolPart) -> bool:
+    """It was not run because the person had said something."""
+    return call.outcome == "never_started" and call.output.startswith(SET_ASIDE)
+
+
+def _turns(
+    messages: Sequence[Message], kept: dict[str, Message], cuts: dict[str, Cut], modes: dict[str, str]
+) -> Iterable[RecordedTurn]:
+    step, at, before = 1, 0, 0
+    attended = False
+    while at < len(messages):
+        if not messages[at].is_prompt:
+            at += 1
+            continue
+        end = _end_of_turn(messages, at)
+        new = tuple(messages[at:end])
+        opened = new[0].metadata.get(OPENED)
+        opened = opened if isinstance(opened, dict) else {}
+        attended = bool(opened.get("attended", attended)) or any(map(_needed_person, _calls(new)))
+        answers = tuple(_answers(messages, at, end, kept, cuts, step))
+        step += len(answers)
+        yield RecordedTurn(
+            before=tuple(messages[before:at]),
+            prompt=new[0],
+            new=new,
+            script=Script(answers=tuple(answer for answer, _ in answers), step=step, is_complete=_is_complete(new[-1])),
+            cuts=tuple(cut for _, cut in answers),
+            opened=opened,
+            is_attended=attended,
+            said=_said(messages, at, end),
+            modes=modes,
+        )
+        at = before = end
+
+
+def _answers(
+    messages: Sequence[Message], begin: int, end: int, kept: dict[str, Message], cuts: dict[str, Cut], step: int
+) -> Iterable[tuple[Recorded, Cut]]:
+    for at in range(begin + 1, end):
+        message = messages[at]
+        if not _is_answer(messages, at):
+            continue
+        answer = as_it_came(kept.get(message.id, message)) if message.role == "assistant" else _empty(message)
+        cut = cuts.get(message.id, Cut())
+        sent = partial(_sent, cut, messages, at)
+        yield Recorded(step=step, sent=sent, answer=answer, stopped=message.finish_reason == "interrupted"), cut
+        step += 1
+
+
+def _is_answer(messages: Sequence[Message], at: int) -> bool:
+    """One that was kept, or the word of the loop about one that was empty."""
+    message = messages[at]
+    if message.role == "assistant":
+        return True
+    return message.metadata[NUDGE] == EMPTY_ANSWER and _follows_nothing(messages[at - 1])
+
+
+def _said(messages: Sequence[Message], begin: int, end: int) -> Said:
+    first: tuple[Message, ...] = ()
+    after_answer: dict[int, tuple[Message, ...]] = {}
+    after_call: dict[str, tuple[Message, ...]] = {}
+    place, last = -1, messages[begin]
+    for at in range(begin + 1, end):
+        message = messages[at]
+        if _is_answer(messages, at):
+            place, last = place + 1, message
+        elif message.metadata[NUDGE] not in (STEERED, MCP_INSTRUCTIONS):  # the servers are not there to say it again
+            continue
+        elif place < 0:
+            first = (*first, message)
+        elif last.calls:
+            heard = _heard_in(last.calls)
+            after_call[heard] = (*after_call.get(heard, ()), message)
+        else:
+            after_answer[place] = (*after_answer.get(place, ()), message)
+    return Said(first=first, after_answer=after_answer, after_call=after_call)
+
+
+def _heard_in(calls: Sequence[ToolPart]) -> str:
+    """The id of the call that ran when something was said."""
+    aside = next((place for place, call in enumerate(calls) if was_set_aside(call)), len(calls))
+    return calls[max(aside - 1, 0)].id
+
+
+def _sent(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Message, ...]:
+    return cut.apply(messages[:end])
+
+
+def _follows_nothing(before: Message) -> bool:
+    """The word of the loop behind it was not caused by an answer that is in the history, so by an empty one."""
+    return not (before.role == "assistant" and before.finish_reason == "tool_calls" and not before.calls)
+
+
+def _empty(nudge: Message) -> Message:
+    """The answer that was not kept because nothing was in it."""
+    return Message(role="assistant", finished=True, finish_reason="length" if nudge.text == EMPTY_CUT_OFF else "stop")
+
+
+def _end_of_turn(messages: Sequence[Message], begin: int) -> int:
+    end = begin + 1
+    while end < len(messages) and (messages[end].role == "assistant" or NUDGE in messages[end].metadata):
+        end += 1
+    return end
+
+
+def _is_complete(last: Message) -> bool:
+    return last.role == "assistant" and not last.calls and last.finish_reason in ENDS
+
+
+def _needed_person(call: ToolPart) -> bool:
+    verdict = call.metadata.get("verdict")
+    decided = verdict if isinstance(verdict, dict) else {}
+    return (
+        call.outcome == "denied_by_person"
+        or call.metadata.get("decided_by") == BY_PERSON
+        or decided.get("decision") == "ask"
+        or decided.get("source") == "session"
+    )
+
+
+def _calls(messages: Iterable[Message]) -> Iterable[ToolPart]:
+    return (part for message in messages for part in message.calls)
+
+
+def _as_kept(entries: Iterable[AnyEntry]) -> dict[str, Message]:
+    """Each message as it was kept first, before anything was run."""
+    kept: dict[str, Message] = {}
+    for entry in entries:
+        if isinstance(entry, MessageEntry):
+            kept.setdefault(entry.message.id, entry.message)
+    return kept
+
+
+def _cuts(entries: Iterable[AnyEntry]) -> dict[str, Cut]:
+    """What held when each message was kept, by its id."""
+    held = Cut()
+    cuts: dict[str, Cut] = {}
+    for entry in entries:
+        match entry:
+            case CompactionEntry():
+                held = cut_of(entry)
+            case MessageEntry(message=message):
+                cuts.setdefault(message.id, held)
+            case PartialEntry(message_id=message_id):
+                cuts.setdefault(message_id, held)
+    return cuts
+
+
+def _modes(entries: Iterable[AnyEntry]) -> dict[str, str]:
+    """A conversation that is opened begins in a mode of its own."""
+    held = ""
+    modes: dict[str, str] = {}
+    for entry in entries:
+        match entry:
+            case SettingEntry(name="mode", value=value):
+                held = value
+            case MessageEntry(message=message):
+                held = "" if OPENED in message.metadata else held
+                modes.setdefault(message.id, held)
+            case ResultsEntry(parts=parts):
+                modes.update((part.id, held) for part in parts)
+    return {id: mode for id, mode in modes.items() if mode}
+
+
+def renamed(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:
+    """With the ids of the recorded ones, which compactions refer to."""
+    return tuple(replace(message, id=recorded.id) for message, recorded in zip(messages, like, strict=True))

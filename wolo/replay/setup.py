@@ -1,0 +1,134 @@
+"""Sets up everything for a replay: which recording, where it starts from, and the copy it is played in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.conversation.resources.run_options import kept_options
+from wolo.errors import SessionError
+from wolo.replay import cassette
+from wolo.replay.cassette import Cassette
+from wolo.replay.recording import Tape, record_of
+from wolo.replay.sandbox_copy import Stage
+from wolo.replay.workspace_rewind import rewind
+from wolo.sessions.entries import BranchEntry
+from wolo.sessions.exchange import importer
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.loaded import Loaded
+from wolo.sessions.store import Store
+from wolo.workspace.copy import copy_tree
+from wolo.workspace.root import find_root
+
+
+class Recording(Struct, frozen=True, kw_only=True):
+    info: SessionInfo
+    tape: Tape
+    store: Store
+    """Holds the session, and is to be closed."""
+    root: Path
+    """The workspace it was recorded in."""
+    cassette: Cassette | None = None
+    """Brings the files it starts from."""
+    notices: tuple[str, ...] = ()
+    """What a person should know about it."""
+    is_foreign: bool = False
+    """It came from a file: the directory it was about is nobody's here."""
+
+
+def from_store(store: Store, info: SessionInfo) -> Recording:
+    loaded = store.load(info.id)
+    root = find_root(Path(info.cwd))
+    return Recording(info=info, tape=record_of(loaded.entries), store=store, root=root, notices=tuple(_remarks(loaded)))
+
+
+def from_file(path: Path, folder: Path) -> Recording:
+    """A cassette, or a session in any form that can be imported; it is taken in by a store of its own in `folder`."""
+    session = folder / "session.jsonl"
+    found = cassette.split(path, session)
+    source = importer.read(session if found else path)
+    cwd = found.header.cwd if found else source.cwd or str(folder)
+    store = Store.open(folder / "data")
+    try:
+        info = importer.keep(store, source, cwd).info
+        loaded = store.load(info.id)
+    except BaseException:
+        store.close()
+        raise
+    root = Path(os.path.normpath(found.header.root)) if found else Path(info.cwd)
+    return Recording(
+        info=info,
+        tape=record_of(loaded.entries),
+        store=store,
+        root=root,
+        cassette=found,
+        notices=tuple(_remarks(loaded)),
+        is_foreign=True,
+    )
+
+
+def _remarks(loaded: Loaded) -> Iterator[str]:
+    if loaded.warning:
+        yield loaded.warning
+    if any(isinstance(entry, BranchEntry) for entry in loaded.entries):
+        yield "This session has branches: the one it ended on is replayed, and what others did to files is not taken back."
+
+
+def set_stage(recording: Recording, folder: Path, at: Path | None) -> Stage:
+    """A copy of the directory `at`, of what the cassette brings, or of the workspace with what the session did taken back.
+
+    Raises SessionError when there is nothing to start from.
+    """
+    cwd = Path(recording.info.cwd)
+    if at is not None and not at.is_dir():
+        raise SessionError(f"There is no directory {at}.", hint="--at names the directory to start from.")
+    if at is None and not recording.is_foreign and not cwd.is_dir():
+        raise SessionError(
+            f"The directory of this session is gone: {cwd}.", hint="Name another one to start from, such as a checkout: --at DIR."
+        )
+    settings_from = at or (folder if recording.is_foreign else cwd)
+    add_dirs = _added(recording.tape, recording.root)
+    stage = Stage(
+        folder, recording.root, cwd, settings_from=settings_from, blobs_dir=recording.store.blobs_dir, add_dirs=add_dirs
+    )
+    stage.temporary.mkdir(mode=0o700, parents=True)
+    stage.notices += recording.notices
+    for original, copy in stage.added.items():
+        stage.notices += _add(original, copy, is_foreign=recording.is_foreign)
+    if at is None and recording.is_foreign:
+        _unpack(recording, stage)
+        return stage
+    copied = copy_tree(Path(os.path.realpath(at or recording.root)), stage.root)
+    stage.notices += copied.notices
+    if at is None:
+        stage.notices += rewind(recording.tape, stage)
+    return stage
+
+
+def _added(tape: Tape, root: Path) -> list[Path]:
+    """The directories that were added to the workspace, and lie neither in it nor in one another."""
+    named = {Path(each) for turn in tape.turns if (options := kept_options(turn.opened)) for each in options.add_dirs}
+    found: list[Path] = []
+    for path in sorted(each for each in named if each.is_absolute() and each.name):
+        if not any(path.is_relative_to(other) or other.is_relative_to(path) for other in (root, *found)):
+            found.append(path)
+    return found
+
+
+def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
+    """A recording that came from a file gets none of this machine's directories."""
+    if original.is_dir() and not is_foreign:
+        return copy_tree(Path(os.path.realpath(original)), copy).notices
+    copy.mkdir(parents=True)
+    return (f"The directory {original}, which was added to the workspace, is not there; it is empty in the copy.",)
+
+
+def _unpack(recording: Recording, stage: Stage) -> None:
+    if recording.cassette is not None:
+        recording.cassette.unpack(stage.root)
+        return
+    stage.root.mkdir(parents=True)
+    stage.notices += ("The file brings no workspace, so it starts in an empty one; --at DIR names another.",)

@@ -1,0 +1,271 @@
+"""Takes back, in a copy of the workspace, what a session did to its files: so the copy is what the session began with.
+
+Files go back as far as the session tells: a file it created was not there, an edit is undone where its passage stands, what was
+replaced is known when it had been read. What nobody knows stays as it is, and is named.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from wolo.agent.hook_calls import input_as_run
+from wolo.errors import ToolError
+from wolo.messages.parts import ToolPart
+from wolo.replay.recording import Tape
+from wolo.replay.sandbox_copy import Stage
+from wolo.tools.editing.apply_patch import ApplyPatchArgs
+from wolo.tools.editing.edit import EditArgs, Replacement
+from wolo.tools.editing.matching import line_number
+from wolo.tools.editing.patch_parser import AddFile, DeleteFile, UpdateFile, read_patch
+from wolo.tools.editing.write import WriteArgs
+from wolo.tools.read import ReadArgs
+from wolo.tools.shell.shell import FILES
+from wolo.tools.toolbox import IN_TEXT, Toolbox
+
+Content = bytes | None | Literal["unknown"]
+"""None: there is no such file."""
+
+_WHOLE = re.compile(r"\[(\d+) lines?\.\]")
+_LINES = re.compile(r" at lines? ([\d, ]+)")
+_NUMBERED = re.compile(r"(\d+)→(.*)", re.DOTALL)
+_MAX_NAMED = 5
+KINDS: tuple[Literal["made", "changed", "gone"], ...] = ("made", "changed", "gone")
+
+
+_Done = ReadArgs | WriteArgs | EditArgs | Literal["made", "changed", "gone"]
+"""The last three are what a command or a patch did to a file."""
+
+
+class _Call(Struct, frozen=True):
+    path: Path
+    args: _Done
+    part: ToolPart
+
+
+def rewind(tape: Tape, stage: Stage) -> tuple[str, ...]:
+    """What could not be taken back, in sentences for people."""
+    calls = list(_calls(tape, stage))
+    unknown = []
+    for path in dict.fromkeys(call.path for call in calls if not isinstance(call.args, ReadArgs)):
+        before = _before([call for call in calls if call.path == path], _content(path))
+        if before == "unknown":
+            unknown.append(_shown(path, stage))
+        else:
+            _restore(path, before, stage.roots)
+    if not unknown:
+        return ()
+    named = ", ".join(unknown[:_MAX_NAMED])
+    more = f" and {len(unknown) - _MAX_NAMED} more" if len(unknown) > _MAX_NAMED else ""
+    return (f"Used as they are now, because what they held before the session is not known: {named}{more}.",)
+
+
+def files_used(tape: Tape, stage: Stage) -> Iterator[Path]:
+    """Those that tools of the session read or changed, where they are in the copy; a file may come more than once."""
+    return (call.path for call in _calls(tape, stage))
+
+
+def _calls(tape: Tape, stage: Stage) -> Iterator[_Call]:
+    """Those that have read or changed a file of the workspace, in their order."""
+    toolbox = Toolbox(IN_TEXT)
+    cwd = stage.cwd_of({})
+    for turn in tape.turns:
+        cwd = stage.cwd_of(turn.opened) if turn.opened else cwd
+        for part in (part for message in turn.new for part in message.calls):
+            yield from _of_command(part, stage)
+            args = _arguments(part, toolbox) if part.outcome == "ok" else None
+            for name, done in _files_of(args, part):
+                if path := _place(cwd / stage.here(name), stage):
+                    yield _Call(path, done, part)
+
+
+def _files_of(args: Struct | None, part: ToolPart) -> Iterator[tuple[str, _Done]]:
+    """Which files a call has read or changed, and how."""
+    if isinstance(args, ReadArgs | WriteArgs | EditArgs):
+        yield args.path, args
+    elif isinstance(args, ApplyPatchArgs):
+        yield from _files_of_patch(args.patch, part)
+
+
+def _files_of_patch(patch: str, part: ToolPart) -> Iterator[tuple[str, _Done]]:
+    for section in read_patch(patch):
+        match section:
+            case AddFile(path=path):
+                yield path, "changed" if f"Updated {path} (" in part.output else "made"
+            case DeleteFile(path=path):
+                yield path, "gone"
+            case UpdateFile(path=path, move_to=move_to, hunks=hunks):
+                if move_to:
+                    yield path, "gone"
+                    yield move_to, "made"
+                else:
+                    yield path, EditArgs(path, edits=tuple(Replacement(hunk.old, hunk.new) for hunk in hunks))
+
+
+def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
+    try:
+        arguments = toolbox.decode(part.tool, input_as_run(part))[1]
+    except ToolError:
+        return None
+    return arguments if isinstance(arguments, Struct) else None
+
+
+def _of_command(part: ToolPart, stage: Stage) -> Iterator[_Call]:
+    files = part.metadata.get(FILES)
+    for kind in KINDS:
+        names = files.get(kind) if isinstance(files, dict) else None
+        for name in names if isinstance(names, list) else ():
+            if path := _place(Path(stage.here(str(name))), stage):
+                yield _Call(path, kind, part)
+
+
+def _place(named: Path, stage: Stage) -> Path | None:
+    """In the copy; None for a file elsewhere."""
+    try:
+        path = Path(os.path.realpath(named))
+    except (OSError, ValueError):
+        return None
+    return path if any(path.is_relative_to(root) for root in stage.roots) and path not in stage.roots else None
+
+
+def _shown(path: Path, stage: Stage) -> str:
+    return os.path.relpath(path, stage.root) if path.is_relative_to(stage.root) else stage.there(str(path))
+
+
+def _before(calls: Sequence[_Call], now: Content) -> Content:
+    """What a file held before the first of these calls, from what it holds now."""
+    content = now
+    for at in range(len(calls) - 1, -1, -1):
+        call = calls[at]
+        if isinstance(call.args, ReadArgs):
+            continue
+        content = _without(call, content, calls[:at])
+    return content
+
+
+def _without(call: _Call, after: Content, earlier: Sequence[_Call]) -> Content:
+    """A file that is not as the session left it has been changed since: it stays as it is, unless it was not there at all."""
+    if call.args == "made":
+        return None
+    if call.args in ("changed", "gone"):
+        return _known(earlier)
+    if isinstance(call.args, WriteArgs):
+        if call.part.output.startswith("Created"):
+            return None
+        if not call.part.output.startswith("Replaced"):
+            return after
+        return _known(earlier) if isinstance(after, bytes) and _is_text(after, call.args.content) else "unknown"
+    if not isinstance(after, bytes) or not isinstance(call.args, EditArgs):
+        return "unknown"
+    return _unedited(call.args, call.part.output, after)
+
+
+def _is_text(data: bytes, content: str) -> bool:
+    """Line ends and a byte order mark are kept by whoever writes."""
+    return data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n") == content.replace("\r\n", "\n").encode(errors="replace")
+
+
+def _unedited(args: EditArgs, said: str, after: bytes) -> Content:
+    edits = _edits(args)
+    try:
+        text = after.decode()
+    except UnicodeDecodeError:
+        return "unknown"
+    found = _LINES.search(said)
+    lines = [int(line) for line in found[1].split(",") if line.strip()] if found else []
+    for edit in reversed(edits):
+        before = _put_back(edit, text, lines if len(edits) == 1 else [])
+        if before is None:
+            return "unknown"
+        text = before
+    return text.encode()
+
+
+def _put_back(edit: Replacement, text: str, lines: list[int]) -> str | None:
+    """The text before the edit, if doing it again gives this one."""
+    if edit.replace_all and len(lines) != 1:
+        before = text.replace(edit.new, edit.old) if edit.new else None
+        return before if before is not None and before.replace(edit.old, edit.new) == text else None
+    for place in _places(edit.new, text, lines):
+        before = text[:place] + edit.old + text[place + len(edit.new) :]
+        if before.count(edit.old) == 1 and before.replace(edit.old, edit.new) == text:
+            return before
+    return None
+
+
+def _places(new: str, text: str, lines: list[int]) -> Iterator[int]:
+    """Where the new text may stand: in the line that was named, else where it is the only one."""
+    if not new:
+        starts: Iterable[int] = (0, *(found.end() for found in re.finditer("\n", text)))
+    else:
+        starts = (found.start() for found in re.finditer(f"(?={re.escape(new)})", text))
+    every = list(starts)
+    if lines:
+        yield from (place for place in every if line_number(text, place) == lines[0])
+    elif len(every) == 1:
+        yield every[0]
+
+
+def _known(calls: Sequence[_Call]) -> Content:
+    """What these calls show that the file held behind them."""
+    text: str | None = None
+    for call in calls:
+        match call.args:
+            case WriteArgs(content=content):
+                text = content
+            case ReadArgs():
+                shown = _read(call.part.output)
+                text = text if shown is None else shown
+            case EditArgs() as args if text is not None:
+                text = _edited(args, text)
+            case "made" | "changed" | "gone":
+                text = None
+    return "unknown" if text is None else text.encode("utf-8", "surrogatepass")
+
+
+def _edited(args: EditArgs, text: str) -> str | None:
+    for edit in _edits(args):
+        if edit.old not in text:
+            return None
+        text = text.replace(edit.old, edit.new, -1 if edit.replace_all else 1)
+    return text
+
+
+def _edits(args: EditArgs) -> tuple[Replacement, ...]:
+    return args.edits or (Replacement(args.old or "", args.new or "", args.replace_all),)
+
+
+def _read(output: str) -> str | None:
+    """The whole file as it was shown; None when only a part was."""
+    if output == "[The file is empty.]":
+        return ""
+    shown, _, note = output.rpartition("\n")
+    whole = _WHOLE.fullmatch(note)
+    lines = [found[2] for line in shown.split("\n") if (found := _NUMBERED.fullmatch(line))]
+    return "".join(f"{line}\n" for line in lines) if whole and len(lines) == int(whole[1]) else None
+
+
+def _content(path: Path) -> Content:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return "unknown"
+
+
+def _restore(path: Path, content: bytes | None, roots: Sequence[Path]) -> None:
+    if content is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return
+    path.unlink(missing_ok=True)
+    for folder in path.parents:
+        if folder in roots or not folder.is_dir() or any(folder.iterdir()):
+            break
+        folder.rmdir()

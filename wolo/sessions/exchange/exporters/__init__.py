@@ -1,0 +1,1 @@
+"""Writes sessions in the form that other agents keep."""

@@ -1,0 +1,257 @@
+"""A file becomes a session of this directory: wolo's own entry by entry, any other as the conversation it tells of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from wolo.errors import SessionError, UsageError
+from wolo.messages.codec import MESSAGES
+from wolo.messages.message import Message
+from wolo.messages.parts import AnyPart, ToolPart
+from wolo.sessions import hash_chain, listing
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry
+from wolo.sessions.exchange import jsonl, jsonl_import
+from wolo.sessions.exchange.detect import SHAPES, Shape, named, recognise
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.sniff import END_OF_TIME, look
+from wolo.sessions.exchange.text_export import plain
+from wolo.sessions.listing import SessionInfo, is_task
+from wolo.sessions.names import check_id, check_name, new_session_id, title_of
+from wolo.sessions.raw_rows import Facts, RawRow
+from wolo.sessions.store import Store
+
+DIGEST_BYTES = 16
+ID_SHOWN = 200
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """A file that was read, and what can be told of it before it is kept."""
+
+    format: str
+    label: str
+    cwd: str
+    """The directory it was about."""
+    skipped: int
+    notices: tuple[str, ...]
+    origin: jsonl.Origin
+    facts: Facts
+    """With the id it would like to have; empty: any."""
+    survey: jsonl_import.Survey | None = None
+    imported: Imported | None = None
+    path: Path
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    info: SessionInfo
+    format: str
+    entries: int
+    skipped: int
+    notices: tuple[str, ...]
+    was_there: bool = False
+    """It had been imported before; nothing was added."""
+    wanted_id: str = ""
+    """The id it came with, which another session has."""
+
+
+def formats() -> tuple[str, ...]:
+    return (jsonl.FORMAT, *(shape.name for shape in SHAPES))
+
+
+def read(path: Path, format: str = "") -> Source:
+    """`format` empty: told from the content. Raises UsageError for an unknown name and SessionError for a file that is none."""
+    if format and format not in formats():
+        raise UsageError(f"Wolo cannot import {format}.", hint=f"It can import {', '.join(formats())}.")
+    if (told := named(format)) is not None:
+        return _foreign(path, told)
+    glimpse = look(path)
+    if format or jsonl_import.is_shape_of(glimpse):
+        return _own(path)
+    shape = recognise(glimpse)
+    if shape is None:
+        raise SessionError(
+            f"{path} is no session that wolo knows.", hint=f"Say what it is with --format: {', '.join(formats())}."
+        )
+    return _foreign(path, shape)
+
+
+def keep(store: Store, source: Source, cwd: str) -> Report:
+    """Durable when it returns; then it is the latest session of `cwd`. Raises SessionError."""
+    with store.archive.alone():
+        return _keep(store, source, cwd)
+
+
+def _keep(store: Store, source: Source, cwd: str) -> Report:
+    origin = msgspec.json.encode(source.origin)
+    known = store.archive.adopted(origin)
+    if known is not None:
+        if known.cwd == listing.directory(cwd):
+            store.archive.touch(known.id)
+        entries = store.archive.ends(known.id)[1]
+        return Report(info=known, format=source.format, entries=entries, skipped=0, notices=(), was_there=True)
+    facts, notices = _free(store, source.facts)
+    facts = msgspec.structs.replace(
+        facts, cwd=listing.directory(cwd), created=_dated(facts.created), updated=_dated(facts.updated)
+    )
+    found = jsonl_import.rows(source.path, source.survey) if source.survey else _linked(_entries(source), facts.updated)
+    info = store.archive.adopt(facts, origin, found)
+    if source.survey:
+        for name, data in jsonl_import.outputs(source.path):
+            store.kept_blob(info.id, name, data)
+    return Report(
+        info=info,
+        format=source.format,
+        entries=store.archive.ends(info.id)[1],
+        skipped=source.skipped,
+        notices=(*source.notices, *notices),
+        wanted_id=source.facts.id if source.facts.id not in ("", info.id) else "",
+    )
+
+
+def _own(path: Path) -> Source:
+    found = jsonl_import.survey(path)
+    if not found.kept:
+        raise SessionError(f"{path} holds no entry that can be read.", hint="It may have been cut off; export it again.")
+    header = found.header or jsonl.Header(version=jsonl.VERSION, id="")
+    origin = jsonl.Origin(format=jsonl.FORMAT, digest=found.digest)
+    if found.is_exact:
+        origin = msgspec.structs.replace(origin, header=found.header_line, last=len(found.kept))
+    facts = Facts(
+        **{field: getattr(header, field) for field in ("id", "name", "title", "model", "mode", "created", "updated")},
+        parent=None if is_task(header.parent) else header.parent,  # who brings it along wants to see it
+        cwd=header.cwd,
+        head=found.head,
+    )
+    return Source(
+        format=jsonl.FORMAT,
+        label="a session of wolo",
+        cwd=header.cwd,
+        skipped=found.skipped,
+        notices=tuple(_remarks(found)),
+        origin=origin,
+        facts=facts,
+        survey=found,
+        path=path,
+    )
+
+
+def _remarks(found: jsonl_import.Survey) -> Iterator[str]:
+    if found.header is None:
+        yield "Its first line, which says what it is, cannot be read; what could be found out was."
+    elif found.header.version > jsonl.VERSION:
+        yield f"A newer wolo wrote it (version {found.header.version}); what this one does not know was left out."
+    if found.checked.redacted:
+        yield f"Secrets were taken out of {found.checked.redacted} of its entries before."
+    if found.checked.broken and not found.skipped:
+        yield f"It was changed since it was written: entry {found.checked.broken.seq} {found.checked.broken.text}."
+    if not found.is_exact:
+        yield "Its entries were bound together anew, so their hashes differ from those in the file."
+
+
+def _foreign(path: Path, shape: Shape) -> Source:
+    imported = shape.read(path)
+    if not imported.messages:
+        raise SessionError(f"Nothing was said in {path}.", hint=f"It was read as {shape.label}; --format says otherwise.")
+    created = imported.created or next((message.timestamp for message in imported.messages if message.timestamp), 0.0)
+    facts = Facts(
+        id=plain(imported.id)[:ID_SHOWN],
+        cwd=imported.cwd,
+        title=title_of(imported.title),
+        model=plain(imported.model) or _answered_by(imported.messages),
+        created=created or time.time(),
+        updated=max((message.timestamp for message in imported.messages), default=0.0) or created or time.time(),
+    )
+    return Source(
+        format=shape.name,
+        label=shape.label,
+        cwd=imported.cwd,
+        skipped=imported.skipped,
+        notices=imported.notices,
+        origin=jsonl.Origin(format=shape.name, digest=_digest(imported.messages)),
+        facts=facts,
+        imported=imported,
+        path=path,
+    )
+
+
+def _dated(then: float) -> float:
+    return then if 0 < then < END_OF_TIME else time.time()
+
+
+def _free(store: Store, facts: Facts) -> tuple[Facts, list[str]]:
+    """An id and a name that nobody has."""
+    notices = []
+    try:
+        taken = not facts.id or store.archive.has(check_id(facts.id))
+    except SessionError:
+        taken = True
+    if taken:
+        facts = msgspec.structs.replace(facts, id=new_session_id(time.time()))
+    if facts.name:
+        try:
+            holder = store.named(check_name(facts.name))
+        except SessionError:
+            holder = None
+            facts = msgspec.structs.replace(facts, name=None)
+        if holder is not None:
+            notices.append(f"It was named {facts.name}, as session {holder.id} is; it has no name now.")
+            facts = msgspec.structs.replace(facts, name=None)
+    return facts, notices
+
+
+def _entries(source: Source) -> Iterator[tuple[float, AnyEntry]]:
+    assert source.imported is not None
+    for message in source.imported.messages:
+        yield message.timestamp, MessageEntry(message=_storable(message))
+    if source.imported.left_out:
+        yield source.facts.updated, CompactionEntry(left_out=source.imported.left_out, reason="imported")
+
+
+def _storable(message: Message) -> Message:
+    """As it is, if it can be read again; where numbers stand in it that no JSON knows, without what is of least account."""
+    try:
+        MESSAGES.decode(MESSAGES.encode(message))
+    except (msgspec.MsgspecError, OverflowError, ValueError, RecursionError):
+        parts = tuple(map(_plainly, message.parts))
+        return msgspec.structs.replace(message, parts=parts, usage=None, metadata={}, timestamp=0.0)
+    return message
+
+
+def _plainly(part: AnyPart) -> AnyPart:
+    if not isinstance(part, ToolPart):
+        return part
+    written = part.raw_input or repr(part.input)
+    return msgspec.structs.replace(part, input={}, raw_input=written, metadata={}, start_time=0.0, end_time=0.0)
+
+
+def _linked(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[RawRow]:
+    prev_hash = b""
+    for seq, (then, entry) in enumerate(entries, 1):
+        row = hash_chain.link(hash_chain.encode(entry), seq=seq, time_utc=float(then or now), prev_hash=prev_hash)
+        prev_hash = row.hash
+        yield RawRow(seq, seq - 1, row.time_utc, row.prev_hash, row.hash, row.body)
+
+
+def _answered_by(messages: Sequence[Message]) -> str:
+    """The model that spoke last, by the name it can be asked for."""
+    wrote = next((message.producer for message in reversed(messages) if message.producer), None)
+    return f"{wrote.provider}/{wrote.model}" if wrote and wrote.provider and wrote.model else ""
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    """Of what was said, whatever ids and times a reader gave to it."""
+    running = blake2b(digest_size=DIGEST_BYTES)
+    for message in messages:
+        running.update(msgspec.json.encode([message.role, repr(list(map(_nameless, message.parts)))]) + b"\n")
+    return running.hexdigest()
+
+
+def _nameless(part: AnyPart) -> Any:
+    built = msgspec.to_builtins(part, enc_hook=str)
+    return {**built, "id": "", "output_parts": [{**each, "id": ""} for each in built.get("output_parts", ())]}

@@ -1,0 +1,374 @@
+"""Sessions of Claude Code: a file of JSON lines, each linked to the one it followed.
+
+What one answer of the model says is spread over several lines, the results of its calls come as lines of the user's, and a
+rewind begins a branch. So the file is gone through twice: first for the links, then for what stands on the way to the last word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from wolo.errors import SessionError
+from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
+from wolo.formats.anthropic.stream import FIELD
+from wolo.messages.message import FinishReason, Message, Producer, Usage
+from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers.builder import (
+    Draft,
+    Ended,
+    Gathering,
+    counted,
+    divided,
+    is_reminder,
+    outcome_of,
+    tool_part,
+)
+from wolo.sessions.exchange.importers.discovery import (
+    Found,
+    children,
+    head,
+    home_of,
+    newest_first,
+    same_directory,
+    tail,
+    updated,
+)
+from wolo.sessions.exchange.importers.fields import content, number, record, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record
+from wolo.sessions.exchange.importers.media import medium, note
+from wolo.sessions.exchange.importers.producers import producer
+from wolo.sessions.exchange.sniff import Glimpse
+
+TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+"""The type of a line → where the title stands in it. The first of them that there is counts, and its last line."""
+STOPPED = "[Request interrupted by user"
+SYNTHETIC = "<synthetic>"
+FOUND = "The provider ran this itself; what came of it is sealed."
+FINISHED: Mapping[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "refusal": "refused",
+    "pause_turn": "paused",
+    "model_context_window_exceeded": "overflow",
+}
+REFUSALS: Mapping[str, Outcome] = {
+    "doesn't want to proceed with this tool use": "denied_by_person",
+    "doesn't want to take this action": "denied_by_person",
+    "haven't granted it yet": "denied_by_rule",
+    "has been denied": "denied_by_rule",
+    "request interrupted by user": "interrupted",
+    "cancelled: parallel tool call": "never_started",
+}
+"""How results begin that tell of calls which did not run to their end."""
+_COMMAND = re.compile(r"\s*(?:<(?:local-command-[a-z]+|command-name|command-message)>|Caveat: The messages below)")
+"""What Claude Code's own commands leave in the user's name."""
+_FORBIDDEN = re.compile(r"[^a-zA-Z0-9]")
+FOLDER_CHARACTERS = 200
+
+
+class Node(Struct, frozen=True):
+    """A line with a place in the tree."""
+
+    place: int
+    parent: str
+    is_said: bool
+    is_aside: bool
+    answer: str
+    """The id of the model's message this line is a piece of."""
+    calls: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+class Index(Struct):
+    """What the first time through the file tells."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    titles: list[Record] = field(default_factory=list)
+    cwd: str = ""
+    skipped: int = 0
+
+
+def is_shape_of(glimpse: Glimpse) -> bool:
+    return any({"sessionId", "type"} <= each.keys() or {"uuid", "parentUuid"} <= each.keys() for each in glimpse.records)
+
+
+def read(source: Path) -> Imported:
+    """Raises SessionError when nothing in it is a conversation."""
+    lines = Lines(source)
+    index = _index(lines)
+    asides = {uuid for uuid, node in index.nodes.items() if node.is_aside}
+    is_subagent = bool(asides) and all(node.is_aside for node in index.nodes.values() if node.is_said)
+    if not is_subagent:
+        index.nodes = {uuid: node for uuid, node in index.nodes.items() if uuid not in asides}
+    chosen = _chosen(index.nodes)
+    reader = _Reader()
+    for each in lines.at(sorted(index.nodes[uuid].place for uuid in chosen)):
+        reader.add(each)
+    gathered = reader.gathered
+    if not gathered.messages():
+        raise SessionError(f"{source} holds no conversation of Claude Code.", hint="Its sessions lie below ~/.claude/projects.")
+    left = sum(node.is_said for uuid, node in index.nodes.items() if uuid not in chosen)
+    said_aside = 0 if is_subagent else len(asides)
+    return gathered.imported(
+        title=_title(index.titles, index.nodes),
+        cwd=index.cwd,
+        created=0.0,
+        skipped=index.skipped,
+        notices=[
+            *counted(said_aside, "One line of a subagent was left out.", "{} lines of subagents were left out."),
+            *counted(left, "One line of an abandoned branch was left out.", "{} lines of abandoned branches were left out."),
+        ],
+    )
+
+
+def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+    """The sessions of a directory, newest first."""
+    folder = _FORBIDDEN.sub("-", str(cwd))
+    pattern = f"{folder[:FOLDER_CHARACTERS]}*" if len(folder) > FOLDER_CHARACTERS else folder
+    home = home_of(".claude", environ, "CLAUDE_CONFIG_DIR")
+    found = []
+    for path in children(home / "projects", f"{pattern}/*.jsonl"):
+        records = head(path)
+        about = next((where for each in records if (where := text(each, "cwd"))), "")
+        if not path.stem.startswith("agent-") and same_directory(about, cwd):
+            looked_at = [*records, *tail(path)]
+            title = _title(looked_at, {text(each, "uuid") for each in looked_at}) or next(_prompts(records), "")
+            found.append(Found(path, path.stem, title, updated(path)))
+    return newest_first(found)
+
+
+def _title(told: Sequence[Record], uuids: Container[str]) -> str:
+    """Older versions wrote summaries of other sessions into a new file; their lines are not in it."""
+    for kind, name in TITLES.items():
+        for each in reversed(told):
+            is_own = "leafUuid" not in each or text(each, "leafUuid") in uuids
+            if each.get("type") == kind and text(each, name) and is_own:
+                return text(each, name)
+    return ""
+
+
+def _prompts(records: list[Record]) -> Iterator[str]:
+    for each in records:
+        if each.get("type") == "user" and not each.get("isMeta") and not each.get("isSidechain"):
+            said = " ".join(text(block, "text") for block in content(record(each, "message")))
+            if said.strip() and not _COMMAND.match(said) and not each.get("isCompactSummary"):
+                yield said.strip()
+
+
+# The links
+
+
+def _index(lines: Lines) -> Index:
+    index = Index()
+    before = before_aside = ""
+    for place, each in lines.placed():
+        kind, uuid = text(each, "type"), text(each, "uuid")
+        index.titles += [each] if kind in TITLES else []
+        index.cwd = index.cwd or text(each, "cwd")
+        if not uuid:
+            # Of no account to the conversation, unless it says something without having a place in it.
+            index.skipped += kind in ("user", "assistant")
+            continue
+        is_aside = bool(each.get("isSidechain"))
+        parent = text(each, "parentUuid") or text(each, "logicalParentUuid")
+        is_lost = parent not in index.nodes if parent else kind != "user" or each.get("isCompactSummary")
+        if is_lost:
+            # What it followed is torn, lies in another file, or was summarised: what was said just before is the best guess.
+            parent = before_aside if is_aside else before
+        if uuid not in index.nodes:
+            index.nodes[uuid] = _node(place, each, parent, is_aside=is_aside)
+        if is_aside:
+            before_aside = uuid
+        else:
+            before = uuid
+    index.skipped += lines.skipped
+    return index
+
+
+def _node(place: int, each: Record, parent: str, *, is_aside: bool) -> Node:
+    kind, message = each.get("type"), record(each, "message")
+    blocks = content(message) if kind in ("user", "assistant") else []
+    return Node(
+        place=place,
+        parent=parent,
+        is_said=kind in ("user", "assistant"),
+        is_aside=is_aside,
+        answer=text(message, "id") if kind == "assistant" else "",
+        calls=tuple(text(block, "id") for block in blocks if block.get("type") == "tool_use"),
+        results=tuple(text(block, "tool_use_id") for block in blocks if block.get("type") == "tool_result"),
+    )
+
+
+def _chosen(nodes: dict[str, Node]) -> set[str]:
+    """The way to the last word, and beside it the pieces of the same answers and the results of their calls.
+
+    Lines of calls that ran side by side hang on different lines of one answer, so the way itself passes some of them by.
+    """
+    at = next((uuid for uuid in reversed(nodes) if nodes[uuid].is_said), "")
+    way: set[str] = set()
+    while at in nodes and at not in way:
+        way.add(at)
+        at = nodes[at].parent
+    answers = {nodes[uuid].answer for uuid in way} - {""}
+    chosen = way | {uuid for uuid, node in nodes.items() if node.answer in answers}
+    calls = {call for uuid in chosen for call in nodes[uuid].calls}
+    return chosen | {uuid for uuid, node in nodes.items() if calls.intersection(node.results)}
+
+
+# What is said
+
+
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader()
+    for each in records:
+        reader.add(each)
+    return reader.gathered.messages()
+
+
+class _Reader:
+    """Takes the lines of the way in the order of the file."""
+
+    def __init__(self) -> None:
+        self.gathered = Gathering()
+        self._by_uuid: dict[str, Draft] = {}
+        self._kept_from = ""
+
+    def add(self, line: Record) -> None:
+        self.gathered.begin(line)
+        match line.get("type"):
+            case "assistant":
+                self._answer(line)
+            case "user":
+                self._user(line)
+            case "attachment":
+                self._queued(line)
+            case "system" if line.get("subtype") == "compact_boundary":
+                self._kept_from = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
+
+    def _answer(self, line: Record) -> None:
+        message, at = record(line, "message"), when(line.get("timestamp"))
+        model = text(message, "model")
+        blocks = content(message)
+        if model == SYNTHETIC or line.get("isApiErrorMessage"):
+            if line.get("isApiErrorMessage"):
+                said = " ".join(text(block, "text") for block in blocks)
+                self.gathered.say(Draft("assistant", timestamp=at, error=said or "The provider failed."))
+            return
+        if "content" not in message:
+            self.gathered.skipped += 1
+            return
+        draft = self.gathered.answer(text(message, "id") or text(line, "uuid"), at=at, producer=_producer(model))
+        self._by_uuid[text(line, "uuid")] = draft
+        draft.usage = _usage(message) or draft.usage
+        draft.finish_reason = FINISHED.get(text(message, "stop_reason"), "") or draft.finish_reason
+        for block in blocks:
+            if block.get("type") in ("tool_use", "server_tool_use"):
+                self.gathered.call(draft, tool_part(text(block, "name"), block.get("input"), text(block, "id"), at=at))
+            elif text(block, "type").endswith("_tool_result"):
+                self.gathered.end(text(block, "tool_use_id"), _looked_up(block, at))
+            elif (part := _said(block)) is not None:
+                draft.parts.append(part)
+
+    def _user(self, line: Record) -> None:
+        message, at = record(line, "message"), when(line.get("timestamp"))
+        if "content" not in message:
+            self.gathered.skipped += 1
+            return
+        said: list[AnyPart] = []
+        for block in content(message):
+            if block.get("type") == "tool_result":
+                self._result(line, block, at)
+            elif not is_reminder(text(block, "text")) and (part := _said(block)) is not None:
+                said.append(part)
+        words = "".join(part.text for part in said if isinstance(part, TextPart))
+        if not said:
+            return
+        if line.get("isCompactSummary"):
+            self._summary(words, at)
+        elif words.startswith(STOPPED):
+            self.gathered.interrupt()
+        else:
+            role: Any = "custom" if _COMMAND.match(words) else "user"
+            draft = Draft(role, said, timestamp=at, is_prompt=not line.get("isMeta"))
+            draft.custom_type = "claude-code.command" if role == "custom" else ""
+            self._by_uuid[text(line, "uuid")] = self.gathered.say(draft)
+
+    def _result(self, line: Record, block: Record, at: float) -> None:
+        parts = [part for each in content(block) if (part := _said(each)) is not None]
+        output, media = divided(parts)
+        came = record(line, "toolUseResult")
+        outcome: Outcome = "ok"
+        if block.get("is_error"):
+            outcome = outcome_of(output, REFUSALS, otherwise="error")
+        elif came.get("interrupted") is True:
+            outcome = "interrupted"
+        if not self.gathered.end(text(block, "tool_use_id"), Ended(output, outcome, media, at)):
+            self.gathered.skipped += 1
+
+    def _summary(self, words: str, at: float) -> None:
+        """With a kept segment the latest messages stay, and the summary stands before them."""
+        self.gathered.summarise_before(self._by_uuid.get(self._kept_from), words, at=at)
+        self._kept_from = ""
+
+    def _queued(self, line: Record) -> None:
+        """What a person said while the model was at work."""
+        attached = record(line, "attachment")
+        if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
+            said = [part for block in content(attached, "prompt") if (part := _said(block)) is not None]
+            if said:
+                self.gathered.say(Draft("user", said, timestamp=when(line.get("timestamp"))))
+
+
+def _said(block: Record) -> AnyPart | None:
+    """None for what has no words, or is not known."""
+    match block.get("type"):
+        case "text":
+            return TextPart(text=text(block, "text")) if text(block, "text").strip() else None
+        case "thinking":
+            signature = text(block, "signature")
+            blobs = (Blob(SIGNATURE, signature),) if signature else ()
+            thought = text(block, "thinking")
+            return ThinkingPart(text=thought, field=FIELD, blobs=blobs) if thought or blobs else None
+        case "redacted_thinking" if text(block, "data"):
+            return ThinkingPart(field=FIELD, blobs=(Blob(REDACTED, text(block, "data")),))
+        case "image" | "document" as kind:
+            source = record(block, "source")
+            if source.get("type") == "text":
+                return TextPart(text=text(source, "data"))
+            given = text(source, "data") or text(source, "url")
+            return medium(given, text(source, "media_type"), text(block, "title")) if given else note(f"an {kind}")
+    return None
+
+
+def _looked_up(block: Record, at: float) -> Ended:
+    """What the provider's own tools found: of pages their titles and addresses, the rest of them is sealed."""
+    failed = text(record(block, "content"), "error_code")
+    pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
+    found = "\n".join(filter(None, pages)) or FOUND
+    return Ended(failed, "error", at=at) if failed else Ended(found, at=at)
+
+
+def _producer(model: str) -> Producer:
+    """Claude Code can be led to other models and other hosts; a name of Anthropic's own is taken for one of theirs."""
+    return producer("anthropic" if re.fullmatch(r"claude-[a-z0-9.-]+", model) else "claude-code", model)
+
+
+def _usage(message: Record) -> Usage | None:
+    counts = record(message, "usage")
+    if not counts:
+        return None
+    return Usage(
+        input_tokens=number(counts, "input_tokens"),
+        output_tokens=number(counts, "output_tokens"),
+        cache_read_tokens=number(counts, "cache_read_input_tokens"),
+        cache_write_tokens=number(counts, "cache_creation_input_tokens"),
+    )

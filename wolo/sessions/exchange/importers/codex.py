@@ -1,0 +1,329 @@
+"""Sessions of Codex: a rollout, JSON lines of what went to the model and came from it, and of what happened beside that.
+
+What a person and the model say stands there twice or three times: as an item of the Responses API, as an event, in newer files
+also as a completed item. And among the items in the person's name is much that Codex put in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from wolo.errors import SessionError
+from wolo.messages.message import Message, Usage
+from wolo.messages.parts import AnyPart, TextPart
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers.builder import Draft, Gathering, counted
+from wolo.sessions.exchange.importers.discovery import (
+    Found,
+    children,
+    first,
+    head,
+    home_of,
+    newest_first,
+    records_of,
+    same_directory,
+    tail,
+    updated,
+)
+from wolo.sessions.exchange.importers.fields import content, number, record, records, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record
+from wolo.sessions.exchange.importers.media import medium
+from wolo.sessions.exchange.importers.producers import producer
+from wolo.sessions.exchange.importers.responses import (
+    HOSTED,
+    call,
+    hosted_result,
+    parts_of,
+    reasoning,
+    result,
+    words_of,
+)
+from wolo.sessions.exchange.sniff import Glimpse
+
+LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+REMEMBERED = 32
+"""So many of the latest words are compared with what else tells them."""
+_INJECTED = re.compile(r"\s*(?:<([a-zA-Z_ -]+)>.*</\1>\s*$|# AGENTS\.md instructions\b|<image\b)", re.DOTALL)
+"""What Codex says to the model in the person's name."""
+_STAMPED = re.compile(r"rollout-[\dT-]{19}-(.+)")
+
+Source = Literal["item", "event", "completed"]
+
+
+class Heard(Struct):
+    """Words of the person or the model, and who has told them so far."""
+
+    role: str
+    words: str
+    told_by: set[Source]
+    draft: Draft
+
+
+def is_shape_of(glimpse: Glimpse) -> bool:
+    if glimpse.path.name.startswith("rollout-"):
+        return True
+    return any(isinstance(each.get("payload"), dict) and each.get("type") in LINES for each in glimpse.records)
+
+
+def read(source: Path) -> Imported:
+    """Raises SessionError when nothing in it is a conversation."""
+    if source.suffix == ".zst":
+        raise SessionError(f"{source} is compressed.", hint=f"Unpack it with `zstd -d {source.name}` and name what comes out.")
+    lines = Lines(source)
+    reader = _Reader()
+    for each in lines:
+        reader.add(each)
+    gathered = reader.finish()
+    if not gathered.messages():
+        raise SessionError(f"{source} holds no conversation of Codex.", hint="Its sessions lie below ~/.codex/sessions.")
+    return gathered.imported(
+        title=reader.title or _named(source, reader.id),
+        cwd=reader.cwd,
+        created=reader.created,
+        skipped=lines.skipped,
+        notices=reader.notices,
+    )
+
+
+def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+    """The sessions of a directory, newest first."""
+    home = home_of(".codex", environ, "CODEX_HOME")
+    names = _names(home)
+    found = []
+    for path in children(home / "sessions", "**/rollout-*.jsonl"):
+        meta = record(first(path), "payload")
+        if same_directory(text(meta, "cwd"), cwd) and not isinstance(meta.get("source"), dict):
+            id = text(meta, "id") or path.stem
+            given = (text(record(each, "payload"), "thread_name") for each in reversed(tail(path)))
+            title = next(filter(None, given), "") or names.get(id) or next(_prompts(head(path)), "")
+            found.append(Found(path, id, title, updated(path)))
+    return newest_first(found)
+
+
+def _prompts(there: Iterable[Record]) -> Iterator[str]:
+    for each in there:
+        payload = record(each, "payload")
+        if payload.get("type") == "user_message" and text(payload, "message").strip():
+            yield text(payload, "message")
+        elif payload.get("type") == "message" and payload.get("role") == "user":
+            words = words_of(parts_of(payload))
+            if words and not _INJECTED.match(words):
+                yield words
+
+
+def _named(source: Path, id: str) -> str:
+    """The name given to it, which stands in an index beside the folder of all sessions."""
+    home = next((folder.parent for folder in source.absolute().parents if folder.name.endswith("sessions")), None)
+    stamped = _STAMPED.fullmatch(source.stem)
+    return _names(home).get(id or (stamped[1] if stamped else ""), "") if home else ""
+
+
+def _names(home: Path) -> dict[str, str]:
+    """The last name of each session."""
+    return {text(each, "id"): text(each, "thread_name") for each in records_of(home / "session_index.jsonl")}
+
+
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader()
+    for each in records:
+        reader.add(each)
+    return reader.finish().messages()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.id = self.title = self.cwd = ""
+        self.created = 0.0
+        self.notices: list[str] = []
+        self._gathered = Gathering()
+        self._heard: list[Heard] = []
+        self._model = ""
+        self._provider = "openai"
+        self._answers = 0
+        self._is_answering = False
+        self._tokens: Record = {}
+
+    def add(self, line: Record) -> None:
+        self._gathered.begin(line)
+        self._is_answering = self._is_answering and not self._gathered.is_ours
+        kind, payload, at = text(line, "type"), record(line, "payload"), when(line.get("timestamp"))
+        if "payload" not in line:
+            # The oldest rollouts have no envelopes.
+            if kind:
+                self._item(line, at)
+            elif text(line, "id") and not self.id:
+                self._meta(line, at)
+            return
+        match kind:
+            case "session_meta":
+                self._meta(payload, at)
+            case "turn_context":
+                self._model = text(payload, "model") or self._model
+                self.cwd = self.cwd or text(payload, "cwd")
+            case "response_item":
+                self._item(payload, at)
+            case "event_msg":
+                self._event(payload, at)
+            case "compacted":
+                self._compacted(payload, at)
+
+    def finish(self) -> Gathering:
+        """What nobody else told and looks like a word of Codex's own is one."""
+        self._gathered.drafts = [draft for draft in self._gathered.drafts if draft.is_prompt or draft.own is not None]
+        return self._gathered
+
+    def _meta(self, meta: Record, at: float) -> None:
+        if self.id:
+            return  # of the session this one was forked from
+        self.id = text(meta, "id") or "unknown"
+        self.cwd = text(meta, "cwd") or self.cwd
+        self.created = when(meta.get("timestamp")) or at
+        self._provider = text(meta, "model_provider") or self._provider
+
+    # Items
+
+    def _item(self, item: Record, at: float) -> None:
+        kind = text(item, "type")
+        if kind == "message":
+            self._message(item, at)
+        elif kind == "reasoning":
+            if (thought := reasoning(item)) is not None:
+                self._answer(at).parts.append(thought)
+        elif kind.endswith("_output"):
+            self._result(item, at)
+        elif kind.endswith("_call"):
+            self._call(item, at)
+
+    def _message(self, item: Record, at: float) -> None:
+        role = text(item, "role")
+        if role in ("user", "assistant"):
+            self._say(role, "item", parts_of(item), at, text(item, "id"), text(item, "phase"))
+        elif role not in ("developer", "system"):
+            self._gathered.skipped += 1
+
+    def _call(self, item: Record, at: float) -> None:
+        part = call(item, at, otherwise_id=f"call-{len(self._gathered.drafts)}-{at}")
+        if part is None:
+            self._gathered.skipped += 1
+            return
+        self._gathered.call(self._answer(at), part)
+        if item.get("type") in HOSTED:
+            self._gathered.end(part.call_id, hosted_result(item, at))
+
+    def _result(self, item: Record, at: float) -> None:
+        self._is_answering = False
+        if not self._gathered.end(text(item, "call_id"), result(item, at)):
+            self._gathered.skipped += 1
+
+    # Events
+
+    def _event(self, event: Record, at: float) -> None:
+        match event.get("type"):
+            case "user_message":
+                self._say("user", "event", _prompt(event), at)
+            case "agent_message":
+                self._say("assistant", "event", _text(text(event, "message")), at, phase=text(event, "phase"))
+            case "item_completed":
+                self._completed(record(event, "item"), at)
+            case "token_count":
+                self._counted(record(event, "info"))
+            case "turn_aborted":
+                self._is_answering = False
+                self._gathered.interrupt()
+            case "thread_rolled_back":
+                self._is_answering = False
+                gone = self._gathered.take_back(number(event, "num_turns"))
+                self.notices += counted(
+                    gone, "One message that was taken back was left out.", "{} messages that were taken back were left out."
+                )
+            case "thread_name_updated":
+                self.title = text(event, "thread_name") or self.title
+
+    def _completed(self, item: Record, at: float) -> None:
+        role = {"UserMessage": "user", "AgentMessage": "assistant"}.get(text(item, "type"), "")
+        if role:
+            blocks = [{**block, "type": "text"} for block in content(item) if "text" in block]
+            self._say(role, "completed", parts_of({"content": blocks}), at)
+
+    def _counted(self, info: Record) -> None:
+        """The same total again is no further answer."""
+        total, last = record(info, "total_token_usage"), record(info, "last_token_usage")
+        if not last or (total and total == self._tokens):
+            return
+        self._tokens = total
+        self._is_answering = False
+        answer = next((draft for draft in reversed(self._gathered.drafts) if draft.role == "assistant"), None)
+        if answer is not None and answer.usage is None:
+            cached = min(number(last, "cached_input_tokens"), number(last, "input_tokens"))
+            answer.usage = Usage(
+                input_tokens=number(last, "input_tokens") - cached,
+                output_tokens=number(last, "output_tokens"),
+                cache_read_tokens=cached,
+                reasoning_tokens=number(last, "reasoning_output_tokens"),
+            )
+
+    def _compacted(self, payload: Record, at: float) -> None:
+        """Of what was said before, only the person's own words that it names are still sent, and the summary."""
+        self._is_answering = False
+        replacement = records(payload, "replacement_history")
+        summary = text(payload, "message")
+        kept = {words_of(parts_of(item)) for item in replacement if item.get("role") == "user"}
+        if summary.strip():
+            self._gathered.summarise(summary, at=at, keeps=lambda draft: draft.role == "user" and words_of(draft.parts) in kept)
+        else:
+            self.notices.append("A summary that only its provider can read was left out; all that it stood for is sent instead.")
+
+    # What is said
+
+    def _say(self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = "") -> None:
+        words = words_of(parts)
+        heard = None if self._gathered.is_ours else self._told(role, source, words)
+        if heard is not None:
+            heard.told_by.add(source)
+            heard.draft.is_prompt = True
+            return
+        if not parts:
+            return
+        if role == "user":
+            self._is_answering = False
+            is_own = source == "item" and _INJECTED.match(words) is not None
+            draft = self._gathered.say(Draft("user", parts, timestamp=at, is_prompt=not is_own))
+        else:
+            draft = self._answer(at)
+            known: Any = phase if phase in ("commentary", "final_answer") else ""
+            draft.parts += [
+                TextPart(text=part.text, item_id=item_id, phase=known) for part in parts if isinstance(part, TextPart)
+            ]
+        self._heard = [*self._heard[-REMEMBERED:], Heard(role, words, {source}, draft)]
+
+    def _told(self, role: str, source: Source, words: str) -> Heard | None:
+        """The same words from another side; what tells them may leave out what stands around them."""
+        others = [each for each in reversed(self._heard) if each.role == role and source not in each.told_by]
+        same = next((each for each in others if each.words == words), None)
+        return same or next((each for each in others if _tells_of(each.words, words)), None)
+
+    def _answer(self, at: float) -> Draft:
+        self._answers += not self._is_answering
+        self._is_answering = True
+        return self._gathered.answer(str(self._answers), at=at, producer=producer(self._provider, self._model))
+
+
+def _tells_of(a: str, b: str) -> bool:
+    """Whether one of them is a part of the other; a word of Codex's own may quote anything."""
+    return bool(a and b) and (a in b or b in a) and not _INJECTED.match(a) and not _INJECTED.match(b)
+
+
+def _prompt(event: Record) -> list[AnyPart]:
+    images = event.get("images")
+    addresses = [each for each in images if isinstance(each, str)] if isinstance(images, list) else []
+    return [*_text(text(event, "message")), *(medium(address) for address in addresses)]
+
+
+def _text(words: str) -> list[AnyPart]:
+    return [TextPart(text=words)] if words.strip() else []

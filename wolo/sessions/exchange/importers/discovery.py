@@ -1,0 +1,92 @@
+"""Sessions of another agent that lie about on this machine, before any of them is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.sessions.exchange.importers.jsonl_lines import Record, parse
+
+HEAD_BYTES = 256 * 1024
+TAIL_BYTES = 64 * 1024
+"""So much of a session is looked at for its title."""
+
+
+class Found(Struct, frozen=True):
+    source: Path
+    """What the agent's reader takes."""
+    id: str
+    title: str
+    updated: float
+
+
+def home_of(agent: str, environ: Mapping[str, str], *variables: str) -> Path:
+    """The directory an agent keeps its things in: where a variable says, or below the user's home."""
+    named = next((environ[name] for name in variables if environ.get(name)), "")
+    return Path(named).expanduser() if named else Path(environ.get("HOME") or Path.home()) / agent
+
+
+def newest_first(found: Iterable[Found]) -> list[Found]:
+    return sorted(found, key=lambda each: (-each.updated, each.id))
+
+
+def same_directory(a: str, b: Path) -> bool:
+    return bool(a) and os.path.realpath(a) == os.path.realpath(b)
+
+
+def records_of(path: Path) -> list[Record]:
+    """Of an index, which is small; nothing when there is none."""
+    try:
+        return _records(path.read_bytes())
+    except OSError:
+        return []
+
+
+def head(path: Path) -> list[Record]:
+    """The records at the beginning; a torn one at the end of what is looked at is none."""
+    try:
+        with path.open("rb") as file:
+            return _records(file.read(HEAD_BYTES))
+    except OSError:
+        return []
+
+
+def first(path: Path) -> Record:
+    """The record in the first line, which says what the rest is about."""
+    try:
+        with path.open("rb") as file:
+            return parse(file.readline(HEAD_BYTES)) or {}
+    except OSError:
+        return {}
+
+
+def tail(path: Path) -> list[Record]:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - TAIL_BYTES, 0))
+            return _records(file.read(TAIL_BYTES))
+    except OSError:
+        return []
+
+
+def updated(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def children(path: Path, pattern: str) -> list[Path]:
+    """What matches below a directory; nothing when it cannot be looked into."""
+    try:
+        return list(path.glob(pattern))
+    except OSError:
+        return []
+
+
+def _records(data: bytes) -> list[Record]:
+    return [record for line in data.splitlines() if (record := parse(line)) is not None]

@@ -1,0 +1,226 @@
+"""Sessions of Kimi CLI: a folder with `context.jsonl`, what the model is sent, and `wire.jsonl`, what happened when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import md5
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from wolo.errors import SessionError
+from wolo.messages.message import Message, Usage
+from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers import kimi_v2
+from wolo.sessions.exchange.importers.builder import (
+    Draft,
+    Ended,
+    Gathering,
+    counted,
+    divided,
+    is_reminder,
+    outcome_of,
+    tool_part,
+)
+from wolo.sessions.exchange.importers.discovery import Found, children, head, home_of, newest_first, updated
+from wolo.sessions.exchange.importers.fields import content, number, record, records, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, read_object
+from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
+from wolo.sessions.exchange.importers.media import medium, note
+from wolo.sessions.exchange.importers.producers import producer
+from wolo.sessions.exchange.sniff import Glimpse
+
+CONTEXT, WIRE = "context.jsonl", "wire.jsonl"
+COMPACTED = "<system>Previous context has been compacted."
+CHECKPOINT = "<system>CHECKPOINT "
+ERROR = "<system>ERROR"
+REFUSALS: Mapping[str, Outcome] = {
+    "rejected by the user": "denied_by_person",
+    "user rejected": "denied_by_person",
+    "interrupted": "interrupted",
+    "aborted": "interrupted",
+}
+
+
+class Wire(Struct):
+    """What only the log of events tells."""
+
+    title: str = ""
+    created: float = 0.0
+    steps: dict[str, tuple[float, Usage]] = field(default_factory=dict)
+    """When an answer came and what it cost, by the id of its first call; without one, by its text."""
+
+
+def is_shape_of(glimpse: Glimpse) -> bool:
+    if (glimpse.path / CONTEXT).is_file() or kimi_v2.wire_of(glimpse.path) is not None:
+        return True
+    marks = any(text(each, "role").startswith("_") for each in glimpse.records)
+    return marks or (glimpse.path.name in (CONTEXT, WIRE) and glimpse.path.with_name(CONTEXT).is_file())
+
+
+def read(source: Path) -> Imported:
+    """`source`: the folder of a session, or a file in it. Raises SessionError when nothing in it is a conversation."""
+    if (own := kimi_v2.wire_of(source)) is not None:
+        return kimi_v2.read(own)
+    folder = source if source.is_dir() else source.parent
+    path = folder / CONTEXT if source.is_dir() or source.name == WIRE else source
+    wire = _wire(folder / WIRE)
+    lines = Lines(path)
+    reader = _Reader(wire)
+    for each in lines:
+        reader.add(each)
+    if not reader.gathered.messages():
+        raise SessionError(f"{source} holds no conversation of Kimi.", hint="Its sessions are folders below ~/.kimi/sessions.")
+    return reader.gathered.imported(
+        title=text(read_object(folder / "state.json"), "custom_title") or wire.title,
+        cwd=_cwd(folder),
+        created=wire.created or updated(path),
+        skipped=lines.skipped,
+        notices=counted(
+            len(children(folder, "context_*.jsonl")),
+            "An older state of the conversation, before a rewind or a summary, was left out.",
+            "{} older states of the conversation, before rewinds or summaries, were left out.",
+        ),
+    )
+
+
+def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+    """The sessions of a directory, newest first; also those of Kimi Code."""
+    home = home_of(".kimi", environ, "KIMI_SHARE_DIR")
+    found = kimi_v2.finds(cwd, environ)
+    for path in children(home / "sessions", f"*{_folder_name(str(cwd))}/*/{CONTEXT}"):
+        if first := next(_prompts(head(path)), ""):
+            title = text(read_object(path.with_name("state.json")), "custom_title") or first
+            found.append(Found(path.parent, path.parent.name, title, updated(path)))
+    return newest_first(found)
+
+
+def _folder_name(cwd: str) -> str:
+    return md5(cwd.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+
+
+def _prompts(begin: list[Record]) -> Iterator[str]:
+    for each in begin:
+        words = "".join(text(block, "text") for block in content(each))
+        if each.get("role") == "user" and words.strip() and not words.startswith("<system>"):
+            yield words
+
+
+def _cwd(folder: Path) -> str:
+    """The folder is named by a digest; which directories there are stands beside all of them."""
+    known = records(read_object(folder.absolute().parent.parent.parent / "kimi.json"), "work_dirs")
+    paths = (text(each, "path") for each in known)
+    return next((path for path in paths if folder.absolute().parent.name.endswith(_folder_name(path))), "")
+
+
+def _wire(path: Path) -> Wire:
+    wire = Wire()
+    calls: list[str] = []
+    words = ""
+    for each in Lines(path) if path.is_file() else ():
+        event, at = record(each, "message"), when(each.get("timestamp"))
+        payload = record(event, "payload")
+        wire.created = wire.created or at
+        match event.get("type"):
+            case "TurnBegin":
+                wire.title = wire.title or " ".join(text(block, "text") for block in content(payload, "user_input"))
+            case "StepBegin":
+                calls, words = [], ""
+            case "ContentPart" if payload.get("type") == "text":
+                words += text(payload, "text")
+            case "ToolCall":
+                calls.append(text(payload, "id"))
+            case "StatusUpdate" if record(payload, "token_usage"):
+                wire.steps[calls[0] if calls else words] = at, _usage(record(payload, "token_usage"))
+    return wire
+
+
+def _usage(tokens: Record) -> Usage:
+    return Usage(
+        input_tokens=number(tokens, "input_other"),
+        output_tokens=number(tokens, "output"),
+        cache_read_tokens=number(tokens, "input_cache_read"),
+        cache_write_tokens=number(tokens, "input_cache_creation"),
+    )
+
+
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader(Wire())
+    for each in records:
+        reader.add(each)
+    return reader.gathered.messages()
+
+
+class _Reader:
+    def __init__(self, wire: Wire) -> None:
+        self.gathered = Gathering()
+        self._wire = wire
+        self._now = wire.created
+
+    def add(self, line: Record) -> None:
+        self.gathered.begin(line)
+        role = text(line, "role")
+        match role:
+            case "user":
+                self._user(line)
+            case "assistant":
+                self._answer(line)
+            case "tool":
+                self._result(line)
+            case "system":
+                self._say(Draft("user", _said(line), timestamp=self._now, is_prompt=False))
+            case _:
+                # Marks of Kimi's own begin with an underscore.
+                self.gathered.skipped += not role.startswith("_")
+
+    def _user(self, line: Record) -> None:
+        said = _said(line)
+        words = "".join(part.text for part in said if isinstance(part, TextPart))
+        if words.startswith(COMPACTED):
+            self.gathered.summarise(words.partition("</system>")[2].strip() or words, at=self._now, keeps=lambda _: False)
+        elif not words.startswith(CHECKPOINT) and not is_reminder(words):
+            self._say(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
+
+    def _say(self, draft: Draft) -> None:
+        if draft.parts:
+            self.gathered.say(draft)
+
+    def _answer(self, line: Record) -> None:
+        draft = self.gathered.say(Draft("assistant", _said(line), timestamp=self._now, producer=producer("kimi-cli", "")))
+        for each in records(line, "tool_calls"):
+            function = record(each, "function")
+            arguments = function.get("arguments")
+            self.gathered.call(draft, tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now))
+        calls = [part.call_id for part in draft.parts if isinstance(part, ToolPart)]
+        words = "".join(part.text for part in draft.parts if isinstance(part, TextPart))
+        self._now, draft.usage = self._wire.steps.pop(calls[0] if calls else words, (self._now, None))
+        draft.timestamp = self._now
+
+    def _result(self, line: Record) -> None:
+        output, media = divided(_said(line))
+        failed = output.lstrip().startswith(ERROR)
+        outcome = outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
+        if not self.gathered.end(text(line, "tool_call_id"), Ended(output, outcome, media, self._now)):
+            self.gathered.skipped += 1
+
+
+def _said(line: Record) -> list[AnyPart]:
+    return [part for block in content(line) if (part := _part(block)) is not None]
+
+
+def _part(block: Record) -> AnyPart | None:
+    """None for what has no words, or is not known."""
+    match block.get("type"):
+        case "text":
+            return TextPart(text=text(block, "text")) if text(block, "text").strip() else None
+        case "think":
+            blobs = (Blob(ENCRYPTED, text(block, "encrypted")),) if text(block, "encrypted") else ()
+            return ThinkingPart(text=text(block, "think"), blobs=blobs) if text(block, "think") or blobs else None
+        case "image_url" | "audio_url" as kind:
+            address = text(record(block, kind), "url")
+            return medium(address) if address else None
+        case "video_url":
+            return note("a video")
+    return None

@@ -1,0 +1,264 @@
+"""Sessions of Kimi Code, which came after Kimi CLI: `agents/main/wire.jsonl`, a log of what was done to the conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from wolo.errors import SessionError
+from wolo.messages import media
+from wolo.messages.message import FinishReason, Producer, Usage
+from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, counted, divided, outcome_of, tool_part
+from wolo.sessions.exchange.importers.discovery import (
+    Found,
+    children,
+    head,
+    home_of,
+    newest_first,
+    records_of,
+    same_directory,
+    updated,
+)
+from wolo.sessions.exchange.importers.fields import content, number, record, records, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, read_object
+from wolo.sessions.exchange.importers.media import medium, note
+from wolo.sessions.exchange.importers.producers import producer
+
+MAIN = Path("agents", "main", "wire.jsonl")
+ENCRYPTED = "kimi.encrypted"
+"""The kind of a blob: it is not kept whose it was, so it goes back to nobody."""
+SUBJECTS = frozenset({"context", "turn", "config"})
+"""How the types of its records begin; Kimi CLI's log has none of them."""
+PEOPLE = ("", "user")
+"""The origins of what a person said."""
+OWN = ("injection", "compaction_summary")
+"""The origins of what Kimi says about itself; its other words, such as those of a skill, belong to the conversation."""
+FINISHED: Mapping[str, FinishReason] = {
+    "end_turn": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "filtered": "refused",
+    "interrupted": "interrupted",
+}
+REFUSALS: Mapping[str, Outcome] = {
+    "rejected by the user": "denied_by_person",
+    "user rejected": "denied_by_person",
+    "denied by": "denied_by_rule",
+    "interrupted": "interrupted",
+    "aborted": "interrupted",
+    "cancelled": "interrupted",
+}
+_REFERENCE = re.compile(r"blobref:([\w./+-]+);([0-9a-f]{16,64})")
+"""A medium that lies in a file of its own beside the log."""
+
+
+def wire_of(source: Path) -> Path | None:
+    """The log of a session that is named by its folder or by the log itself; None when it is no session of Kimi Code."""
+    if source.is_dir():
+        return source / MAIN if (source / MAIN).is_file() else None
+    is_one = source.name == MAIN.name and any(text(each, "type").partition(".")[0] in SUBJECTS for each in head(source))
+    return source if is_one else None
+
+
+def read(source: Path) -> Imported:
+    """`source`: the log. Raises SessionError when nothing in it is a conversation."""
+    lines = Lines(source)
+    reader = _Reader(source.parent / "blobs")
+    for each in lines:
+        reader.add(each)
+    if not reader.gathered.messages():
+        hint = "Its sessions are folders below ~/.kimi-code/sessions."
+        raise SessionError(f"{source} holds no conversation of Kimi Code.", hint=hint)
+    agents = source.absolute().parent.parent
+    state = read_object(agents.parent / "state.json")
+    aside = sum(path != source.absolute() for path in children(agents, "*/wire.jsonl"))
+    return reader.gathered.imported(
+        title=text(state, "customTitle") or text(state, "title"),
+        cwd=text(state, "workDir") or text(record(state, "custom"), "cwd") or reader.cwd,
+        created=reader.created,
+        skipped=lines.skipped,
+        notices=[
+            *counted(aside, "The conversation of a subagent was left out.", "The conversations of {} subagents were left out."),
+            *counted(reader.undone, "One message that was undone was left out.", "{} messages that were undone were left out."),
+        ],
+    )
+
+
+def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+    home = home_of(".kimi-code", environ, "KIMI_CODE_HOME")
+    # The folder's name is a digest; which directory it is about stands in its state, or in the index of all sessions.
+    indexed = {text(each, "sessionId"): text(each, "workDir") for each in records_of(home / "session_index.jsonl")}
+    found = []
+    for path in children(home / "sessions", f"*/*/{MAIN}"):
+        folder = path.parents[2]
+        state = read_object(folder / "state.json")
+        about = text(state, "workDir") or text(record(state, "custom"), "cwd") or indexed.get(folder.name, "")
+        if same_directory(about, cwd):
+            title = text(state, "customTitle") or text(state, "title") or text(state, "lastPrompt")
+            found.append(Found(folder, folder.name, title, updated(path)))
+    return newest_first(found)
+
+
+class _Reader:
+    def __init__(self, blobs: Path) -> None:
+        self.gathered = Gathering()
+        self.created = 0.0
+        self.cwd = ""
+        self.undone = 0
+        self._blobs = blobs
+        self._model = self._step = ""
+        self._deferred: list[Draft] = []
+        self._open: set[str] = set()
+        """The calls whose results are still to come: what is said meanwhile comes after them."""
+
+    def add(self, line: Record) -> None:
+        at = when(line.get("time")) or when(line.get("created_at"))
+        self.created = self.created or at
+        match line.get("type"):
+            case "config.update":
+                self.cwd = text(line, "cwd") or self.cwd
+                self._model = text(line, "modelAlias") or text(line, "model") or self._model
+            case "usage.record":
+                self._model = text(line, "model") or self._model
+            case "context.append_message":
+                self._message(record(line, "message"), at)
+            case "context.append_loop_event":
+                self._event(record(line, "event"), at)
+            case "context.apply_compaction":
+                self._compacted(line, at)
+            case "context.clear":
+                self._settle()
+                self.gathered.forget(lambda _: False)
+            case "context.undo":
+                self._settle()
+                self.undone += self.gathered.take_back(number(line, "count"))
+            case "turn.cancel":
+                self.gathered.interrupt()
+
+    def _message(self, message: Record, at: float) -> None:
+        origin = text(record(message, "origin"), "kind")
+        match message.get("role"):
+            case "user" if origin in OWN:
+                return
+            case "user" | "system":
+                self._say(Draft("user", self._said(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
+            case "assistant":
+                draft = self.gathered.say(Draft("assistant", self._said(content(message)), timestamp=at, producer=self._wrote()))
+                for each in records(message, "toolCalls"):
+                    function = record(each, "function") or each
+                    self._call(draft, text(each, "id"), text(function, "name"), function.get("arguments"), at)
+            case "tool":
+                self._ended(text(message, "toolCallId"), content(message), message.get("isError") is True, at)
+            case _:
+                self.gathered.skipped += 1
+
+    def _event(self, event: Record, at: float) -> None:
+        self._step = text(event, "uuid") if event.get("type") == "step.begin" else self._step
+        step = text(event, "stepUuid") or self._step
+        match event.get("type"):
+            case "step.begin":
+                self.gathered.answer(step, at=at, producer=self._wrote())
+            case "content.part":
+                self.gathered.answer(step, at=at, producer=self._wrote()).parts += self._said([record(event, "part")])
+            case "tool.call":
+                draft = self.gathered.answer(step, at=at, producer=self._wrote())
+                self._call(draft, text(event, "toolCallId"), text(event, "name"), event.get("args"), at)
+            case "tool.result":
+                result = record(event, "result")
+                self._ended(text(event, "toolCallId"), content(result, "output"), result.get("isError") is True, at)
+            case "step.end":
+                draft = self.gathered.answer(step, at=at, producer=self._wrote())
+                draft.usage = _usage(record(event, "usage")) or draft.usage
+                draft.finish_reason = FINISHED.get(text(event, "finishReason"), "") or draft.finish_reason
+
+    def _call(self, draft: Draft, call_id: str, tool: str, arguments: object, at: float) -> None:
+        self.gathered.call(draft, tool_part(tool, arguments, call_id, at=at))
+        self._open.add(call_id)
+
+    def _ended(self, call_id: str, blocks: list[Record], is_error: bool, at: float) -> None:
+        output, media_parts = divided(self._said(blocks))
+        outcome = outcome_of(output, REFUSALS, otherwise="error") if is_error else "ok"
+        if not self.gathered.end(call_id, Ended(output, outcome, media_parts, at)):
+            self.gathered.skipped += 1
+        self._open.discard(call_id)
+        if not self._open:
+            self._settle()
+
+    def _say(self, draft: Draft) -> None:
+        if draft.parts:
+            self._deferred.append(draft)
+            if not self._open:
+                self._settle()
+
+    def _settle(self) -> None:
+        self.gathered.drafts += self._deferred
+        self._deferred = []
+        self._open.clear()
+
+    def _compacted(self, line: Record, at: float) -> None:
+        """Older versions kept what came after so many messages; newer ones the person's latest words, and say how many."""
+        self._settle()
+        summary = text(line, "contextSummary") or text(line, "summary")
+        summary = summary or " ".join(text(block, "text") for block in content(record(line, "summary")))
+        if not summary.strip():
+            self.gathered.skipped += 1
+            return
+        view = self.gathered.in_view()
+        if "keptUserMessageCount" in line:
+            said = [draft for draft in view if draft.role == "user" and draft.is_prompt]
+            kept = {draft.id for draft in said[len(said) - min(number(line, "keptUserMessageCount"), len(said)) :]}
+            self.gathered.summarise(summary, at=at, keeps=lambda draft: draft.id in kept)
+        else:
+            self.gathered.summarise_before(_behind(view, number(line, "compactedCount")), summary, at=at)
+
+    def _said(self, blocks: Iterable[Record]) -> list[AnyPart]:
+        return [part for block in blocks if (part := self._part(block)) is not None]
+
+    def _part(self, block: Record) -> AnyPart | None:
+        match block.get("type"):
+            case "text":
+                return TextPart(text=text(block, "text")) if text(block, "text").strip() else None
+            case "think":
+                blobs = (Blob(ENCRYPTED, text(block, "encrypted")),) if text(block, "encrypted") else ()
+                return ThinkingPart(text=text(block, "think"), blobs=blobs) if text(block, "think") or blobs else None
+            case "image_url" | "audio_url":
+                holder = record(block, "imageUrl") or record(block, "audioUrl") or record(block, "image_url")
+                return self._medium(text(holder, "url"))
+            case "video_url":
+                return note("a video")
+        return None
+
+    def _medium(self, address: str) -> AnyPart:
+        reference = _REFERENCE.fullmatch(address)
+        if reference is None:
+            return medium(address) if address else note("an image")
+        try:
+            return media.image_file(self._blobs / reference[2])
+        except OSError:
+            return note(reference[1])
+
+    def _wrote(self) -> Producer:
+        return producer("kimi-code", self._model)
+
+
+def _behind(view: Iterable[Draft], count: int) -> Draft | None:
+    """What comes after so many messages, as Kimi Code counts them: each result is one of its own."""
+    for draft in view:
+        if count <= 0:
+            return draft
+        count -= 1 + sum(isinstance(part, ToolPart) and part.outcome is not None for part in draft.parts)
+    return None
+
+
+def _usage(tokens: Record) -> Usage | None:
+    if not tokens:
+        return None
+    return Usage(
+        input_tokens=number(tokens, "inputOther"),
+        output_tokens=number(tokens, "output"),
+        cache_read_tokens=number(tokens, "inputCacheRead"),
+        cache_write_tokens=number(tokens, "inputCacheCreation"),
+    )

@@ -1,0 +1,229 @@
+"""Sessions of OpenCode: rows of JSON in its SQLite database, before that files in a tree, and what `opencode export` prints.
+
+A database is opened for reading only. While OpenCode has it open SQLite keeps readers and writers apart; when nobody has, the
+file is taken as it stands; and where a crash left changes beside it, a private copy of both is read: nothing of it is touched.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.errors import SessionError
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers.builder import counted
+from wolo.sessions.exchange.importers.discovery import Found, children, home_of, newest_first, same_directory, updated
+from wolo.sessions.exchange.importers.fields import record, records, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Record, parse, read_object
+from wolo.sessions.exchange.importers.opencode_messages import Told, gather
+from wolo.sessions.exchange.importers.opencode_v2 import told
+from wolo.sessions.exchange.sniff import Glimpse, unreadable
+
+MAGIC = b"SQLite format 3\0"
+DAMAGES = (sqlite3.Error, OSError, ValueError)
+"""What reading a damaged database ends in; SQLite's own complaint may hold bytes that are no text."""
+_EXPORT = re.compile(rb'\s*\{\s*"info"\s*:\s*\{')
+"""How what `opencode export` prints begins."""
+_SESSIONS = "SELECT id, directory, title, time_created, time_updated FROM session WHERE parent_id IS NULL"
+_MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+_PARTS = "SELECT data FROM part WHERE message_id = ? ORDER BY id"
+_NEWER = "SELECT id, type, data FROM session_message WHERE session_id = ? ORDER BY seq, time_created, id"
+
+
+class Kept(Struct):
+    """A session, wherever it lies."""
+
+    id: str
+    info: Record
+    told: Iterable[Told]
+    subagents: int = 0
+    skipped: int = 0
+
+
+def is_shape_of(glimpse: Glimpse) -> bool:
+    if glimpse.path.parent.parent.name == "session" and glimpse.path.name.startswith("ses_"):
+        return True
+    return glimpse.beginning.startswith(MAGIC) or _EXPORT.match(glimpse.beginning) is not None
+
+
+def read(source: Path) -> Imported:
+    """`source`: an export, a session's file in the tree, or the database, with the session's id behind it as if it were a folder.
+
+    A database alone means its newest session. Raises SessionError when nothing in it is a conversation.
+    """
+    notices: list[str] = []
+    if source.parent.is_file():
+        return _from_database(source.parent, source.name, notices)
+    if _is_database(source):
+        return _from_database(source, "", notices)
+    given = read_object(source)
+    if "messages" in given:
+        messages = [Told(record(each, "info"), records(each, "parts")) for each in records(given, "messages")]
+        return _imported(source, Kept(text(record(given, "info"), "id"), record(given, "info"), messages), notices)
+    return _imported(source, _from_tree(source, given), notices)
+
+
+def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+    """The sessions of a directory, newest first."""
+    home = _home(environ)
+    found: dict[str, Found] = {}
+    for path in children(home / "storage" / "session", "*/ses_*.json"):
+        info = read_object(path)
+        if same_directory(text(info, "directory"), cwd) and not info.get("parentID"):
+            at = when(record(info, "time").get("updated")) or updated(path)
+            found[path.stem] = Found(path, path.stem, text(info, "title"), at)
+    for path in children(home, "opencode*.db"):
+        try:
+            with _opened(path) as connection:
+                for id, directory, title, _, changed in connection.execute(_SESSIONS):
+                    if same_directory(str(directory), cwd):
+                        found[str(id)] = Found(path / str(id), str(id), str(title), when(changed))
+        except DAMAGES:
+            continue
+    return newest_first(found.values())
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_DATA_HOME")
+    return Path(base) / "opencode" if base else home_of(".local/share/opencode", environ)
+
+
+# The database
+
+
+def _is_database(source: Path) -> bool:
+    try:
+        with source.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise unreadable(source, error) from error
+
+
+def _from_database(path: Path, id: str, notices: list[str]) -> Imported:
+    try:
+        with _opened(path) as connection:
+            listed = {str(row[0]): row for row in connection.execute(f"{_SESSIONS} ORDER BY time_updated DESC, id")}
+            if id and id not in listed:
+                listed = {
+                    str(row[0]): row for row in connection.execute(_SESSIONS.partition(" WHERE")[0] + " WHERE id = ?", (id,))
+                }
+            chosen = id or next(iter(listed), "")
+            if chosen not in listed:
+                missing = f"There is no session {id} in {path}." if id else f"{path} holds no session of OpenCode."
+                raise SessionError(missing, hint="`wolo sessions import --from opencode` lists those of this directory.")
+            if not id and len(listed) > 1:
+                notices.append(f"The newest of {len(listed)} sessions was taken: {chosen}.")
+            return _imported(path, _session(connection, *listed[chosen]), notices)
+    except DAMAGES as error:
+        hint = "If OpenCode can still open it, `opencode export ID` writes a file that wolo reads."
+        raise SessionError(f"{path} cannot be read as a database of OpenCode: {error}.", hint=hint) from error
+
+
+def _session(connection: sqlite3.Connection, id: str, directory: str, title: str, created: object, _: object) -> Kept:
+    (subagents,) = connection.execute("SELECT count(*) FROM session WHERE parent_id = ?", (id,)).fetchone()
+    columns = {str(row[1]) for row in connection.execute("PRAGMA table_info(session)")}
+    column = "revert" if "revert" in columns else "NULL"
+    (revert,) = connection.execute(f"SELECT {column} FROM session WHERE id = ?", (id,)).fetchone() or (None,)
+    info = {"directory": directory, "title": title, "time": {"created": created}, "revert": _json(revert)}
+    kept = Kept(id, info, (), subagents)
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    rows = connection.execute(_MESSAGES, (id,)).fetchall() if {"message", "part"} <= tables else []
+    kept.told = _rows(connection, kept, rows) if rows or "session_message" not in tables else _newer_rows(connection, kept)
+    return kept
+
+
+def _newer_rows(connection: sqlite3.Connection, kept: Kept) -> Iterator[Told]:
+    for id, kind, packed in connection.execute(_NEWER, (kept.id,)):
+        data = _json(packed)
+        kept.skipped += not data
+        if data and (each := told(str(kind), {**data, "id": str(id)})) is not None:
+            yield each
+
+
+def _rows(connection: sqlite3.Connection, kept: Kept, rows: list[tuple[object, object]]) -> Iterator[Told]:
+    for id, data in rows:
+        each = Told({**_json(data), "id": str(id)}, [])
+        for (packed,) in connection.execute(_PARTS, (id,)):
+            part = _json(packed)
+            each.parts += [part] if part else []
+            kept.skipped += not part
+        if "role" in each.info:
+            yield each
+        else:
+            kept.skipped += 1
+
+
+def _json(data: object) -> Record:
+    return (parse(data.encode("utf-8", "replace")) if isinstance(data, str) else None) or {}
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    if shared.exists():
+        with _connected(f"{path.absolute().as_uri()}?mode=ro") as connection:
+            yield connection
+    elif log.exists() and log.stat().st_size:
+        with tempfile.TemporaryDirectory() as folder:
+            for each in (path, log):
+                shutil.copyfile(each, Path(folder) / each.name)
+            with _connected((Path(folder) / path.name).as_uri()) as connection:
+                yield connection
+    else:
+        with _connected(f"{path.absolute().as_uri()}?immutable=1") as connection:
+            yield connection
+
+
+@contextmanager
+def _connected(uri: str) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        yield connection
+
+
+# The tree of files
+
+
+def _from_tree(source: Path, info: Record) -> Kept:
+    """`storage/session/PROJECT/ID.json`, beside it `message/ID/*.json` and `part/MESSAGE/*.json`."""
+    id, storage = text(info, "id") or source.stem, source.absolute().parent.parent.parent
+    kept = Kept(id, info, ())
+    kept.subagents = sum(text(read_object(each), "parentID") == id for each in children(source.parent, "ses_*.json"))
+    kept.told = _files(storage, kept)
+    return kept
+
+
+def _files(storage: Path, kept: Kept) -> Iterator[Told]:
+    infos = []
+    for path in children(storage / "message" / kept.id, "*.json"):
+        info = read_object(path)
+        infos += [{"id": path.stem, **info}] if "role" in info else []
+        kept.skipped += "role" not in info
+    for info in sorted(infos, key=lambda each: (when(record(each, "time").get("created")), text(each, "id"))):
+        parts = [read_object(path) for path in sorted(children(storage / "part" / text(info, "id"), "*.json"))]
+        kept.skipped += sum(not part for part in parts)
+        yield Told(info, [part for part in parts if part])
+
+
+def _imported(source: Path, kept: Kept, notices: list[str]) -> Imported:
+    gathered, undone = gather(kept.told, text(record(kept.info, "revert"), "messageID"))
+    if not gathered.messages():
+        raise SessionError(f"{source} holds no conversation of OpenCode.", hint="It keeps them in ~/.local/share/opencode.")
+    return gathered.imported(
+        title=text(kept.info, "title"),
+        cwd=text(kept.info, "directory"),
+        created=when(record(kept.info, "time").get("created")),
+        skipped=kept.skipped,
+        notices=[
+            *notices,
+            *counted(kept.subagents, "The session of a subagent was left out.", "The sessions of {} subagents were left out."),
+            *counted(undone, "One message that was undone was left out.", "{} messages that were undone were left out."),
+        ],
+    )

@@ -1,0 +1,201 @@
+"""What OpenCode's messages and their parts say, wherever they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
+from wolo.formats.anthropic.stream import FIELD
+from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
+from wolo.formats.openai_responses.reasoning import ENCRYPTED, SUMMARY
+from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
+from wolo.messages.parts import AnyPart, Blob, MediaPart, Outcome, TextPart, ThinkingPart
+from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, outcome_of, tool_part
+from wolo.sessions.exchange.importers.fields import amount, number, record, records, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Record
+from wolo.sessions.exchange.importers.media import medium
+from wolo.sessions.exchange.importers.producers import producer
+
+FINISHED: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool-calls": "tool_calls",
+    "content-filter": "refused",
+    "error": "error",
+}
+REFUSALS: Mapping[str, Outcome] = {
+    "user rejected permission": "denied_by_person",
+    "user dismissed": "denied_by_person",
+    "user has specified a rule": "denied_by_rule",
+    "tool execution aborted": "interrupted",
+    "tool execution was interrupted": "interrupted",
+}
+NOT_CARRIED = ("text/plain", "application/x-directory")
+"""Files of these kinds stand in the text already."""
+
+
+class Told(Struct):
+    info: Record
+    parts: list[Record]
+
+
+def gather(told: Iterable[Told], reverted: str) -> tuple[Gathering, int]:
+    """The conversation, and how many of its messages were undone: `reverted` is the first of them."""
+    reader = _Reader()
+    undone = 0
+    for each in told:
+        if undone or (reverted and text(each.info, "id") == reverted):
+            undone += 1
+        else:
+            reader.add(each)
+    return reader.gathered, undone
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.gathered = Gathering()
+        self._by_id: dict[str, Draft] = {}
+        self._tail = ""
+
+    def add(self, told: Told) -> None:
+        self.gathered.begin(told.info)
+        at = when(record(told.info, "time").get("created"))
+        if told.info.get("role") == "user":
+            self._user(told, at)
+        elif told.info.get("role") == "assistant":
+            self._assistant(told, at)
+        else:
+            self.gathered.skipped += 1
+
+    def _user(self, told: Told, at: float) -> None:
+        said: list[AnyPart] = []
+        is_prompt = False
+        for part in told.parts:
+            kind = part.get("type")
+            if kind == "text" and text(part, "text").strip() and not part.get("ignored"):
+                said.append(TextPart(text=text(part, "text")))
+                is_prompt = is_prompt or not part.get("synthetic")
+            elif kind == "file" and text(part, "mime") not in NOT_CARRIED:
+                said.append(_file(part))
+                is_prompt = True
+            elif kind == "compaction":
+                self._tail = text(part, "tail_start_id")
+            elif kind == "subtask":
+                said.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
+        if said:
+            self._by_id[text(told.info, "id")] = self.gathered.say(Draft("user", said, timestamp=at, is_prompt=is_prompt))
+
+    def _assistant(self, told: Told, at: float) -> None:
+        if told.info.get("summary") is True:
+            self._summary(told, at)
+            return
+        wrote = producer(text(told.info, "providerID"), text(told.info, "modelID"))
+        drafts = [Draft("assistant", timestamp=at, producer=wrote)]
+        for part in told.parts:
+            if part.get("type") == "step-start" and drafts[-1].parts:
+                drafts.append(Draft("assistant", timestamp=at, producer=wrote))
+            elif part.get("type") == "step-finish":
+                drafts[-1].usage = _usage(part)
+                drafts[-1].finish_reason = FINISHED.get(text(part, "reason"), "")
+            elif part.get("type") == "tool":
+                self._call(drafts[-1], part, at, wrote)
+            elif (said := _said(part, wrote)) is not None:
+                drafts[-1].parts.append(said)
+        if len(drafts) == 1:
+            drafts[0].usage = _usage(told.info) or drafts[0].usage
+        drafts[-1].finish_reason = FINISHED.get(text(told.info, "finish"), "") or drafts[-1].finish_reason
+        self._failed(drafts[-1], record(told.info, "error"))
+        for draft in drafts:
+            self.gathered.say(draft)
+        self._by_id[text(told.info, "id")] = drafts[0]
+
+    def _failed(self, draft: Draft, error: Record) -> None:
+        if error:
+            is_stopped = text(error, "name") == "MessageAbortedError"
+            draft.finish_reason = "interrupted" if is_stopped else "error"
+            draft.error = "" if is_stopped else text(record(error, "data"), "message") or text(error, "name") or "It failed."
+
+    def _call(self, draft: Draft, part: Record, at: float, wrote: Producer) -> None:
+        state, call_id = record(part, "state"), text(part, "callID") or text(part, "id")
+        times = record(state, "time")
+        call = tool_part(text(part, "tool"), state.get("input"), call_id, at=when(times.get("start")) or at)
+        signature = text(record(record(part, "metadata"), "google"), "thoughtSignature")
+        item_id = text(record(record(part, "metadata"), "openai"), "itemId")
+        if signature and wrote.format == "gemini":
+            call = replace(call, blobs=(Blob(THOUGHT_SIGNATURE, signature),))
+        self.gathered.call(draft, replace(call, item_id=item_id))
+        ended_at = when(times.get("end"))
+        if state.get("status") == "completed":
+            media = [_file(each) for each in records(state, "attachments") if text(each, "mime") not in NOT_CARRIED]
+            kept = tuple(each for each in media if isinstance(each, MediaPart))
+            self.gathered.end(call_id, Ended(text(state, "output"), "ok", kept, ended_at))
+        elif state.get("status") == "error":
+            said = record(state, "metadata")
+            is_stopped = said.get("interrupted") is True
+            output = text(said, "output") if is_stopped and text(said, "output") else text(state, "error")
+            outcome = "interrupted" if is_stopped else outcome_of(output, REFUSALS, otherwise="error")
+            self.gathered.end(call_id, Ended(output, outcome, (), ended_at))
+        else:
+            self.gathered.end(call_id, Ended(outcome="interrupted", at=ended_at))
+
+    def _summary(self, told: Told, at: float) -> None:
+        words = "\n\n".join(text(part, "text") for part in told.parts if part.get("type") == "text").strip()
+        if not words:
+            return  # it was stopped, and stands for nothing
+        self.gathered.summarise_before(self._by_id.get(self._tail), words, at=at)
+        self._tail = ""
+
+
+def _said(part: Record, wrote: Producer) -> AnyPart | None:
+    match part.get("type"):
+        case "text" if text(part, "text").strip():
+            item_id = text(record(record(part, "metadata"), "openai"), "itemId")
+            return TextPart(text=text(part, "text"), item_id=item_id)
+        case "reasoning":
+            return _thinking(part, wrote)
+        case "file":
+            return _file(part)
+    return None
+
+
+def _thinking(part: Record, wrote: Producer) -> ThinkingPart | None:
+    """What the provider's library needs to hear its thought again stands under the provider's name."""
+    thought, of = text(part, "text"), record(part, "metadata")
+    anthropic, openai, google = record(of, "anthropic"), record(of, "openai"), record(of, "google")
+    named = {
+        SIGNATURE: text(anthropic, "signature") if wrote.format == "anthropic" else "",
+        REDACTED: text(anthropic, "redactedData") if wrote.format == "anthropic" else "",
+        ENCRYPTED: text(openai, "reasoningEncryptedContent") if wrote.format == "openai-responses" else "",
+        THOUGHT_SIGNATURE: text(google, "thoughtSignature") if wrote.format == "gemini" else "",
+    }
+    blobs = tuple(Blob(kind, data) for kind, data in named.items() if data)
+    if not thought.strip() and not blobs:
+        return None
+    field = {"anthropic": FIELD, "openai-responses": SUMMARY}.get(wrote.format, "reasoning_content")
+    return ThinkingPart(text=thought, field=field, item_id=text(openai, "itemId"), blobs=blobs)
+
+
+def _file(part: Record) -> MediaPart | TextPart:
+    return medium(text(part, "url"), text(part, "mime"), text(part, "filename"))
+
+
+def _usage(of: Record) -> Usage | None:
+    """Newer versions count reasoning beside the output, which only the total tells."""
+    tokens = record(of, "tokens")
+    counts = [number(tokens, "input"), number(tokens, "output"), number(tokens, "reasoning")]
+    cached = [number(record(tokens, "cache"), "read"), number(record(tokens, "cache"), "write")]
+    if not any((*counts, *cached)):
+        return None
+    is_beside = number(tokens, "total") == sum((*counts, *cached)) or counts[2] > counts[1]
+    cost = amount(of, "cost")
+    return Usage(
+        input_tokens=counts[0],
+        output_tokens=counts[1] + (counts[2] if is_beside else 0),
+        cache_read_tokens=cached[0],
+        cache_write_tokens=cached[1],
+        reasoning_tokens=counts[2],
+        cost=UsageCost(total=cost) if cost else None,
+    )

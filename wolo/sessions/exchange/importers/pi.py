@@ -1,0 +1,290 @@
+"""Sessions of pi: a header, then JSON lines that form a tree by `parentId`; the conversation is the way to the last line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from wolo.errors import SessionError
+from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
+from wolo.formats.anthropic.stream import FIELD
+from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
+from wolo.messages.message import FinishReason, Message, Producer, Usage, UsageCost
+from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, counted, divided, outcome_of, tool_part
+from wolo.sessions.exchange.importers.discovery import (
+    Found,
+    children,
+    head,
+    home_of,
+    newest_first,
+    same_directory,
+    tail,
+    updated,
+)
+from wolo.sessions.exchange.importers.fields import amount, content, number, record, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, parse
+from wolo.sessions.exchange.importers.media import medium
+from wolo.sessions.exchange.importers.producers import producer
+from wolo.sessions.exchange.importers.responses import reasoning
+from wolo.sessions.exchange.sniff import Glimpse
+
+FORMATS: Mapping[str, str] = {
+    "openai-completions": "openai-chat",
+    "openai-responses": "openai-responses",
+    "anthropic-messages": "anthropic",
+    "google-generative-ai": "gemini",
+}
+"""What pi calls a wire format → what wolo calls it. Any other is none of wolo's."""
+FINISHED: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "toolUse": "tool_calls",
+    "error": "error",
+    "aborted": "interrupted",
+}
+REFUSALS: Mapping[str, Outcome] = {
+    "blocked by user": "denied_by_person",
+    "denied by user": "denied_by_person",
+    "operation aborted": "interrupted",
+    "command aborted": "interrupted",
+}
+
+
+class Node(NamedTuple):
+    place: int
+    parent: str
+    is_said: bool
+
+
+def is_shape_of(glimpse: Glimpse) -> bool:
+    return any(each.get("type") == "session" and {"id", "cwd"} & each.keys() for each in glimpse.records[:1])
+
+
+def read(source: Path) -> Imported:
+    """Raises SessionError when nothing in it is a conversation."""
+    lines = Lines(source)
+    header: Record = {}
+    nodes: dict[str, Node] = {}
+    before = title = ""
+    for place, each in lines.placed():
+        if each.get("type") == "session":
+            header = header or each
+            continue
+        title = text(each, "name") or title if each.get("type") == "session_info" else title
+        # The oldest files have no ids, and one that follows a torn line is taken to follow what stands before it.
+        id, parent = text(each, "id") or f"at {place}", text(each, "parentId")
+        is_lost = parent not in nodes if parent else "id" not in each
+        nodes.setdefault(id, Node(place, before if is_lost else parent, each.get("type") in ("message", "custom_message")))
+        before = id
+    way = _way(nodes)
+    reader = _Reader()
+    for each in lines.at([nodes[id].place for id in way]):
+        reader.add(each)
+    if not reader.gathered.messages():
+        raise SessionError(f"{source} holds no conversation of pi.", hint="Its sessions lie below ~/.pi/agent/sessions.")
+    chosen = set(way)
+    left = sum(node.is_said for id, node in nodes.items() if id not in chosen)
+    return reader.gathered.imported(
+        title=title,
+        cwd=text(header, "cwd"),
+        created=when(header.get("timestamp")),
+        skipped=lines.skipped,
+        notices=counted(left, "One message of another branch was left out.", "{} messages of other branches were left out."),
+    )
+
+
+def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+    """The sessions of a directory, newest first."""
+    home = home_of(".pi/agent", environ, "PI_CODING_AGENT_DIR")
+    folder = f"--{str(cwd).lstrip('/').replace('/', '-').replace(':', '-')}--"
+    found = []
+    for path in children(home / "sessions", f"{folder}/*.jsonl"):
+        begin = head(path)
+        header = next((each for each in begin if each.get("type") == "session"), {})
+        if same_directory(text(header, "cwd"), cwd):
+            names = [text(each, "name") for each in [*begin, *tail(path)] if each.get("type") == "session_info"]
+            title = next(filter(None, reversed(names)), "") or next(_prompts(begin), "")
+            found.append(Found(path, text(header, "id") or path.stem, title, updated(path)))
+    return newest_first(found)
+
+
+def _prompts(begin: list[Record]) -> Iterator[str]:
+    for each in begin:
+        message = record(each, "message")
+        if message.get("role") == "user" and (words := " ".join(text(block, "text") for block in content(message))).strip():
+            yield words.strip()
+
+
+def _way(nodes: dict[str, Node]) -> list[str]:
+    way: dict[str, None] = {}
+    at = next(reversed(nodes), "")
+    while at in nodes and at not in way:
+        way[at] = None
+        at = nodes[at].parent
+    return list(reversed(way))
+
+
+def alone(records: Iterable[Record]) -> Sequence[Message]:
+    """What these lines say, whatever stands around them."""
+    reader = _Reader()
+    for each in records:
+        reader.add(each)
+    return reader.gathered.messages()
+
+
+class _Reader:
+    """Takes the lines of the way in their order."""
+
+    def __init__(self) -> None:
+        self.gathered = Gathering()
+        self._by_id: dict[str, Draft] = {}
+        self._in_order: list[Draft] = []
+
+    def add(self, line: Record) -> None:
+        self.gathered.begin(line)
+        at = when(line.get("timestamp"))
+        count = len(self.gathered.drafts)
+        match line.get("type"):
+            case "message":
+                self._message(record(line, "message"), at)
+            case "custom_message":
+                self._put_in(line, at)
+            case "branch_summary" if text(line, "summary"):
+                self.gathered.say(Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
+            case "compaction":
+                self._compacted(line, at)
+        if len(self.gathered.drafts) > count and line.get("type") != "compaction":
+            self._in_order.append(self.gathered.drafts[-1])
+        if self._in_order:
+            self._by_id[text(line, "id")] = self._in_order[-1]
+
+    def _message(self, message: Record, at: float) -> None:
+        at = when(message.get("timestamp")) or at
+        match message.get("role"):
+            case "user":
+                self._say(Draft("user", _said(message), timestamp=at))
+            case "assistant":
+                self._answer(message, at)
+            case "toolResult":
+                self._result(message, at)
+            case "bashExecution":
+                self._ran(message, at)
+            case "custom" | "hookMessage":
+                self._put_in(message, at)
+            case "branchSummary" | "compactionSummary":
+                self._say(Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
+            case _:
+                self.gathered.skipped += 1
+
+    def _say(self, draft: Draft) -> None:
+        if draft.parts:
+            self.gathered.say(draft)
+
+    def _put_in(self, message: Record, at: float) -> None:
+        """What an extension said to the model."""
+        self._say(Draft("user", _said(message), timestamp=at, is_prompt=False))
+
+    def _ran(self, message: Record, at: float) -> None:
+        """A command that the person ran; with two marks before it, it is none of the model's business."""
+        output = text(message, "output").strip() or "(no output)"
+        code = message.get("exitCode")
+        ending = "\nIt was stopped." if message.get("cancelled") else f"\nExit status {code}." if code else ""
+        words = f"I ran this command myself:\n{text(message, 'command')}\n\nIt printed:\n{output}{ending}"
+        is_private = bool(message.get("excludeFromContext"))
+        draft = Draft("custom" if is_private else "user", [TextPart(text=words)], timestamp=at, is_prompt=False)
+        draft.custom_type = "pi.command" if is_private else ""
+        self._say(draft)
+
+    def _answer(self, message: Record, at: float) -> None:
+        wrote = _producer(message)
+        draft = self.gathered.say(Draft("assistant", timestamp=at, producer=wrote, usage=_usage(message)))
+        draft.finish_reason = FINISHED.get(text(message, "stopReason"), "")
+        draft.error = text(message, "errorMessage") if draft.finish_reason in ("error", "interrupted") else ""
+        for block in content(message):
+            if block.get("type") == "toolCall":
+                call = _call(block, at)
+                self.gathered.call(draft, call)
+                if draft.finish_reason in ("error", "interrupted"):
+                    self.gathered.end(call.call_id, Ended(outcome="never_started", at=at))
+            elif (part := _part(block, wrote.format)) is not None:
+                draft.parts.append(part)
+
+    def _result(self, message: Record, at: float) -> None:
+        output, media = divided(_said(message))
+        outcome = outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
+        call_id = text(message, "toolCallId").partition("|")[0]
+        if not self.gathered.end(call_id, Ended(output, outcome, media, at)):
+            self.gathered.skipped += 1
+
+    def _compacted(self, line: Record, at: float) -> None:
+        """The summary stands before the first message that was kept."""
+        self.gathered.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
+
+
+def _said(message: Record) -> list[AnyPart]:
+    return [part for block in content(message) if (part := _part(block, "")) is not None]
+
+
+def _part(block: Record, format: str) -> AnyPart | None:
+    match block.get("type"):
+        case "text":
+            words = text(block, "text")
+            item_id = text(block, "textSignature") if format == "openai-responses" else ""
+            return TextPart(text=words, item_id=item_id if item_id.startswith("msg") else "") if words.strip() else None
+        case "thinking":
+            return _thinking(block, format)
+        case "image":
+            return medium(text(block, "data"), text(block, "mimeType"))
+    return None
+
+
+def _thinking(block: Record, format: str) -> ThinkingPart | None:
+    """The signature is what the format needs to hear its thought again: another thing in each of them."""
+    thought, signature = text(block, "thinking"), text(block, "thinkingSignature")
+    if not thought and not signature:
+        return None
+    match format:
+        case "anthropic" if block.get("redacted"):
+            return ThinkingPart(field=FIELD, blobs=(Blob(REDACTED, signature),))
+        case "anthropic":
+            return ThinkingPart(text=thought, field=FIELD, blobs=(Blob(SIGNATURE, signature),) if signature else ())
+        case "gemini":
+            return ThinkingPart(text=thought, blobs=(Blob(THOUGHT_SIGNATURE, signature),) if signature else ())
+        case "openai-responses":  # the whole item, as JSON
+            return reasoning(parse(signature.encode("utf-8", "replace")) or {}, thought)
+        case "openai-chat" if signature:
+            return ThinkingPart(text=thought, field=signature)
+    return ThinkingPart(text=thought)
+
+
+def _call(block: Record, at: float) -> ToolPart:
+    call_id, _, item_id = text(block, "id").partition("|")
+    part = tool_part(text(block, "name"), block.get("arguments"), call_id, item_id=item_id, at=at)
+    signature = text(block, "thoughtSignature")
+    return replace(part, blobs=(Blob(THOUGHT_SIGNATURE, signature),)) if signature else part
+
+
+def _producer(message: Record) -> Producer:
+    wrote = producer(text(message, "provider"), text(message, "model"))
+    format = FORMATS.get(text(message, "api"), "")
+    return Producer(provider=wrote.provider, format=format if wrote.format else "", model=wrote.model)
+
+
+def _usage(message: Record) -> Usage | None:
+    counts = record(message, "usage")
+    if not counts:
+        return None
+    cost = record(counts, "cost")
+    names = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite", "total": "total"}
+    return Usage(
+        input_tokens=number(counts, "input"),
+        output_tokens=number(counts, "output"),
+        cache_read_tokens=number(counts, "cacheRead"),
+        cache_write_tokens=number(counts, "cacheWrite"),
+        cost=UsageCost(**{ours: amount(cost, theirs) for ours, theirs in names.items()}) if amount(cost, "total") else None,
+    )

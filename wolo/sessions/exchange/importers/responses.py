@@ -1,0 +1,102 @@
+"""Items of the Responses API, as agents that speak it keep them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from wolo.formats.openai_responses.reasoning import BETWEEN, CONTENT, SUMMARY, blobs_of, pieces_of
+from wolo.messages.parts import AnyPart, ImagePart, Outcome, TextPart, ThinkingPart, ToolPart
+from wolo.sessions.exchange.importers.builder import Ended, divided, outcome_of, tool_part
+from wolo.sessions.exchange.importers.fields import content, record, text
+from wolo.sessions.exchange.importers.jsonl_lines import Record, parse
+from wolo.sessions.exchange.importers.media import medium
+
+HOSTED = ("web_search_call", "image_generation_call")
+"""Calls that the provider runs itself: there is no item for their result."""
+SEARCHED = "The provider looked this up itself; what it found is not kept in the session."
+REFUSALS: Mapping[str, Outcome] = {
+    "rejected by user": "denied_by_person",
+    "rejected by the user": "denied_by_person",
+    "approval policy is never": "denied_by_rule",
+    "aborted by user": "interrupted",
+}
+_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d+)")
+_FRAME = re.compile(r"\s*</?image\b[^>]*>\s*")
+"""What Codex writes around an image."""
+
+
+def said(block: Record) -> AnyPart | None:
+    """None for what has no words, or is not known."""
+    match block.get("type"):
+        case "text" | "input_text" | "output_text":
+            words = text(block, "text")
+            return TextPart(text=words) if words.strip() and not _FRAME.fullmatch(words) else None
+        case "input_image":
+            address = text(record(block, "image_url"), "url") or text(block, "image_url")
+            return medium(address) if address else None
+    return None
+
+
+def parts_of(item: Record) -> list[AnyPart]:
+    return [part for block in content(item) if (part := said(block)) is not None]
+
+
+def words_of(parts: list[AnyPart]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextPart)).strip()
+
+
+def reasoning(item: Record, otherwise: str = "") -> ThinkingPart | None:
+    """`otherwise` is the thought where the item itself does not say it; None for an item that says nothing at all."""
+    pieces = pieces_of(item)
+    field = CONTENT if pieces and all(name == CONTENT for name, _, _ in pieces) else SUMMARY
+    thought = BETWEEN.join(piece for _, _, piece in pieces) or otherwise
+    blobs = blobs_of(item, thought, field) if item else ()
+    return ThinkingPart(text=thought, field=field, item_id=text(item, "id"), blobs=blobs) if thought or blobs else None
+
+
+def call(item: Record, at: float, otherwise_id: str) -> ToolPart | None:
+    """None for an item that does not say what was called."""
+    kind, tool = text(item, "type"), text(item, "name")
+    arguments: Any = item.get("arguments")
+    if kind == "custom_tool_call":
+        arguments = {"input": text(item, "input")}
+    elif kind == "local_shell_call":
+        tool, arguments = "local_shell", record(item, "action")
+    elif kind != "function_call":
+        tool = tool or kind.removesuffix("_call")
+        arguments = arguments or record(item, "action") or {"prompt": text(item, "revised_prompt")}
+    if not tool:
+        return None
+    if space := text(item, "namespace"):
+        tool = f"{space}{'' if space.endswith('_') else '__'}{tool}"
+    call_id = text(item, "call_id") or text(item, "id") or otherwise_id
+    return tool_part(tool, arguments or "", call_id, item_id=text(item, "id"), at=at)
+
+
+def hosted_result(item: Record, at: float) -> Ended:
+    made = medium(text(item, "result"), "image/png") if text(item, "result") else None
+    return Ended("", "ok", (made,), at) if isinstance(made, ImagePart) else Ended(SEARCHED, at=at)
+
+
+def result(item: Record, at: float) -> Ended:
+    """The output is text, a list of contents, or either wrapped up in an object or in the text of one."""
+    given = item.get("output") if "tools" not in item else json.dumps(item["tools"], ensure_ascii=False)
+    inner = _inner(given)
+    if inner:
+        given = next((inner[name] for name in ("output", "content", "content_items") if name in inner), "")
+    output, media = divided(part for block in content({"content": given}) if (part := said(block)) is not None)
+    if output.strip() == "aborted":
+        return Ended("", "interrupted", media, at)
+    left = _EXIT.search(output[:400])
+    failed = inner.get("success") is False or record(inner, "metadata").get("exit_code") not in (None, 0)
+    failed = failed or (left is not None and left[1] != "0")
+    return Ended(output, outcome_of(output, REFUSALS, otherwise="error" if failed else "ok"), media, at)
+
+
+def _inner(given: object) -> Record:
+    if isinstance(given, str) and given.startswith('{"output"'):
+        return parse(given.encode("utf-8", "replace")) or {}
+    return given if isinstance(given, dict) else {}

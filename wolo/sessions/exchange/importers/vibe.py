@@ -1,0 +1,119 @@
+"""Sessions of Mistral Vibe: a folder with `messages.jsonl`, Chat Completions messages, and `meta.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from wolo.errors import SessionError
+from wolo.messages.parts import AnyPart, Outcome, TextPart, ThinkingPart
+from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, counted, outcome_of, tool_part
+from wolo.sessions.exchange.importers.discovery import (
+    Found,
+    children,
+    head,
+    home_of,
+    newest_first,
+    same_directory,
+    updated,
+)
+from wolo.sessions.exchange.importers.fields import content, record, records, text, when
+from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, read_object
+from wolo.sessions.exchange.importers.media import medium
+from wolo.sessions.exchange.importers.producers import producer
+from wolo.sessions.exchange.sniff import Glimpse
+
+MESSAGES, META = "messages.jsonl", "meta.json"
+ENDINGS: Mapping[str, Outcome] = {
+    "<user_cancellation>": "interrupted",
+    "permission": "denied_by_person",
+    "skipped": "denied_by_person",
+    "<tool_error>": "error",
+}
+"""How results begin that tell of calls which did not run to their end."""
+
+
+def is_shape_of(glimpse: Glimpse) -> bool:
+    folder = glimpse.path if glimpse.path.is_dir() else glimpse.path.parent
+    named = folder == glimpse.path or glimpse.path.name in (MESSAGES, META)
+    return named and (folder / MESSAGES).is_file() and "session_id" in read_object(folder / META)
+
+
+def read(source: Path) -> Imported:
+    """`source`: the folder of a session, or a file in it. Raises SessionError when nothing in it is a conversation."""
+    folder = source if source.is_dir() else source.parent
+    meta = read_object(folder / META)
+    lines = Lines(folder / MESSAGES)
+    gathered = Gathering()
+    began = when(meta.get("start_time"))
+    for each in lines:
+        _add(gathered, each, began)
+    if not gathered.messages():
+        raise SessionError(
+            f"{source} holds no conversation of Mistral Vibe.", hint="Its sessions are folders below ~/.vibe/logs/session."
+        )
+    return gathered.imported(
+        title=text(meta, "title"),
+        cwd=_cwd(meta),
+        created=began,
+        skipped=lines.skipped,
+        notices=counted(int(bool(meta.get("parent_session_id"))), "The session that this one goes on from was left out.", ""),
+    )
+
+
+def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+    """The sessions of a directory, newest first."""
+    found = []
+    for path in children(home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
+        meta = read_object(path.with_name(META))
+        if same_directory(_cwd(meta), cwd):
+            title = text(meta, "title") or next(_prompts(head(path)), "")
+            found.append(Found(path.parent, path.parent.name, title, updated(path)))
+    return newest_first(found)
+
+
+def _cwd(meta: Record) -> str:
+    return text(record(meta, "environment"), "working_directory")
+
+
+def _prompts(begin: list[Record]) -> Iterator[str]:
+    for each in begin:
+        words = "".join(text(block, "text") for block in content(each))
+        if each.get("role") == "user" and words.strip():
+            yield words.strip()
+
+
+def _add(gathered: Gathering, line: Record, began: float) -> None:
+    said = [part for block in content(line) if (part := _part(block)) is not None]
+    match line.get("role"):
+        case "user" if said:
+            gathered.say(Draft("user", said, timestamp=began, is_prompt=not line.get("injected")))
+        case "assistant":
+            _answer(gathered, line, said, began)
+        case "tool":
+            output = "\n".join(part.text for part in said if isinstance(part, TextPart))
+            outcome = outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
+            gathered.skipped += not gathered.end(text(line, "tool_call_id"), Ended(output, outcome))
+        case "user" | "system":
+            return
+        case _:
+            gathered.skipped += "content" in line
+
+
+def _answer(gathered: Gathering, line: Record, said: list[AnyPart], began: float) -> None:
+    thought = text(line, "reasoning_content")
+    thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
+    draft = gathered.say(Draft("assistant", [*thoughts, *said], timestamp=began, producer=producer("mistral-vibe", "")))
+    for each in records(line, "tool_calls"):
+        function = record(each, "function")
+        gathered.call(draft, tool_part(text(function, "name"), function.get("arguments") or "", text(each, "id")))
+
+
+def _part(block: Record) -> AnyPart | None:
+    match block.get("type"):
+        case "text" if text(block, "text").strip():
+            return TextPart(text=text(block, "text"))
+        case "image_url":
+            return medium(text(record(block, "image_url"), "url") or text(block, "image_url"))
+    return None

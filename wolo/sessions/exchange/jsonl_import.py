@@ -1,0 +1,185 @@
+"""A file of wolo's own read back: looked through first, then taken in row by row, so that its size does not matter."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from bisect import bisect_left
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from wolo.sessions import hash_chain
+from wolo.sessions.entries import AnyEntry, BranchEntry, MessageEntry, ResultsEntry
+from wolo.sessions.exchange.integrity import Checked, Walk, is_own
+from wolo.sessions.exchange.jsonl import Header, Line, Output
+from wolo.sessions.exchange.sniff import END_OF_TIME, Glimpse, lines
+from wolo.sessions.raw_rows import RawRow
+
+DIGEST_BYTES = 16
+NAME_HEX = 32
+
+
+class _Cassette(Struct, tag="cassette", tag_field="wolo"):
+    """The first line of a recording, which holds a session among other things."""
+
+
+class _File(Struct, tag="file", tag_field="wolo"):
+    """One of the files that a recording began with."""
+
+
+_LINES, _OUTPUTS, _TOLD = (
+    msgspec.json.Decoder(Line),
+    msgspec.json.Decoder(Output),
+    msgspec.json.Decoder(Header | _Cassette | _File),
+)
+
+
+class Survey(Struct, frozen=True, kw_only=True):
+    """What a file holds."""
+
+    header: Header | None
+    """None when its line is gone."""
+    header_line: str
+    digest: str
+    kept: tuple[int, ...]
+    """The places of the entries that can be read."""
+    skipped: int
+    checked: Checked
+
+    @property
+    def is_exact(self) -> bool:
+        """It can be taken in as it is; otherwise the entries are bound together anew."""
+        return not self.skipped and not self.checked.broken and not self.checked.redacted and self.header is not None
+
+    @property
+    def head(self) -> int:
+        """Where the conversation goes on, numbered as it will be here."""
+        wanted = self.header.head if self.header else 0
+        return self.placed(wanted) if wanted in self.kept else len(self.kept)
+
+    def placed(self, seq: int) -> int:
+        """The place that this entry gets, or the last one before it that there is; 0 for none."""
+        at = bisect_left(self.kept, seq)
+        return at + 1 if at < len(self.kept) and self.kept[at] == seq else at
+
+
+def is_shape_of(glimpse: Glimpse) -> bool:
+    return any("wolo" in record or {"seq", "hash", "body"} <= record.keys() for record in glimpse.records[:20])
+
+
+def survey(path: Path) -> Survey:
+    """Raises SessionError for a file that cannot be read."""
+    header, header_line, skipped = None, "", 0
+    walk = Walk()
+    kept: list[int] = []
+    spoken: set[str] = set()
+    results: list[tuple[int, str]] = []
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    for number, line in enumerate(lines(path), 1):
+        digest.update((line or b"") + b"\n")
+        match _read(line):
+            case Header() as found if header is None and line is not None:
+                header, header_line = found, line.decode()
+            case Line() as found if (row := row_of(found)) is not None and row.seq > (kept[-1] if kept else 0):
+                walk.add(row, found.seal)
+                match _entry(row):
+                    case None:
+                        skipped += 1
+                        continue
+                    case MessageEntry(message=message):
+                        spoken.add(message.id)
+                    case ResultsEntry(message_id=message_id):
+                        results.append((row.seq, message_id))
+                kept.append(row.seq)
+            case Output() as found:
+                walk.add_output(found.blob, found.data, found.seal, is_own(found.blob, found.data))
+            case _Cassette() | _File():
+                pass
+            case _:
+                skipped += 1
+                walk.unreadable(number)
+    expected = header.entries if header else 0
+    walk.end(expected)
+    surveyed = Survey(
+        header=header,
+        header_line=header_line,
+        digest=digest.hexdigest(),
+        kept=tuple(kept),
+        skipped=max(skipped, expected - len(kept)),
+        checked=walk.checked,
+    )
+    orphans = {seq for seq, message_id in results if message_id not in spoken}
+    return surveyed if surveyed.is_exact or not orphans else _without(surveyed, orphans)
+
+
+def _without(found: Survey, orphans: set[int]) -> Survey:
+    """Results whose calls are torn: nobody can be sent them, and what is left is to be sound."""
+    kept = tuple(seq for seq in found.kept if seq not in orphans)
+    return msgspec.structs.replace(found, kept=kept, skipped=found.skipped + len(orphans))
+
+
+def rows(path: Path, found: Survey) -> Iterator[RawRow]:
+    """All that can be read; bound together anew where the file is not exact."""
+    hashes: dict[int, bytes] = {0: b""}
+    kept = frozenset(found.kept)
+    last = 0
+    for line in lines(path):
+        read = _read(line)
+        if not isinstance(read, Line) or read.seq <= last or (row := row_of(read)) is None:
+            continue
+        if found.is_exact:
+            yield row
+        elif row.seq in kept and (entry := _entry(row)) is not None:
+            last = row.seq
+            again = _bound(row, entry, found, hashes)
+            hashes[again.seq] = again.hash
+            yield again
+
+
+def outputs(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Files of the session: what their names tell behind the hash, and what is in them."""
+    for line in lines(path):
+        read = _read(line)
+        if isinstance(read, Output):
+            yield read.blob[NAME_HEX:].lstrip("-"), read.data
+
+
+def row_of(line: Line) -> RawRow | None:
+    """None for what cannot have been written: no hash, no time of ours."""
+    if not 0 <= line.time < END_OF_TIME:
+        return None
+    try:
+        body = bytes(line.body) or (base64.b64decode(line.damaged, validate=True) if line.damaged else None)
+        return RawRow(line.seq, line.parent, line.time, bytes.fromhex(line.prev_hash), bytes.fromhex(line.hash), body)
+    except (ValueError, binascii.Error):
+        return None
+
+
+def _read(line: bytes | None) -> Header | Line | Output | _Cassette | _File | None:
+    """None for a torn line, and for a kind that this wolo does not know."""
+    for decoder in (_LINES, _OUTPUTS, _TOLD):
+        try:
+            (line or b"").decode()
+            return decoder.decode(line or b"")
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+    return None
+
+
+def _entry(row: RawRow) -> AnyEntry | None:
+    """Whatever its hash says: a file may have been changed by hand."""
+    return hash_chain.read(row.body or b"")
+
+
+def _bound(row: RawRow, entry: AnyEntry, found: Survey, hashes: dict[int, bytes]) -> RawRow:
+    seq = found.placed(row.seq)
+    parent = min(found.placed(row.parent), seq - 1) if row.parent >= 0 else seq - 1
+    body = row.body or b""
+    if isinstance(entry, BranchEntry) and found.placed(entry.left) != entry.left:
+        body = hash_chain.encode(msgspec.structs.replace(entry, left=found.placed(entry.left)))
+    linked = hash_chain.link(body, seq=seq, time_utc=row.time_utc, prev_hash=hashes.get(parent, b""))
+    return RawRow(seq, parent, linked.time_utc, linked.prev_hash, linked.hash, body)

@@ -1,0 +1,76 @@
+"""What was said on the way to the head of a session, message by message, so that a session of any size can be written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Struct
+
+from wolo.messages.message import Message
+from wolo.sessions import hash_chain, session_rows
+from wolo.sessions.entries import AnyEntry, CompactionEntry
+from wolo.sessions.exchange.redaction import Redactor
+from wolo.sessions.replay_entries import as_they_settle
+from wolo.sessions.store import Store
+
+
+class _Named(Struct, frozen=True):
+    id: str = ""
+
+
+class _About(Struct, frozen=True):
+    """Of an entry no more than which message it concerns."""
+
+    kind: str
+    message_id: str = ""
+    message: _Named | None = None
+    summary: _Named | None = None
+
+
+class Said:
+    """Can be gone through more than once. Secrets are taken out of what it yields."""
+
+    def __init__(self, store: Store, session_id: str, redactor: Redactor | None) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._redactor = redactor
+        self._way = _way_to(store, session_id)
+        self._last_changes: dict[str, int] = {}
+        self.compaction: CompactionEntry | None = None
+        """What holds of what is sent."""
+        for row in store.archive.rows(session_id):
+            if row.seq in self._way and row.body is not None:
+                self._note(row.seq, row.body)
+
+    def __iter__(self) -> Iterator[Message]:
+        for message in as_they_settle(self._entries(), self._last_changes):
+            yield self._redactor.message(message) if self._redactor else message
+
+    def _entries(self) -> Iterator[tuple[int, AnyEntry]]:
+        for row in self._store.archive.rows(self._session_id):
+            if row.seq in self._way and (entry := row.entry) is not None:
+                yield row.seq, entry
+
+    def _note(self, seq: int, body: bytes) -> None:
+        try:
+            about = msgspec.json.decode(body, type=_About)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return
+        named = about.message or about.summary
+        message_id = named.id if named else about.message_id
+        if message_id:
+            self._last_changes[message_id] = seq
+        if about.kind == "compaction" and isinstance(entry := hash_chain.read(body), CompactionEntry):
+            self.compaction = entry
+
+
+def _way_to(store: Store, session_id: str) -> frozenset[int]:
+    """The places of the entries from the first to the head, as `Store.load` follows them."""
+    head, _ = store.archive.ends(session_id)
+    parents = dict(store.archive.places(session_id))
+    way, wanted = set(), head
+    while wanted > 0:
+        way.add(wanted)
+        wanted = session_rows.followed(wanted, parents[wanted]) if wanted in parents else wanted - 1
+    return frozenset(way)

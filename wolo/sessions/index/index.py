@@ -1,0 +1,264 @@
+"""What can be searched and counted of all sessions, in a database of its own beside theirs.
+
+All of it is derived: damaged, outdated or gone, it is made again from the sessions, and nothing of theirs depends on it.
+Writers and checkpoints take turns under a lock file; readers see the last commit.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.errors import SessionError
+from wolo.sessions.entries import AnyEntry
+from wolo.sessions.filesystem import is_remote
+from wolo.sessions.index.indexed_text import Answer, Call, Passage, facts
+from wolo.sessions.index.tokenizer import clean, pieces, spaced
+from wolo.sessions.locks import Held, take
+from wolo.sessions.storage_errors import explain
+
+FILE = "index.db"
+VERSION = 3
+"""Another one found in the file means: make it again. Raise it with the tables below or with what goes into them."""
+
+_SCHEMA = """
+CREATE TABLE progress (session TEXT PRIMARY KEY, seq INTEGER NOT NULL, hash BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY, session TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL,
+    role TEXT NOT NULL, tool TEXT NOT NULL, paths TEXT NOT NULL
+);
+CREATE INDEX passages_by_session ON passages (session);
+CREATE VIRTUAL TABLE words USING fts5 (body, pieces, columnsize = 0, tokenize = 'unicode61 remove_diacritics 2');
+CREATE TABLE prompts (
+    session TEXT NOT NULL, message TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, message)
+) WITHOUT ROWID;
+CREATE TABLE answers (
+    session TEXT NOT NULL, message TEXT NOT NULL, at REAL NOT NULL, model TEXT NOT NULL, fresh INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL, cache_write INTEGER NOT NULL, output INTEGER NOT NULL, reasoning INTEGER NOT NULL, cost REAL,
+    PRIMARY KEY (session, message)
+) WITHOUT ROWID;
+CREATE TABLE calls (
+    session TEXT NOT NULL, part TEXT NOT NULL, at REAL NOT NULL, tool TEXT NOT NULL, failed INTEGER NOT NULL,
+    passage INTEGER NOT NULL, PRIMARY KEY (session, part)
+) WITHOUT ROWID;
+"""
+_BY_SESSION = ("passages", "prompts", "answers", "calls", "progress")
+
+Placed = tuple[int, float, AnyEntry]
+"""Place, time and entry."""
+
+
+class Mark(NamedTuple):
+    """How far a session goes, or was read: the place of its last entry and that entry's hash."""
+
+    seq: int
+    hash: bytes
+
+
+class IndexDamaged(SessionError):
+    """The file is gone now; opened again, it is made again."""
+
+
+class Index:
+    """One connection; one thread at a time. Every failure is a SessionError."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, data_dir: Path) -> Index:
+        """Creates what is missing, and makes a new one in place of what is damaged."""
+        path = data_dir / FILE
+        try:
+            return cls(path, _opened(path))
+        except sqlite3.OperationalError as error:
+            raise _explained(error, path) from error
+        except (sqlite3.DatabaseError, OSError):
+            _remove(path)
+        try:
+            return cls(path, _opened(path))
+        except (sqlite3.Error, OSError) as error:
+            raise _explained(error, path) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Raises SessionError, IndexDamaged among them."""
+        try:
+            yield self._connection
+        except sqlite3.Error as error:
+            if not _is_damage(error):
+                raise _explained(error, self.path) from error
+            self._connection.close()
+            _remove(self.path)
+            raise IndexDamaged(f"The search index {self.path} was damaged.", hint="Try again; wolo makes it again.") from error
+
+    @contextmanager
+    def writing(self, wait_s: float) -> Iterator[sqlite3.Connection]:
+        """One transaction. Raises SessionError, also when another process writes for longer than `wait_s`."""
+        with self.reading() as connection, _locked(self.path, wait_s):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def marks(self) -> dict[str, Mark]:
+        """How far each session was read."""
+        with self.reading() as connection:
+            rows = connection.execute("SELECT session, seq, hash FROM progress").fetchall()
+        return {session: Mark(seq, digest) for session, seq, digest in rows}
+
+    def mark(self, session_id: str) -> Mark | None:
+        with self.reading() as connection:
+            row = connection.execute("SELECT seq, hash FROM progress WHERE session = ?", (session_id,)).fetchone()
+        return Mark(*row) if row else None
+
+    def add(self, session_id: str, entries: Sequence[Placed], mark: Mark, *, wait_s: float) -> None:
+        """What the entries say, and that the session was read up to there."""
+        found = facts(entries)
+        with self.writing(wait_s) as connection:
+            for passage in found.said:
+                _add_passage(connection, session_id, passage)
+            for call in found.calls.values():
+                _add_call(connection, session_id, call)
+            prompts = ((session_id, message_id, at) for message_id, at in found.prompts)
+            connection.executemany("INSERT OR REPLACE INTO prompts VALUES (?, ?, ?)", prompts)
+            answers = (_answer_row(session_id, answer) for answer in found.answers)
+            connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", answers)
+            connection.execute("INSERT OR REPLACE INTO progress VALUES (?, ?, ?)", (session_id, *mark))
+
+    def forget(self, session_id: str, *, wait_s: float) -> None:
+        """Takes out all there is of a session."""
+        with self.writing(wait_s) as connection:
+            connection.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM passages WHERE session = ?)", (session_id,))
+            for table in _BY_SESSION:
+                connection.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))
+
+    def close(self) -> None:
+        # The last connection copies the log into the file as it closes, and that is a write.
+        with suppress(SessionError), _locked(self.path, 0.5), suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.close()
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def forget(data_dir: Path, session_id: str) -> None:
+    """A session was deleted. What cannot be done now is done before the next search."""
+    if (data_dir / FILE).exists():
+        with suppress(SessionError), Index.open(data_dir) as index:
+            index.forget(session_id, wait_s=1.0)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA busy_timeout = 2000")
+        # NORMAL may forget the last commits when the power fails; they are made again from the sessions.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        if _version(connection) != VERSION:
+            with _locked(path, 2.0):
+                _create(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    version = _version(connection)
+    if version == VERSION:
+        return  # somebody else was faster
+    if version:
+        raise sqlite3.DatabaseError("outdated")
+    if not is_remote(path.parent):
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA}; PRAGMA user_version = {VERSION}; COMMIT")
+
+
+def _add_passage(connection: sqlite3.Connection, session_id: str, passage: Passage) -> int:
+    paths = "\n".join(f"/{clean(each).removeprefix('./').removeprefix('/')}" for each in passage.paths)
+    row = (session_id, passage.seq, passage.at, passage.role, passage.tool.casefold(), paths)
+    added = connection.execute("INSERT INTO passages (session, seq, at, role, tool, paths) VALUES (?, ?, ?, ?, ?, ?)", row)
+    text = clean(passage.text)
+    words = (added.lastrowid, spaced(text), spaced(pieces(text)))
+    connection.execute("INSERT INTO words (rowid, body, pieces) VALUES (?, ?, ?)", words)
+    assert added.lastrowid is not None
+    return added.lastrowid
+
+
+def _add_call(connection: sqlite3.Connection, session_id: str, call: Call) -> None:
+    """In place of what an earlier entry told of it."""
+    key = (session_id, call.part_id)
+    before = connection.execute("SELECT passage FROM calls WHERE session = ? AND part = ?", key).fetchone()
+    if before is not None:
+        connection.execute("DELETE FROM words WHERE rowid = ?", before)
+        connection.execute("DELETE FROM passages WHERE id = ?", before)
+    passage = call.passage
+    row = (*key, passage.at, passage.tool, call.failed, _add_passage(connection, session_id, passage))
+    connection.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?, ?)", row)
+
+
+def _answer_row(session_id: str, answer: Answer) -> tuple[object, ...]:
+    usage = answer.usage
+    counts = (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens, usage.output_tokens, usage.reasoning_tokens)
+    return (session_id, answer.message_id, answer.at, answer.model, *counts, usage.cost.total if usage.cost else None)
+
+
+@contextmanager
+def _locked(path: Path, wait_s: float) -> Iterator[None]:
+    try:
+        descriptor = take(path.with_suffix(".lock"), wait_s)
+    except Held as other:
+        raise SessionError("Another wolo is reading the sessions for the search.", hint="Try again in a moment.") from other
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    with suppress(SessionError, OSError), _locked(path, 2.0):
+        for suffix in ("-wal", "-shm", ""):
+            path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _is_of_the_disk(error: sqlite3.Error | OSError) -> bool:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return isinstance(error, OSError) or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
+
+
+def _explained(error: sqlite3.Error | OSError, path: Path) -> SessionError:
+    if _is_of_the_disk(error):
+        return explain(error, path)
+    if "fts5" in str(error) and "module" in str(error):
+        return SessionError("The SQLite of this Python has no full-text search (FTS5).", hint="Use another build of Python.")
+    return SessionError(f"The search index {path} cannot be used: {error}.", hint="It can be deleted; wolo makes it again.")

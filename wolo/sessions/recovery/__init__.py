@@ -1,0 +1,1 @@
+"""Saves what a damaged database still holds."""

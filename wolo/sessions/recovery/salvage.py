@@ -1,0 +1,247 @@
+"""A damaged database is set aside whole, and what can still be read of it goes into a new one.
+
+Every step can be cut short and taken up again at the next start: what is there tells how far it came.
+
+    quarantine/unfinished/ has no database     still moving the files there: the log first, the database last
+    … and there is none in its place           the new one is still being built
+    … and there is one in its place            done; the folder gets its name
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from wolo.errors import SessionError
+from wolo.sessions import hash_chain, session_rows
+from wolo.sessions.connection import create, memory_path
+from wolo.sessions.migrations import backups
+from wolo.sessions.names import check_id
+from wolo.sessions.private_files import make_directory, sync_directory, sync_file
+from wolo.sessions.recovery.sqlite_pages import Pages, Value
+from wolo.sessions.wal import log_path
+
+REPORT = "report.txt"
+"""What came of it, in the folder of the damaged file."""
+
+_SESSION_COLUMNS = (
+    ("id", str),
+    ("name", str | None),
+    ("title", str),
+    ("cwd", str),
+    ("model", str),
+    ("mode", str),
+    ("created", float | int),
+    ("updated", float | int),
+    ("touched", int),
+    ("turns", int),
+    ("tokens", int),
+    ("cost", float | int | None),
+    ("parent", str | None),
+    ("head", int),
+)
+
+
+def rescue(path: Path, version: int, why: str) -> str:
+    """Under the database's lock, when nobody has it open. Returns what to tell a person."""
+    unfinished = quarantine_path(path) / "unfinished"
+    for folder in (unfinished.parent, unfinished):
+        make_directory(folder)
+    _write(unfinished / REPORT, f"The session database was damaged ({why}).")
+    return _go_on(path, version, unfinished)
+
+
+def finish(path: Path, version: int) -> str:
+    """A rescue that was cut short goes on; empty when there is none."""
+    unfinished = quarantine_path(path) / "unfinished"
+    return _go_on(path, version, unfinished) if (unfinished / REPORT).exists() else ""
+
+
+def quarantine_path(path: Path) -> Path:
+    return path.parent / "quarantine"
+
+
+def set_aside(path: Path) -> list[tuple[Path, str]]:
+    """The folders of damaged databases, oldest first, and what was said of each."""
+    reports = sorted(quarantine_path(path).glob(f"*/{REPORT}"))
+    return [(report.parent, report.read_text("utf-8", "replace")) for report in reports]
+
+
+def _go_on(path: Path, version: int, unfinished: Path) -> str:
+    damaged = unfinished / path.name
+    if not damaged.exists():
+        for file in (log_path(path), memory_path(path), path):
+            if file.exists():
+                file.rename(unfinished / file.name)
+        sync_directory(unfinished)
+        sync_directory(path.parent)
+    if not path.exists():
+        _replace(path, version, damaged)
+    folder = unfinished.with_name(f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.urandom(2).hex()}")
+    unfinished.rename(folder)
+    sync_directory(folder.parent)
+    return f"{(folder / REPORT).read_text('utf-8')} The damaged file is kept in {folder}."
+
+
+def _replace(path: Path, version: int, damaged: Path) -> None:
+    report = damaged.with_name(REPORT)
+    beginning = report.read_text("utf-8").partition(").")[0] + ")"
+
+    def fill(connection: sqlite3.Connection) -> None:
+        _write(report, f"{beginning}. {_Saved(connection, path.parent / 'blobs').take(damaged)}")
+
+    if _holds_entries(damaged, path.parent / "blobs"):
+        create(path, version, fill)
+    elif backup := _newest_backup(path):
+        _write(report, f"{beginning}. Nothing could be read from it, so the backup {backup.name} took its place.")
+        _put_back(backup, path)
+    else:
+        _write(report, f"{beginning}. Nothing could be read from it and there is no backup, so a new one was begun.")
+        create(path, version)
+
+
+class _Saved:
+    """Fills a new database with what the pages of the old one hold."""
+
+    def __init__(self, connection: sqlite3.Connection, blobs_dir: Path) -> None:
+        self._connection = connection
+        self._blobs_dir = blobs_dir
+
+    def take(self, damaged: Path) -> str:
+        """Returns the sentence that counts."""
+        kept = {path.name for path in self._blobs_dir.iterdir()} if self._blobs_dir.is_dir() else set()
+        with Pages(damaged) as pages:
+            for record in pages.records():
+                if entry := _entry(record, self._blobs_dir):
+                    self._insert("entries", _ENTRY_COLUMNS, entry)
+                elif _is_session(record):
+                    # A name that two of them claim was noise in one: the first has it.
+                    self._insert("sessions", [name for name, _ in _SESSION_COLUMNS], record[: len(_SESSION_COLUMNS)])
+                elif len(record) == 2 and record[1] in kept:
+                    self._insert("blobs", ("session", "name"), record)
+        query = "SELECT DISTINCT session FROM entries WHERE session NOT IN (SELECT id FROM sessions)"
+        for (session_id,) in self._connection.execute(query).fetchall():
+            self._make_session(session_id)
+        self._connection.execute("INSERT OR IGNORE INTO blobs SELECT session, blob FROM entries WHERE blob IS NOT NULL")
+        self._connection.execute("DELETE FROM blobs WHERE session NOT IN (SELECT id FROM sessions)")
+        return self._count()
+
+    def _insert(self, table: str, columns: Sequence[str], row: Sequence[Value]) -> None:
+        marks = ", ".join("?" * len(columns))
+        self._connection.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", row)
+
+    def _make_session(self, session_id: str) -> None:
+        """Its row is lost; what a listing shows is computed from its entries again, but for the directory."""
+        query = "SELECT min(time_utc), max(time_utc), max(seq) FROM entries WHERE session = ?"
+        created, updated, head = self._connection.execute(query, (session_id,)).fetchone()
+        self._connection.execute(
+            "INSERT INTO sessions (id, cwd, created, updated, touched) VALUES (?, '', ?, ?, 0)", (session_id, created, updated)
+        )
+        query = "SELECT seq, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries WHERE session = ? ORDER BY seq"
+        for seq, time_utc, prev_hash, digest, body, blob in self._connection.execute(query, (session_id,)).fetchall():
+            data = body if blob is None else _file(self._blobs_dir, blob)
+            entry = data and hash_chain.decode(hash_chain.Row(seq, time_utc, prev_hash, digest, data))
+            if entry:
+                with suppress(SessionError):  # a name that another session has by now
+                    session_rows.count(self._connection, session_id, [entry], head, updated)
+        self._connection.execute("UPDATE sessions SET head = ? WHERE id = ?", (head, session_id))
+
+    def _count(self) -> str:
+        query = (
+            "SELECT count(*), coalesce(sum(kept), 0), coalesce(sum(max(head, last) - kept), 0) FROM "
+            "(SELECT head, count(seq) AS kept, coalesce(max(seq), 0) AS last FROM sessions "
+            "LEFT JOIN entries ON session = id GROUP BY id)"
+        )
+        sessions, kept, lost = self._connection.execute(query).fetchone()
+        missing = "none of them is known to be missing" if not lost else f"at least {lost:,} could not be read"
+        return f"{_counted(kept, 'entry', 'entries')} of {_counted(sessions, 'session', 'sessions')} could be saved; {missing}."
+
+
+_ENTRY_COLUMNS = ("session", "seq", "parent", "kind", "time_utc", "prev_hash", "hash", "body", "blob")
+
+
+def _holds_entries(damaged: Path, blobs_dir: Path) -> bool:
+    if not damaged.exists():
+        return False
+    with Pages(damaged) as pages:
+        return any(_entry(record, blobs_dir) for record in pages.records())
+
+
+def _entry(record: list[Value], blobs_dir: Path) -> tuple[Value, ...] | None:
+    """The row of an entry whose hash says that it is what was written."""
+    match record[:9]:
+        case [
+            str() as session,
+            int() as seq,
+            int() | None as parent,
+            str() as kind,
+            (int() | float()) as time_utc,
+            bytes() as prev_hash,
+            bytes() as digest,
+            (str() | None) as body,
+            (str() | None) as blob,
+        ]:
+            data = body.encode() if body is not None else _file(blobs_dir, blob) if blob else None
+            row = hash_chain.Row(seq, float(time_utc), prev_hash, digest, data or b"")
+            if (data is None and blob) or hash_chain.is_intact(row):
+                return session, seq, parent, kind, row.time_utc, prev_hash, digest, body, blob
+    return None
+
+
+def _is_session(record: list[Value]) -> bool:
+    return (
+        len(record) >= len(_SESSION_COLUMNS)
+        and all(isinstance(value, kind) for value, (_, kind) in zip(record, _SESSION_COLUMNS, strict=False))
+        and _is_id(record[0])
+    )
+
+
+def _is_id(value: Value) -> bool:
+    try:
+        return bool(check_id(str(value)))
+    except SessionError:
+        return False
+
+
+def _file(blobs_dir: Path, name: str) -> bytes | None:
+    try:
+        return (blobs_dir / check_id(name)).read_bytes()
+    except (OSError, SessionError):
+        return None
+
+
+def _newest_backup(path: Path) -> Path | None:
+    for backup in reversed(backups(path)):
+        with (
+            suppress(sqlite3.Error),
+            closing(sqlite3.connect(f"{backup.absolute().as_uri()}?immutable=1", uri=True)) as connection,
+        ):
+            if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
+                return backup
+    return None
+
+
+def _put_back(backup: Path, path: Path) -> None:
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.touch(0o600)
+    shutil.copyfile(backup, fresh)
+    sync_file(fresh)
+    fresh.rename(path)
+    sync_directory(path.parent)
+
+
+def _write(report: Path, text: str) -> None:
+    with os.fdopen(os.open(report, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,1 @@
+"""Searches and counts saved sessions."""

@@ -1,0 +1,94 @@
+"""Brings the index up to date with the sessions."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from wolo.errors import SessionError
+from wolo.sessions.index.index import FILE, Index, IndexDamaged, Mark
+from wolo.sessions.store import Store
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]
+"""Hears how many of the sessions that have changed are done, and of how many."""
+
+BATCH_BYTES = 4_000_000
+"""Of entries that are read and taken in with one commit."""
+PER_TURN_BYTES = 2_000_000
+"""The most that is taken in at the end of a turn; a search does the rest."""
+
+
+def ask(store: Store, question: Callable[[Index], T], progress: Progress | None = None) -> T:
+    """The question's answer about all sessions as they are now. Raises SessionError."""
+    try:
+        return _ask(store, question, progress)
+    except IndexDamaged:
+        return _ask(store, question, progress)
+
+
+def _ask(store: Store, question: Callable[[Index], T], progress: Progress | None) -> T:
+    with _index_of(store) as index:
+        try:
+            catch_up(index, store, progress=progress)
+        except IndexDamaged:
+            raise
+        except SessionError as error:
+            # Another process is at it; what is there already is better than nothing.
+            log.info("%s", error)
+        return question(index)
+
+
+@contextmanager
+def _index_of(store: Store) -> Iterator[Index]:
+    """Where nothing may be written beside the sessions, a copy of the index that is gone in the end."""
+    if not store.is_read_only:
+        with Index.open(store.data_dir) as index:
+            yield index
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with suppress(OSError):
+            shutil.copyfile(store.data_dir / FILE, Path(folder) / FILE)
+        with Index.open(Path(folder)) as index:
+            yield index
+
+
+def catch_up(index: Index, store: Store, *, progress: Progress | None = None, wait_s: float = 2.0) -> None:
+    """All sessions. Raises SessionError."""
+    marks, ends = index.marks(), store.ends()
+    for session_id in marks.keys() - ends.keys():
+        index.forget(session_id, wait_s=wait_s)
+    changed = [session_id for session_id, end in ends.items() if marks.get(session_id) != end]
+    for done, session_id in enumerate(changed):
+        mark = marks.get(session_id)
+        while _take_in(index, store, session_id, mark, BATCH_BYTES, wait_s):
+            mark = index.mark(session_id)
+            if progress is not None:
+                progress(done, len(changed))
+    if progress is not None:
+        progress(len(changed), len(changed))
+
+
+def after_turn(index: Index, store: Store, session_id: str) -> None:
+    """What this turn has added, if nobody else is writing. Raises SessionError."""
+    _take_in(index, store, session_id, index.mark(session_id), PER_TURN_BYTES, 0.0)
+
+
+def _take_in(index: Index, store: Store, session_id: str, mark: Mark | None, most_bytes: int, wait_s: float) -> bool:
+    """The next entries of a session; False when there were none."""
+    if mark is not None and store.hash_at(session_id, mark.seq) != mark.hash:
+        # Another session has taken this one's id, or the database was put back to an earlier state.
+        index.forget(session_id, wait_s=wait_s)
+        mark = None
+    entries, end = store.read_on(session_id, mark.seq if mark else 0, most_bytes)
+    if end is None:
+        return False
+    index.add(session_id, entries, end, wait_s=wait_s)
+    return True

@@ -1,0 +1,135 @@
+"""What all sessions together have used: counted in the index, without reading an entry."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from wolo.sessions.index.index import Index
+from wolo.sessions.listing import SessionInfo
+
+By = Literal["model", "tool", "project", "day"]
+
+# What a fork has in common with its original was used once: it counts for the older of the two.
+_ANSWERS = (
+    "SELECT min(session), at, model, fresh, cache_read, cache_write, output, reasoning, cost "
+    "FROM answers WHERE at >= ? GROUP BY message"
+)
+_PROMPTS = "SELECT min(session), at FROM prompts WHERE at >= ? GROUP BY message"
+_CALLS = (
+    "SELECT tool, count(*), sum(failed) FROM (SELECT tool, failed, min(session) FROM calls WHERE at >= ? GROUP BY part) "
+    "GROUP BY tool ORDER BY count(*) DESC, tool"
+)
+
+
+class Totals(Struct):
+    name: str = ""
+    """Of a model, a directory or a day; empty for all together."""
+    turns: int = 0
+    answers: int = 0
+    input: int = 0
+    """Fresh prompt tokens."""
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+    """Part of the output."""
+    known_cost: float = 0.0
+    """US dollars, of the answers whose price is known."""
+    unpriced: int = 0
+    """Answers whose price is not known."""
+
+    @property
+    def tokens(self) -> int:
+        return self.input + self.cache_read + self.cache_write + self.output
+
+    @property
+    def cost(self) -> float | None:
+        """None: the price of at least one answer is not known."""
+        return None if self.unpriced else self.known_cost
+
+    @property
+    def cache_share(self) -> float | None:
+        """Of the prompt tokens, how many a cache had; None: there were none."""
+        prompt = self.input + self.cache_read + self.cache_write
+        return self.cache_read / prompt if prompt else None
+
+    def add(self, counts: Sequence[int], cost: float | None) -> None:
+        fresh, cache_read, cache_write, output, reasoning = counts
+        self.answers += 1
+        self.input += fresh
+        self.cache_read += cache_read
+        self.cache_write += cache_write
+        self.output += output
+        self.reasoning += reasoning
+        if cost is None:
+            self.unpriced += 1
+        else:
+            self.known_cost += cost
+
+
+class ToolUse(Struct, frozen=True):
+    name: str
+    calls: int
+    failed: int
+
+
+class Stats(Struct, frozen=True, kw_only=True):
+    total: Totals
+    sessions: int
+    models: tuple[Totals, ...]
+    """The one that used most first; so are projects."""
+    projects: tuple[Totals, ...]
+    days: tuple[Totals, ...]
+    """In their order, by the clock of this place."""
+    tools: tuple[ToolUse, ...]
+
+
+def count(index: Index, sessions: Sequence[SessionInfo], since: float = 0.0) -> Stats:
+    """Of everything said since then. Raises SessionError."""
+    directories = {info.id: info.cwd for info in sessions}
+    with index.reading() as connection:
+        return _Counting(directories).of(connection, since)
+
+
+class _Counting:
+    def __init__(self, directories: Mapping[str, str]) -> None:
+        self._directories = directories
+        self._total = Totals()
+        self._sessions: set[str] = set()
+        self._models: dict[str, Totals] = {}
+        self._projects: dict[str, Totals] = {}
+        self._days: dict[str, Totals] = {}
+
+    def of(self, connection: sqlite3.Connection, since: float) -> Stats:
+        for session, at, model, *counts, cost in connection.execute(_ANSWERS, (since,)):
+            for totals in (self._total, _named(self._models, model or "unknown"), *self._where_and_when(session, at)):
+                totals.add(counts, cost)
+        for session, at in connection.execute(_PROMPTS, (since,)):
+            for totals in (self._total, *self._where_and_when(session, at)):
+                totals.turns += 1
+        return Stats(
+            total=self._total,
+            sessions=len(self._sessions),
+            models=_largest_first(self._models),
+            projects=_largest_first(self._projects),
+            days=tuple(self._days[day] for day in sorted(self._days)),
+            tools=tuple(ToolUse(*row) for row in connection.execute(_CALLS, (since,))),
+        )
+
+    def _where_and_when(self, session: str, at: float) -> tuple[Totals, Totals]:
+        self._sessions.add(session)
+        day = datetime.fromtimestamp(at).astimezone().date().isoformat()
+        return _named(self._projects, self._directories.get(session, "?")), _named(self._days, day)
+
+
+def _named(totals: dict[str, Totals], name: str) -> Totals:
+    return totals.setdefault(name, Totals(name=name))
+
+
+def _largest_first(totals: Mapping[str, Totals]) -> tuple[Totals, ...]:
+    return tuple(sorted(totals.values(), key=lambda each: (-each.tokens, -each.turns, each.name)))

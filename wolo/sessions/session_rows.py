@@ -1,0 +1,102 @@
+"""The rows of one session: what the store asks of them, and what it keeps up to date for listings."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from wolo.errors import SessionError
+from wolo.messages.unicode import whole
+from wolo.sessions import listing
+from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, spent_beside, spent_on_tasks
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.names import check_name, title_of
+
+_SETTINGS = ("model", "mode", "title", "name")
+"""What a SettingEntry may change in the listing."""
+
+
+def require(connection: sqlite3.Connection, session_id: str) -> SessionInfo:
+    info = listing.read(connection, session_id)
+    if info is None:
+        raise listing.unknown(session_id, listing.newest_first(connection, None))
+    return info
+
+
+def require_free(connection: sqlite3.Connection, session_id: str, name: str | None) -> None:
+    if listing.read(connection, session_id):
+        raise SessionError(f"There is already a session {session_id}.", hint="Choose another id.")
+    if name and listing.named(connection, name):
+        raise SessionError(f"There is already a session named {name}.", hint=f"Go on with it (-r {name}) or choose another name.")
+
+
+def head_and_last(connection: sqlite3.Connection, session_id: str) -> tuple[int, int]:
+    """The place of the entry that the next one follows, and of the one that was added last."""
+    query = "SELECT head, (SELECT max(seq) FROM entries WHERE session = sessions.id) FROM sessions WHERE id = ?"
+    row = connection.execute(query, (session_id,)).fetchone()
+    if row is None:
+        raise SessionError(f"Session {session_id} is gone.", hint="It was deleted; `wolo sessions list` shows what there is.")
+    return row[0], max(row[0], row[1] or 0)
+
+
+def hash_of(connection: sqlite3.Connection, session_id: str, seq: int) -> bytes:
+    row = connection.execute("SELECT hash FROM entries WHERE session = ? AND seq = ?", (session_id, seq)).fetchone()
+    return row[0] if row else b""
+
+
+def followed(seq: int, parent: object) -> int:
+    """The place of the entry before; where that was lost, the one that was added before."""
+    if parent is None:
+        return 0
+    return parent if isinstance(parent, int) and 0 <= parent < seq else seq - 1
+
+
+def count(connection: sqlite3.Connection, session_id: str, entries: Sequence[AnyEntry], head: int, now: float) -> None:
+    """Keep what a listing shows up to date with the entries just added."""
+    is_used = not all(isinstance(entry, SettingEntry | LabelEntry) for entry in entries)
+    said = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
+    prompts = [message for message in said if message.is_prompt]
+    usages = [message.usage for message in said if message.usage]
+    usages += [usage for entry in entries if (usage := spent_beside(entry)) is not None]
+    usages += [usage for entry in entries for usage in spent_on_tasks(entry)]
+    costs = [usage.cost.total if usage.cost else None for usage in usages]
+    connection.execute(
+        "UPDATE sessions SET head = ?, updated = coalesce(?, updated), turns = turns + ?, tokens = tokens + ?, cost = cost + ?, "
+        "title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
+        (
+            head,
+            now if is_used else None,
+            len(prompts),
+            sum(usage.context_tokens for usage in usages),
+            None if None in costs else sum(cost for cost in costs if cost),
+            next((title for prompt in prompts if (title := title_of(prompt.text))), ""),
+            session_id,
+        ),
+    )
+    for entry in entries:
+        if isinstance(entry, SettingEntry) and entry.name in _SETTINGS:
+            _set(connection, session_id, entry)
+    if is_used:
+        touch(connection, session_id)
+
+
+def touch(connection: sqlite3.Connection, session_id: str) -> None:
+    """It is the one used last."""
+    # An index entry less to write for the usual case, the same session again.
+    connection.execute(
+        "UPDATE sessions SET touched = (SELECT max(touched) + 1 FROM sessions) "
+        "WHERE id = ? AND touched < (SELECT max(touched) FROM sessions)",
+        (session_id,),
+    )
+
+
+def _set(connection: sqlite3.Connection, session_id: str, entry: SettingEntry) -> None:
+    value = whole(entry.value)
+    if entry.name == "name":
+        value = check_name(value)
+        holder = listing.named(connection, value)
+        if holder and holder.id != session_id:
+            raise SessionError(f"Session {holder.id} is already named {value}.", hint="Choose another name.")
+    elif entry.name == "title":
+        value = title_of(value)
+    connection.execute(f"UPDATE sessions SET {entry.name} = ? WHERE id = ?", (value, session_id))

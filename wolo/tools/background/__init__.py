@@ -1,0 +1,1 @@
+"""Commands that run in the background, and their output."""

@@ -1,0 +1,249 @@
+"""The jobs of a conversation: commands that run in the background until they end, are stopped, or the conversation ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from wolo.errors import ToolError
+from wolo.places import make_private
+from wolo.tools.background.output import Spool
+from wolo.workspace.processes.process_tree import Member
+from wolo.workspace.processes.runner import MOST_PROCESSES, Cause, Processes, Program, Start
+
+MOST_RUNNING = 20
+CROWDED = f"ended, it had started more than {MOST_PROCESSES} processes"
+_KEPT_S = 30 * 24 * 3600
+"""How long the output of a job that was detached, or of a killed wolo, lies there."""
+_SHOWN_CHARS = 60
+
+# What goes on reading for a detached job, as nobody's child: to a file up to a bound, then to nowhere.
+_READER = (
+    "import os, sys\n"
+    "if os.fork(): os._exit(0)\n"
+    "file, room = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND), int(sys.argv[2])\n"
+    "while chunk := os.read(0, 65536):\n"
+    "    room -= os.write(file, chunk[:room]) if room > 0 else 0\n"
+)
+
+
+class Ending(Struct, frozen=True):
+    cause: Cause | Literal["stopped"]
+    exit_code: int
+    """Minus the signal's number when a signal ended it."""
+    seconds: float
+    leftovers: tuple[Member, ...] = ()
+    """What it started and left running."""
+
+    @property
+    def shell_code(self) -> int:
+        """As a shell tells it: 128 and the signal's number when a signal ended it."""
+        return 128 - self.exit_code if self.exit_code < 0 else self.exit_code
+
+    def __str__(self) -> str:
+        """`exit 1 after 12 s`"""
+        how = {"exited": f"exit {self.shell_code}", "stopped": "stopped", "timed_out": "its time was up", "crowded": CROWDED}[
+            self.cause
+        ]
+        left = f"; left running until this conversation ends: {'; '.join(map(str, self.leftovers))}" if self.leftovers else ""
+        return f"{how} after {self.seconds:.0f} s{left}"
+
+
+class Job:
+    def __init__(self, id: int, command: str, program: Program, spool: Spool, *, confined: bool) -> None:
+        self.id = id
+        self.command = command
+        self.program = program
+        self.spool = spool
+        self.confined = confined
+        """It runs inside the sandbox, which ends with wolo."""
+        self.ending: Ending | None = None
+        self.is_stopping = False
+        self.is_detached = False
+        self.is_told = False
+        """The model knows how it ended."""
+        self.ended = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        """`job 1 (npm run dev)`"""
+        line = " ".join(self.command.split())
+        return f"job {self.id} ({line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + '…'})"
+
+    @property
+    def state(self) -> str:
+        if self.ending is not None:
+            return f"ended: {self.ending}"
+        how = "detached, runs" if self.is_detached else "runs"
+        return f"{how}, {self.seconds:.0f} s, pid {self.program.pid}"
+
+    @property
+    def seconds(self) -> float:
+        return self.ending.seconds if self.ending is not None else time.monotonic() - self.program.started
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until it ends, at most so long."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.ended.wait(), timeout_s)
+
+
+class Jobs:
+    def __init__(
+        self,
+        processes: Processes,
+        folder: Path,
+        hide: Callable[[bytes], bytes] = lambda text: text,
+        held: Callable[[bytes], int] = lambda text: 0,
+    ) -> None:
+        """`folder` holds what they print, each in a file of its own; `hide` and `held` keep secrets out of it."""
+        self.hear: Callable[[Job], None] = lambda job: None
+        """Hears of every start and every end. Must not raise."""
+        self._processes = processes
+        self._folder = folder
+        self._hide = hide
+        self._held = held
+        self._jobs: list[Job] = []
+        self._watchers: set[asyncio.Task[None]] = set()
+
+    @property
+    def all(self) -> tuple[Job, ...]:
+        return tuple(self._jobs)
+
+    @property
+    def running(self) -> tuple[Job, ...]:
+        """Those that end with the conversation."""
+        return tuple(job for job in self._jobs if job.ending is None and not job.is_detached)
+
+    @property
+    def detached(self) -> tuple[Job, ...]:
+        return tuple(job for job in self._jobs if job.ending is None and job.is_detached)
+
+    def find(self, id: int | None) -> Job:
+        """Without a number, the only one there is. Raises ToolError."""
+        found = [job for job in self._jobs if id in (job.id, None)]
+        if len(found) == 1:
+            return found[0]
+        there = ", ".join(str(job.id) for job in self._jobs)
+        if not there:
+            raise ToolError("There are no jobs.")
+        raise ToolError(f"There is no job {id}; there are {there}." if id is not None else f"Which job? There are {there}.")
+
+    def start(self, command: str, start: Start, *, timeout_s: float | None, confined: bool) -> Job:
+        """Raises OSError where it cannot be started, ToolError when there are too many."""
+        if len(self.running) >= MOST_RUNNING:
+            start.tidy()
+            raise ToolError(f"{MOST_RUNNING} jobs run already; stop one first.")
+        try:
+            spool = self._new_spool()
+        except OSError:
+            start.tidy()
+            raise
+        try:
+            program = self._processes.start(start, spool.add, in_background=True)
+        except OSError:
+            spool.remove()
+            raise
+        named = self._hide(command.encode()).decode()
+        job = Job(len(self._jobs) + 1, named, program, spool, confined=confined)
+        self._jobs.append(job)
+        watcher = asyncio.get_running_loop().create_task(self._watch(job, timeout_s))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+        self.hear(job)
+        return job
+
+    async def stop(self, job: Job) -> None:
+        """With everything it started; TERM, a while, KILL."""
+        if job.ending is None:
+            job.is_stopping = True
+            try:
+                await self._processes.end(job.program)
+            finally:
+                self._end(job, "stopped")
+
+    def detach(self, job: Job) -> None:
+        """It goes on when wolo ends. Raises ToolError."""
+        if job.ending is not None:
+            raise ToolError(f"Job {job.id} has ended.")
+        if job.is_detached:
+            raise ToolError(f"Job {job.id} is detached already.")
+        if job.confined:
+            hint = "A command that you allow by a rule runs outside: --allow 'shell:npm run dev'."
+            raise ToolError(f"Job {job.id} runs inside the sandbox, which ends with wolo.", hint=hint)
+        reading = self._processes.detach(job.program)
+        if reading is None:
+            raise ToolError("That cannot be noted on the disk, so the next wolo would end it.")
+        job.is_detached = True
+        room = job.spool.room_bytes
+        job.spool.close()
+        _go_on_reading(reading, job.spool.path, room)
+
+    def news(self) -> list[str]:
+        """One line for each job that has ended since the last time, unless the model has seen that."""
+        ended = [job for job in self._jobs if job.ending is not None and not job.is_told]
+        for job in ended:
+            job.is_told = True
+        return [f"[{job.name} has ended: {job.ending}]" for job in ended]
+
+    def close(self) -> None:
+        """After their processes: forgets them, and what they printed but for those that are detached."""
+        for watcher in self._watchers:
+            watcher.cancel()
+        for job in self._jobs:
+            if job.is_detached:
+                job.program.forget()
+            else:
+                job.spool.remove()
+
+    def _new_spool(self) -> Spool:
+        make_private(self._folder)
+        if not self._jobs:
+            _remove_old(self._folder)
+        return Spool(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide, self._held)
+
+    async def _watch(self, job: Job, timeout_s: float | None) -> None:
+        cause = await job.program.wait(timeout_s)
+        if job.is_stopping:
+            return
+        leftovers, _ = await self._processes.settle(job.program)
+        self._end(job, cause, leftovers)
+
+    def _end(self, job: Job, cause: Cause | Literal["stopped"], leftovers: tuple[Member, ...] = ()) -> None:
+        if job.ending is None:
+            job.ending = Ending(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
+            job.spool.close()
+            job.ended.set()
+            self.hear(job)
+
+
+def _go_on_reading(reading: int, path: Path, room: int) -> None:
+    os.set_blocking(reading, True)
+    try:
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _READER, path, str(room)],
+            stdin=reading,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,
+            check=False,
+        )
+    finally:
+        os.close(reading)
+
+
+def _remove_old(folder: Path) -> None:
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _KEPT_S:
+                path.unlink()

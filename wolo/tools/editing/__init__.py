@@ -1,0 +1,1 @@
+"""Changes files: exact edits and patches."""

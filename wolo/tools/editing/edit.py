@@ -1,0 +1,187 @@
+"""The tool that replaces passages of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
+from wolo.tools import argument_aliases
+from wolo.tools.editing.matching import Passage, find, line_number
+from wolo.tools.editing.no_match import describe_ambiguity, describe_miss
+from wolo.tools.editing.write_result import finish, intends_to_write, links_note, view_diff
+from wolo.tools.path_suggestions import missing
+from wolo.tools.tool import Result, ToolContext
+from wolo.workspace.files.atomic_write import FileChanged, Written, write_atomic
+from wolo.workspace.files.encodings import splice
+from wolo.workspace.files.file_ledger import TextFile, read_file
+from wolo.workspace.files.safe_open import explain
+
+_TRIES = 20
+"""When others keep writing the same file."""
+_MORE_LINES = "Add lines around it until it occurs once, or set `replace_all`."
+
+
+class Replacement(Struct, frozen=True):
+    old: str
+    new: str
+    replace_all: bool = False
+
+
+class EditArgs(Struct, frozen=True):
+    path: str
+    old: str | None = None
+    new: str | None = None
+    replace_all: bool = False
+    edits: tuple[Replacement, ...] = ()
+
+
+class Edit:
+    """Replace `old` by `new` in a file. Copy `old` exactly, without line numbers, and long enough to occur only once, or
+    set `replace_all`. For several changes in one file give `edits` instead: all are made, or none."""
+
+    name: ClassVar[str] = "edit"
+    Args: ClassVar[type[Struct]] = EditArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        **argument_aliases.FILE,
+        "old_string": "old",
+        "old_str": "old",
+        "old_text": "old",
+        "oldText": "old",
+        "search": "old",
+        "new_string": "new",
+        "new_str": "new",
+        "new_text": "new",
+        "newText": "new",
+        "replace": "new",
+        "replaceAll": "replace_all",
+        "edit": "edits",
+        "replacements": "edits",
+    }
+    reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "edit"
+
+    def intents(self, args: EditArgs, context: ToolContext) -> Sequence[Intent]:
+        """Reading is among them: a failed edit shows lines of the file."""
+        _replacements(args)
+        resolved = context.workspace.resolve(args.path)
+        return (
+            ReadIntent(resolved.path, args.path, resolved.inside),
+            intends_to_write(resolved),
+        )
+
+    async def run(self, args: EditArgs, context: ToolContext) -> Result:
+        return await finish(lambda: _edit(args, context))
+
+
+class _Plan(NamedTuple):
+    passages: list[Passage]
+    """In the order of the file, apart from each other."""
+    rules: list[str]
+
+
+def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
+    single = args.old is not None or args.new is not None
+    if single and args.edits:
+        raise ToolError("Give either `old` and `new`, or `edits`.")
+    if not single and not args.edits:
+        raise ToolError("`old` and `new` are missing (or a list `edits` of them).")
+    if single and (args.old is None or args.new is None):
+        raise ToolError(f"`{'old' if args.old is None else 'new'}` is missing.")
+    edits = args.edits or (Replacement(args.old or "", args.new or "", args.replace_all),)
+    for number, edit in enumerate(edits, start=1):
+        name = f"edits[{number}]: " if len(edits) > 1 else ""
+        if not edit.old:
+            raise ToolError(
+                f"{name}`old` is empty. Use `write` to create a file; to insert, give a line as `old` and keep it in `new`."
+            )
+        if edit.old == edit.new:
+            raise ToolError(f"{name}`old` and `new` are the same; there is nothing to change.")
+    return edits
+
+
+def _edit(args: EditArgs, context: ToolContext) -> Result:
+    edits = _replacements(args)
+    resolved = context.resolve(args.path)
+    path, shown = resolved.path, context.workspace.relative(resolved.path)
+    try:
+        for _ in range(_TRIES):
+            file = read_file(path)
+            plan = _plan(file, edits, path, shown, context)
+            data = splice(file.data, file.encoding, file.text, plan.passages)
+            if data == file.data:
+                raise ToolError(f"The edit would leave `{shown}` as it is.")
+            try:
+                written = write_atomic(path, data, locks=context.ledger.locks, expected=file.hash, note=context.note_change)
+            except FileChanged:
+                continue  # somebody was faster: look again whether the passage is still there
+            return _result(file, plan, written, path, shown, context)
+    except FileNotFoundError:
+        raise missing(resolved, context) from None
+    except OSError as error:
+        raise explain(error, shown) from error
+    raise FileChanged(f"`{shown}` is being changed by another program all the time; nothing was written.")
+
+
+def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str, context: ToolContext) -> _Plan:
+    """All passages are found in the text as it is now, so the edits cannot depend on each other."""
+    passages: list[Passage] = []
+    rules: list[str] = []
+    for number, edit in enumerate(edits, start=1):
+        name = f"edits[{number}]: " if len(edits) > 1 else ""
+        found = find(file.text, edit.old, edit.new)
+        if not found.passages:
+            misses = context.ledger.count_miss(path)
+            raise ToolError(name + describe_miss("`old`", file.text, edit.old, edit.new, misses, shown))
+        if len(found.passages) > 1 and not edit.replace_all:
+            raise ToolError(name + describe_ambiguity("`old`", file.text, found, shown, _MORE_LINES))
+        passages += _apart(found.passages)
+        if found.rule and found.rule not in rules:
+            rules.append(found.rule)
+    passages.sort()
+    for one, next_one in pairwise(passages):
+        if next_one.start < one.end:
+            line = line_number(file.text, next_one.start)
+            raise ToolError(f"Two of the edits overlap at line {line} of `{shown}`; nothing was changed. Join them into one.")
+    return _Plan(passages, rules)
+
+
+def _apart(passages: list[Passage]) -> list[Passage]:
+    """Occurrences of one text that share characters (`aa` in `aaa`): every one that is free, from the front."""
+    free: list[Passage] = []
+    for passage in passages:
+        if not free or passage.start >= free[-1].end:
+            free.append(passage)
+    return free
+
+
+def _result(file: TextFile, plan: _Plan, written: Written, path: Path, shown: str, context: ToolContext) -> Result:
+    seen = context.ledger.seen(path)
+    context.ledger.found(path)
+    stale = ""
+    if seen == file.hash:
+        context.ledger.record(path, written.hash)
+    elif seen is not None:
+        stale = " The file had changed since you last read it; those changes are kept."
+    after = _joined(file.text, plan.passages)
+    diff = view_diff(shown, file.text, after)
+    lines = [str(line_number(file.text, passage.start)) for passage in plan.passages[:10]]
+    more = ", …" if len(plan.passages) > 10 else ""
+    where = f"line{'s' if len(plan.passages) > 1 else ''} {', '.join(lines)}{more}"
+    forgiven = f" Matched in spite of different {' and '.join(plan.rules)}." if plan.rules else ""
+    text = f"Edited {shown} at {where} (+{diff.added} -{diff.removed}).{forgiven}{stale}{links_note(written)}"
+    return Result(text, view=diff, files_changed=(str(path),), metadata={"matched_by": plan.rules or ["exact"]})
+
+
+def _joined(text: str, passages: list[Passage]) -> str:
+    out, position = [], 0
+    for passage in passages:
+        out += [text[position : passage.start], passage.new]
+        position = passage.end
+    return "".join((*out, text[position:]))

@@ -1,0 +1,275 @@
+"""Finding the passage an edit means: exactly, or with a small, named forgiveness.
+
+The rules stand on a ladder; the first that finds anything decides. A passage found twice is never chosen between.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
+
+from wolo.workspace.files.diff import compare
+from wolo.workspace.files.encodings import split_lines
+
+_ENDING = re.compile(r"\r\n|\r|\n")
+_WRITTEN_ENDING = re.compile(r"\r\n|\n")
+"""In the model's text; a lone CR there is meant."""
+_MANY = 100
+"""After this many passages found, those that share characters with another are not told any more."""
+_NUMBERED = re.compile(r"[ \t]*(\d+)(?:→|\t|[:|])")
+_NUMBERED_WIDE = re.compile(r"[ \t]*(\d+)[:|](?: |(?=[\r\n]|\Z))")
+
+
+class Passage(NamedTuple):
+    start: int
+    end: int
+    new: str
+    """What goes there, in the line endings and the indentation of the place."""
+
+
+class Found(NamedTuple):
+    passages: list[Passage]
+    rule: str
+    """What was forgiven, in words; empty for an exact match."""
+
+
+def find(text: str, old: str, new: str, *, fits: Callable[[Passage], bool] = lambda passage: True) -> Found:
+    """Every passage of `text` that `old` may mean under the strictest rule that finds one; none: no rule does.
+
+    Only those count that fit.
+    """
+    for rule, finder in _LADDER:
+        if passages := [passage for passage in finder(text, old, new) if fits(passage)]:
+            return Found(passages, rule)
+    return Found([], "")
+
+
+def line_number(text: str, position: int) -> int:
+    end = "\r" if "\r" in text and "\n" not in text else "\n"
+    return text.count(end, 0, position) + 1
+
+
+def with_line_endings_of(place: str, new: str, default: str = "\n") -> str:
+    """`new` with the line endings of the text it replaces, line by line where these are mixed."""
+    if _ENDING.sub("\n", place) == _ENDING.sub("\n", new):
+        return new  # only the endings differ: to change them is what is meant
+    endings = _ENDING.findall(place)
+    if len(set(endings)) < 2:
+        ending = endings[0] if endings else default
+        return _WRITTEN_ENDING.sub(lambda _: ending, new)
+    return _with_mixed_endings(place, new, endings)
+
+
+def _with_mixed_endings(place: str, new: str, endings: list[str]) -> str:
+    old_lines, new_lines = _ENDING.split(place), _WRITTEN_ENDING.split(new)
+    kept: dict[int, str] = {}
+    at, at_new = 0, 0
+    for begin, end, begin_new, end_new in (*compare(old_lines, new_lines), (len(old_lines), 0, len(new_lines), 0)):
+        kept.update(zip(range(at_new, begin_new), endings[at:begin], strict=False))  # the last line may have no ending
+        at, at_new = end, end_new
+    out, ending = [], endings[0]
+    for number, line in enumerate(new_lines[:-1]):
+        ending = kept.get(number, ending)
+        out += [line, ending]
+    return "".join((*out, new_lines[-1]))
+
+
+class _Places:
+    """Makes passages whose new lines end like the lines they stand on.
+
+    Places come in order, so the text is gone through once however many there are.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._next = _ENDING.search(text)
+
+    def passage(self, start: int, end: int, new: str) -> Passage:
+        if self._next and self._next.start() < end:
+            self._next = _ENDING.search(self._text, end)
+        default = self._next[0] if self._next else self._last
+        return Passage(start, end, with_line_endings_of(self._text[start:end], new, default))
+
+    @cached_property
+    def _last(self) -> str:
+        """How the last line ends that has an end."""
+        feed, carriage = self._text.rfind("\n"), self._text.rfind("\r")
+        if feed == carriage:
+            return "\n"  # there is neither
+        return "\r" if carriage > feed else "\r\n" if carriage == feed - 1 >= 0 else "\n"
+
+
+def _positions(text: str, wanted: str) -> Iterator[int]:
+    """Where `wanted` stands, in order; places that share characters are told only as long as they are few."""
+    position, count, free = text.find(wanted), 0, 0
+    while position >= 0:
+        yield position
+        count += 1
+        free = position + len(wanted) if position >= free else free
+        position = text.find(wanted, position + 1 if count < _MANY else free)
+
+
+def _exact(text: str, old: str, new: str) -> list[Passage]:
+    places = _Places(text)
+    found = []
+    for position in _positions(text, old):
+        end = position + len(old)
+        # Half of a CRLF is not a line ending.
+        torn = (old[0] == "\n" and text[position - 1 : position] == "\r") or (old[-1] == "\r" and text[end : end + 1] == "\n")
+        if not torn:
+            found.append(places.passage(position, end, new))
+    return found
+
+
+def _blind_to_endings(text: str, old: str, new: str) -> list[Passage]:
+    return _by_lines(text, old, new, lambda line: line) if _ENDING.search(old) else []
+
+
+def _blind_to_trailing_spaces(text: str, old: str, new: str) -> list[Passage]:
+    return _by_lines(text, old, new, lambda line: line.rstrip(" \t")) if old.strip() else []
+
+
+def _by_lines(text: str, old: str, new: str, trim: Callable[[str], str]) -> list[Passage]:
+    """Where the trimmed lines of `old` stand in the trimmed lines of the text; both may begin and end within a line."""
+    if not all(trim(line) in text for line in _ENDING.split(old)):
+        return []
+    lines = _ENDING.split(text)
+    starts = [0, *(ending.end() for ending in _ENDING.finditer(text))]
+    trimmed = [trim(line) for line in lines]
+    offsets = list(accumulate((len(line) + 1 for line in trimmed), initial=0))
+    haystack = "\n".join(trimmed)
+    wanted_lines = _ENDING.split(old)
+    wanted = "\n".join(map(trim, wanted_lines))
+    to_line_end = trim(wanted_lines[-1]) != wanted_lines[-1]
+
+    places = _Places(text)
+    found = []
+    for position in _positions(haystack, wanted):
+        end = position + len(wanted)
+        first, last = bisect_right(offsets, position) - 1, bisect_right(offsets, end) - 1
+        begin = starts[first] + position - offsets[first]
+        if not to_line_end:
+            found.append(places.passage(begin, starts[last] + end - offsets[last], new))
+        elif end == offsets[last] + len(trimmed[last]):
+            found.append(places.passage(begin, starts[last] + len(lines[last]), new))
+    return found
+
+
+def _shifted(text: str, old: str, new: str) -> list[Passage]:
+    """Whole lines that are all indented by the same amount more, or less, than `old` says."""
+    wanted = _ENDING.split(old)
+    closed = len(wanted) > 1 and not wanted[-1].strip()
+    wanted = wanted[:-1] if closed else wanted
+    if not all(line.strip() in text for line in wanted):
+        return []
+    lines = split_lines(text)
+    bare = [line.strip() for line in lines]
+    counts = Counter(bare)
+    # The rarest line of `old` leaves the fewest places to look at.
+    rarest = min((line.strip() for line in wanted if line.strip()), key=lambda line: counts[line], default="")
+    if not rarest or not counts[rarest]:
+        return []
+    anchor = [line.strip() for line in wanted].index(rarest)
+    starts = list(accumulate(map(len, lines), initial=0))
+    places = _Places(text)
+    found: list[Passage] = []
+    free = 0
+    for place in (at - anchor for at, line in enumerate(bare) if line == rarest):
+        if place < 0 or (len(found) >= _MANY and starts[place] < free):
+            continue
+        window = lines[place : place + len(wanted)]
+        if len(window) < len(wanted) or (shift := _shift(wanted, window)) is None:
+            continue
+        if (moved := _move(new, *shift)) is None:
+            continue
+        ending = "" if closed else window[-1][len(window[-1].rstrip("\r\n")) :]
+        found.append(places.passage(starts[place], starts[place + len(wanted)] - len(ending), moved))
+        free = found[-1].end if found[-1].start >= free else free
+    return found
+
+
+def _shift(wanted: list[str], window: list[str]) -> tuple[str, str] | None:
+    """What each line of the file has more in front, and what it has less; one of the two is empty."""
+    shifts = set()
+    for want, line in zip(wanted, window, strict=True):
+        if want.strip() != line.strip():
+            return None
+        if want.strip():
+            ours, theirs = _indent(want), _indent(line)
+            if theirs.endswith(ours):
+                shifts.add((theirs.removesuffix(ours), ""))
+            elif ours.endswith(theirs):
+                shifts.add(("", ours.removesuffix(theirs)))
+            else:
+                return None
+    return shifts.pop() if len(shifts) == 1 else None
+
+
+def _move(new: str, more: str, less: str) -> str | None:
+    """None: a line of `new` is not indented enough to be moved left."""
+    parts = re.split(r"(\r\n|\n)", new)
+    for place in range(0, len(parts), 2):
+        if not parts[place].strip():
+            continue
+        if not parts[place].startswith(less):
+            return None
+        parts[place] = more + parts[place].removeprefix(less)
+    return "".join(parts)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _without_numbers(text: str, old: str, new: str) -> list[Passage]:
+    """`old` was copied from what `read` or a search printed, line numbers included."""
+    bare_old = _strip_numbers(old)
+    if not bare_old:
+        return []
+    numbered = [bool(_NUMBERED.match(line)) for line in _ENDING.split(new) if line.strip()]
+    bare_new = _strip_numbers(new, consecutive=False) if numbered and all(numbered) else new
+    if bare_new is None or (any(numbered) and not all(numbered)):
+        return []
+    return next((passages for _, finder in _LADDER[:-1] if (passages := finder(text, bare_old, bare_new))), [])
+
+
+def _strip_numbers(copied: str, *, consecutive: bool = True) -> str | None:
+    """None: not every line that says something begins with a number, or the numbers are not those of one page."""
+    lines = split_lines(copied)
+    said = [line.rstrip("\r\n") for line in lines if line.strip()]
+    pattern = _NUMBERED_WIDE if all(map(_NUMBERED_WIDE.match, said)) else _NUMBERED
+    numbers = [int(match[1]) for match in map(pattern.match, said) if match]
+    if not numbers or len(numbers) < len(said):
+        return None
+    if consecutive and len(lines) == len(said) and numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return None
+    return "".join(pattern.sub("", line, count=1) for line in lines)
+
+
+_LADDER: tuple[tuple[str, Callable[[str, str, str], list[Passage]]], ...] = (
+    ("", _exact),
+    ("line endings", _blind_to_endings),
+    ("trailing spaces", _blind_to_trailing_spaces),
+    ("indentation", _shifted),
+    ("copied line numbers", _without_numbers),
+)
+
+
+def nearest_lines(text: str, old: str) -> tuple[int, int] | None:
+    """Where `old` comes closest: first line and number of lines, for showing only. None: nothing is like it."""
+    from rapidfuzz import fuzz, process  # noqa: PLC0415  # only for a miss
+
+    wanted = [line.strip() for line in _ENDING.split(old)]
+    anchor = max(wanted, key=len)[:400]
+    lines = [line.strip()[:400] for line in split_lines(text)[:100_000]]
+    best: tuple[float, int] | None = None
+    for _, score, at in process.extract(anchor, lines, scorer=fuzz.ratio, limit=5, score_cutoff=50):
+        first = max(at - wanted.index(max(wanted, key=len)), 0)
+        whole = fuzz.ratio("\n".join(wanted)[:20_000], "\n".join(lines[first : first + len(wanted)])[:20_000])
+        best = max(best or (0.0, 0), (whole + score, -first))
+    return None if best is None else (1 - best[1], len(wanted))

@@ -1,0 +1,217 @@
+"""Finding where the hunks of a patch belong in a file, and which of its bytes they change.
+
+The lines a hunk only shows are never written: what is replaced are the runs of lines between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+from wolo.tools.editing.matching import Found, Passage, find, line_number, with_line_endings_of
+from wolo.tools.editing.no_match import describe_ambiguity, describe_miss
+from wolo.tools.editing.patch_parser import Hunk
+from wolo.workspace.files.encodings import newline_name, split_lines
+
+_ENDINGS = {"CRLF": "\r\n", "CR": "\r"}
+_MORE_LINES = "Show more of the lines around it, or put the function it is in behind `@@`."
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+class Placed(NamedTuple):
+    pieces: list[Passage]
+    """In the order of the file, apart from each other."""
+    rules: list[str]
+    """What was forgiven to find them."""
+
+
+def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callable[[], int]) -> Placed:
+    """All hunks are found in the text as it is now. Raises ToolError for the first that is not, or that is in doubt."""
+    sheet = _Sheet(text, shown, count_miss)
+    pieces: list[Passage] = []
+    rules: list[str] = []
+    free = 0
+    for hunk in hunks:
+        found = sheet.find(hunk, free)
+        passage = found.passages[0]
+        pieces += sheet.pieces(hunk, passage)
+        free = passage.end
+        if found.rule and found.rule not in rules:
+            rules.append(found.rule)
+    pieces.sort(key=lambda piece: (piece.start, piece.end))
+    for one, following in pairwise(pieces):
+        if following.start < one.end:
+            line = line_number(text, following.start)
+            raise ToolError(f"Two parts of the patch overlap at line {line} of `{shown}`; nothing was changed.")
+    return Placed(pieces, rules)
+
+
+class _Sheet:
+    """The text of a file as whole lines: one without an end at its end gets it for as long as is looked for something."""
+
+    def __init__(self, text: str, shown: str, count_miss: Callable[[], int]) -> None:
+        self._ending = _ENDINGS.get(newline_name(text), "\n")
+        self._length = len(text)
+        is_open = bool(text) and not text.endswith(("\n", self._ending))
+        self._text = text + self._ending if is_open else text
+        self._shown = shown
+        self._count_miss = count_miss
+
+    def find(self, hunk: Hunk, free: int) -> Found:
+        """One passage: the only one that is meant. `free` is where the hunk before ends; this one usually follows it."""
+        what = f"What the hunk at line {hunk.line} of the patch shows"
+        anchors = list(self._anchored(hunk.anchors, free)) or list(self._anchored(hunk.anchors, 0))
+        if not hunk.old:
+            return self._insertion(hunk, anchors)
+        first = min(anchors, default=0)
+        found = self._look(hunk, max(free, first)) or self._look(hunk, first)
+        if found is None:
+            elsewhere = self._look(hunk, 0) if first else None
+            if elsewhere:
+                line = line_number(self._text, elsewhere.passages[0].start)
+                raise ToolError(
+                    f"{what} stands in `{self._shown}` at line {line}, not behind `@@ {hunk.anchors[-1]}`; nothing was changed."
+                )
+            text = self._text[: self._length]
+            raise ToolError(describe_miss(what, text, hunk.old, hunk.new, self._count_miss(), self._shown))
+        passages = found.passages
+        if hunk.at_end:
+            passages = [passage for passage in passages if passage.end == len(self._text)] or passages
+        if len(passages) > 1 and anchors:
+            passages = sorted({min(each for each in passages if each.start >= at) for at in anchors if at <= passages[-1].start})
+        if len(passages) > 1:
+            raise ToolError(describe_ambiguity(what, self._text, Found(passages, found.rule), self._shown, _MORE_LINES))
+        return Found(passages, found.rule)
+
+    def pieces(self, hunk: Hunk, passage: Passage) -> Iterator[Passage]:
+        """The runs of lines that go or come."""
+        before = split_lines(self._text[passage.start : passage.end])
+        after = split_lines(passage.new)
+        if len(before) != hunk.count("-") or len(after) != hunk.count("+"):
+            yield self._clipped(*passage)  # a lone CR was taken for a line end
+            return
+        run = _Run(passage.start, passage.start, self._ending_before(passage.start))
+        at_old = at_new = 0
+        for sign, _ in hunk.lines:
+            if sign == "+":
+                run.coming.append(_bare(after[at_new]))
+                at_new += 1
+                continue
+            line = before[at_old]
+            at_old += 1
+            if sign == "-":
+                run.going.append(line)
+                run.end += len(line)
+                continue
+            at_new += 1
+            if not run.is_empty:
+                yield self._clipped(run.start, run.end, run.text())
+            run = _Run(run.end + len(line), run.end + len(line), _end_of(line))
+        if not run.is_empty:
+            yield self._clipped(run.start, run.end, run.text())
+
+    def _ending_before(self, position: int) -> str:
+        """How the line above ends, and where there is none, the file."""
+        found = _LINE_END.search(self._text, max(position - 2, 0), position)
+        return found[0] if found and found.end() == position else self._ending
+
+    def _clipped(self, start: int, end: int, new: str) -> Passage:
+        """A text without an end at its last line keeps it so."""
+        if end <= self._length:
+            return Passage(start, end, new)
+        last = list(_LINE_END.finditer(new))[-1] if new else None
+        bare = new[: last.start()] if last else ""
+        return (
+            Passage(self._length, self._length, self._ending + bare)
+            if start > self._length
+            else Passage(start, self._length, bare)
+        )
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return split_lines(self._text)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate(map(len, self._lines), initial=0))
+
+    def _look(self, hunk: Hunk, begin: int) -> Found | None:
+        found = find(self._text, hunk.old, hunk.new, fits=lambda each: each.start >= begin and self._begins_line(each.start))
+        return found if found.passages else None
+
+    def _begins_line(self, position: int) -> bool:
+        return position == 0 or self._text[position - 1] in "\r\n"
+
+    def _insertion(self, hunk: Hunk, anchors: list[int]) -> Found:
+        """Lines without any beside them: behind the line named with `@@`, else at the end of the file."""
+        if hunk.anchors and not hunk.at_end:
+            if len(anchors) != 1:
+                many = f"occurs {len(anchors)} times" if anchors else "was not found"
+                raise ToolError(f"The line `{hunk.anchors[-1]}` {many} in `{self._shown}`; nothing was changed. {_MORE_LINES}")
+            place = anchors[0] + len(split_lines(self._text[anchors[0] :])[0])
+        else:
+            place = len(self._text)
+        return Found([Passage(place, place, with_line_endings_of("", hunk.new, self._ending))], "")
+
+    def _anchored(self, anchors: tuple[str, ...], begin: int) -> Iterator[int]:
+        """Where the innermost of the lines begins, wherever the others stand above it in their order."""
+        if not anchors:
+            return
+        lines, starts = self._lines, self._starts
+        found = [at for at in range(len(lines)) if starts[at] >= begin]
+        for depth, anchor in enumerate(anchors):
+            places = _lines_like(anchor, lines, found if depth == 0 else range(len(lines)))
+            if depth == 0:
+                found = places
+            else:
+                below = {next((place for place in places if place > outer), None) for outer in found}
+                found = sorted(place for place in below if place is not None)
+        yield from (starts[at] for at in found)
+
+
+class _Run:
+    """Lines that go, and those that come in their place."""
+
+    def __init__(self, start: int, end: int, ending: str) -> None:
+        self.start = start
+        self.end = end
+        self.going: list[str] = []
+        self.coming: list[str] = []
+        self._ending = ending
+        """Of the line above."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.going and not self.coming
+
+    def text(self) -> str:
+        """Each line ends like the one it replaces, those beyond like the last of them."""
+        endings = [_end_of(line) for line in self.going] or [self._ending]
+        beyond = len(self.coming) - len(endings)
+        return "".join(line + end for line, end in zip(self.coming, endings + endings[-1:] * beyond, strict=False))
+
+
+def _bare(line: str) -> str:
+    return line.removesuffix(_end_of(line))
+
+
+def _end_of(line: str) -> str:
+    return next(end for end in ("\r\n", "\n", "\r", "") if line.endswith(end))
+
+
+def _lines_like(anchor: str, lines: Sequence[str], among: Sequence[int]) -> list[int]:
+    """By the strictest of: the same, the same but for blanks around, the same beginning."""
+    bare = anchor.strip()
+    likenesses: tuple[Callable[[str], bool], ...] = (
+        lambda line: line.rstrip("\r\n") == anchor,
+        lambda line: line.strip() == bare,
+        lambda line: line.strip().startswith(bare),
+    )
+    for is_like in likenesses:
+        if found := [at for at in among if is_like(lines[at])]:
+            return found
+    return []

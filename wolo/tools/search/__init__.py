@@ -1,0 +1,1 @@
+"""Searches the workspace: grep and glob."""

@@ -1,0 +1,72 @@
+"""The tool that finds files by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
+from wolo.tools import argument_aliases
+from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
+from wolo.tools.tool import Listing, Result, ToolContext
+from wolo.workspace.search.walk import Bounds
+
+_MAX_NAMES = 500
+
+
+class GlobArgs(Struct, frozen=True):
+    pattern: Annotated[str, Meta(description="such as `*.py` (at any depth) or `src/**/*.{ts,tsx}`")]
+    path: Annotated[str, Meta(description="folder to search")] = "."
+
+
+class Glob:
+    """Find files by name, sorted by path. Files that git ignores, and links, are left out."""
+
+    name: ClassVar[str] = "glob"
+    Args: ClassVar[type[Struct]] = GlobArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        "glob": "pattern",
+        "glob_pattern": "pattern",
+        "query": "pattern",
+        **argument_aliases.FOLDER,
+    }
+    reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "search"
+
+    def intents(self, args: GlobArgs, context: ToolContext) -> Sequence[Intent]:
+        resolved = context.workspace.resolve(args.path)
+        return (ReadIntent(resolved.path, args.path, resolved.inside),)
+
+    async def run(self, args: GlobArgs, context: ToolContext) -> Result:
+        if not args.pattern.strip():
+            raise ToolError("The pattern is empty.")
+        resolved = context.resolve(args.path)
+        found = await find_files(resolved, args.pattern, context, Bounds(max_s=MAX_S))
+        names = _names(found, context)
+        notes = found.notes
+        if len(names) < len(found.files):
+            notes.insert(0, f"{len(names)} of {len(found.files):,} files: narrow the pattern.")
+        elif not names:
+            notes.insert(0, f"No file matches {args.pattern}.{_hint(args.pattern)}")
+        text = "\n".join([*names, *(f"[{note}]" for note in notes)])
+        return Result(text, Listing(args.pattern, tuple(names), len(found.files), found.incomplete))
+
+
+def _names(found: Found, context: ToolContext) -> list[str]:
+    names: list[str] = []
+    room = MAX_TEXT_BYTES
+    for path in found.files[:_MAX_NAMES]:
+        name = shown(context.workspace.relative(found.start / path))
+        room -= len(name.encode()) + 1
+        if room < 0:
+            break
+        names.append(name)
+    return names
+
+
+def _hint(pattern: str) -> str:
+    return " `[` opens a set of characters; write \\[ for the character itself." if "[" in pattern else ""

@@ -1,0 +1,288 @@
+"""The tool that searches file contents: ripgrep where there is one, the same search in Python where there is not."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, ReadIntent
+from wolo.messages.parts import ToolKind
+from wolo.tools import argument_aliases
+from wolo.tools.search.file_types import compile_type
+from wolo.tools.search.ripgrep import Hit, Mode, Query, Searched, find_hits, find_program
+from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, Gap, find_files, not_read, shown
+from wolo.tools.tool import Listing, Result, ToolContext
+from wolo.workspace.processes.runner import Processes
+from wolo.workspace.search.walk import Bounds
+
+_DEFAULT_LIMIT = 200
+_MAX_LIMIT = 2000
+_MAX_CONTEXT = 20
+_MAX_OFFSET = 100_000
+_MAX_PATTERN = 10_000
+_MAX_WIDTH = 300
+"""Characters shown of a line."""
+_LEAD = 80
+"""Characters shown before a match that lies far to the right."""
+_LOOKING = 0.6
+"""Share of the time for finding out which files there are; what was found is searched in the rest."""
+_SNIFF_BYTES = 8000
+_FIRST_BATCH = 64
+"""Files in the first run; later ones take four times as many: a common word is found soon, a rare one fast."""
+_MAX_BATCH = 4096
+_MAX_BATCH_BYTES = 200_000
+"""Of file names; systems allow one to two megabytes."""
+_MAX_AT_ONCE = 4
+"""Programs that search at the same time, where there are so many processors."""
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class GrepArgs(Struct, frozen=True):
+    pattern: Annotated[str, Meta(description="regular expression")]
+    path: Annotated[str, Meta(description="file or folder to search")] = "."
+    glob: Annotated[str | None, Meta(description="only files such as `*.py` or `src/**/*.ts`")] = None
+    type: Annotated[str | None, Meta(description="only files of a language: py, js, rust")] = None
+    output_mode: Mode = "content"
+    context: Annotated[int, Meta(description="lines around each match")] = 0
+    before: int | None = None
+    after: int | None = None
+    line_numbers: bool = True
+    ignore_case: bool = False
+    multiline: Annotated[bool, Meta(description="`.` matches line ends too")] = False
+    head_limit: int = _DEFAULT_LIMIT
+    offset: Annotated[int, Meta(description="lines to skip")] = 0
+
+
+class Grep:
+    """Search file contents; lines come as `path:12:text`, sorted by path. Files that git ignores, binaries and links are
+    left out."""
+
+    name: ClassVar[str] = "grep"
+    Args: ClassVar[type[Struct]] = GrepArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        "query": "pattern",
+        "regex": "pattern",
+        "include": "glob",
+        "include_pattern": "glob",
+        **argument_aliases.FOLDER,
+        "file_path": "path",
+        "-A": "after",
+        "-B": "before",
+        "-C": "context",
+        "-i": "ignore_case",
+        "-n": "line_numbers",
+        "file_type": "type",
+        "case_insensitive": "ignore_case",
+        "limit": "head_limit",
+        "max_results": "head_limit",
+    }
+    reads_only: ClassVar[bool] = True
+    kind: ClassVar[ToolKind] = "search"
+
+    def __init__(self, program: Sequence[str] | None = None) -> None:
+        self._program = program
+        """What searches; found anew for each call when not given."""
+
+    def intents(self, args: GrepArgs, context: ToolContext) -> Sequence[Intent]:
+        resolved = context.workspace.resolve(args.path)
+        return (ReadIntent(resolved.path, args.path, resolved.inside),)
+
+    async def run(self, args: GrepArgs, context: ToolContext) -> Result:
+        _refuse_unusable(args)
+        bounds, looking = Bounds(max_s=MAX_S), Bounds(max_s=MAX_S * _LOOKING)
+        of_type = compile_type(args.type) if args.type else None
+        found = await find_files(context.resolve(args.path), args.glob, context, looking, of_type)
+        lines = _Lines(args, context, found.start)
+        program = self._program or find_program(context.workspace)
+        found.gaps[:0] = await _search(program, args, context, found, bounds, lines)
+        notes = found.notes
+        if not lines.shown:
+            more = " behind the lines that were skipped" if lines.skipped else ""
+            notes.insert(0, f"No matches{more} in what was searched." if notes else f"No matches{more}.")
+        text = "\n".join([*lines.shown, *(f"[{note}]" for note in notes)])
+        return Result(text, Listing(args.pattern, tuple(lines.shown), len(lines.shown), found.incomplete))
+
+
+async def _search(
+    program: Sequence[str], args: GrepArgs, context: ToolContext, found: Found, bounds: Bounds, lines: _Lines
+) -> list[Gap]:
+    """Batch by batch until the limit, the time or the files are used up; on each processor one, their hits in order."""
+    batches = _batches(found.files)
+    running: deque[asyncio.Task[Searched]] = deque()
+    not_searched, has_failed = 0, False
+    try:
+        at_once = 1  # a common word is found in the first batch
+        while True:
+            for batch in islice(batches, at_once - len(running)):
+                search = _search_batch(program, _query(args), batch, found.start, context.shell.processes, bounds)
+                running.append(asyncio.create_task(search))
+            if not running:
+                break
+            searched = await running.popleft()
+            at_once = _processors()
+            not_searched += searched.not_read
+            has_failed = has_failed or searched.has_failed
+            if not lines.add_all(searched.hits) or searched.has_more:
+                upto = lines.skipped + len(lines.shown)
+                told = f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."
+                return [Gap(told, "there is more")]
+            if not bounds.seconds_left():
+                told = f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."
+                return [Gap(told, f"stopped after {bounds.max_s:g} s")]
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    gaps = [not_read(not_searched, "file")] if not_searched else []
+    return [*gaps, Gap("Some files could not be searched.", "some files could not be searched")] if has_failed else gaps
+
+
+def _query(args: GrepArgs) -> Query:
+    return Query(
+        args.pattern,
+        args.output_mode,
+        before=args.context if args.before is None else args.before,
+        after=args.context if args.after is None else args.after,
+        ignore_case=args.ignore_case,
+        multiline=args.multiline,
+        max_count=args.offset + args.head_limit + 1,
+    )
+
+
+async def _search_batch(
+    program: Sequence[str], query: Query, batch: Sequence[str], start: Path, processes: Processes, bounds: Bounds
+) -> Searched:
+    texts, not_read = await asyncio.to_thread(text_files, start, batch)
+    if not texts:
+        return Searched(not_read=not_read)
+    searched = await find_hits(program, query, texts, start=start, processes=processes, timeout_s=bounds.seconds_left())
+    return replace(searched, not_read=searched.not_read + not_read)
+
+
+def _processors() -> int:
+    has_affinity = hasattr(os, "sched_getaffinity")
+    count = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return min(count, _MAX_AT_ONCE)
+
+
+class _Lines:
+    """The lines of the answer, up to the limit."""
+
+    def __init__(self, args: GrepArgs, context: ToolContext, start: Path) -> None:
+        self.shown: list[str] = []
+        self.skipped = 0
+        self._has_neighbours = bool(args.context or args.before or args.after)
+        self._args = args
+        self._workspace = context.workspace
+        self._secrets = context.secrets
+        self._start = start
+        self._room_bytes = MAX_TEXT_BYTES
+        self._last: Hit | None = None
+
+    def add_all(self, hits: Sequence[Hit]) -> bool:
+        """False when not all of them had room."""
+        return all(self._add(hit) for hit in hits)
+
+    def _add(self, hit: Hit) -> bool:
+        more = [*self._separator(hit), self._line(hit)]
+        if (skipping := min(self._args.offset - self.skipped, len(more))) > 0:
+            self.skipped += skipping
+            more = more[skipping:]
+        size = sum(len(line.encode(errors="replace")) + 1 for line in more)
+        if len(self.shown) + len(more) > self._args.head_limit or size > self._room_bytes:
+            return False
+        self.shown += more
+        self._room_bytes -= size
+        self._last = hit
+        return True
+
+    def _separator(self, hit: Hit) -> list[str]:
+        follows = self._last is None or (self._last.path == hit.path and self._last.line == hit.line - 1)
+        return [] if follows or not self._has_neighbours or not hit.line else ["--"]
+
+    def _line(self, hit: Hit) -> str:
+        name = shown(self._workspace.relative(self._start / hit.path))
+        if hit.line:
+            mark = ":" if hit.column else "-"
+            number = f"{hit.line}{mark}" if self._args.line_numbers else ""
+            text = self._secrets.hide_cut(hit.text) if hit.is_cut else self._secrets.hide(hit.text)
+            return f"{name}{mark}{number}{_around(text, hit.column)}"
+        return f"{name}:{hit.count}" if hit.count else name
+
+
+def _around(text: str, column: int) -> str:
+    """As much of a line as is shown, with the match in it where that is known."""
+    if len(text) <= _MAX_WIDTH:
+        return text
+    first = len(text.encode()[: max(0, column - 1)].decode(errors="ignore"))
+    begin = max(0, min(first - _LEAD, len(text) - _MAX_WIDTH)) if first > _MAX_WIDTH - _LEAD else 0
+    end = begin + _MAX_WIDTH
+    return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
+
+
+def _batches(files: Sequence[str]) -> Iterator[list[str]]:
+    size = _FIRST_BATCH
+    batch: list[str] = []
+    batch_bytes = 0
+    for path in files:
+        batch_bytes += len(os.fsencode(path)) + 3
+        if batch and (len(batch) == size or batch_bytes > _MAX_BATCH_BYTES):
+            yield batch
+            batch, batch_bytes, size = [], len(os.fsencode(path)) + 3, min(size * 4, _MAX_BATCH)
+        batch.append(path)
+    if batch:
+        yield batch
+
+
+def text_files(start: Path, files: Sequence[str]) -> tuple[list[str], int]:
+    """Those that hold text, and how many could not be read."""
+    kinds = [(path, _is_text(f"{start}/{path}")) for path in files]
+    return [path for path, is_text in kinds if is_text], sum(is_text is None for _, is_text in kinds)
+
+
+def _is_text(path: str) -> bool | None:
+    """Not binary in git's sense: no NUL near the beginning. False also for what is no file any more, None: it cannot be read."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return False if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO) else None
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return False
+        head = os.read(handle, _SNIFF_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return b"\0" not in head or head.startswith(_UTF16_MARKS)
+
+
+def _refuse_unusable(args: GrepArgs) -> None:
+    if not args.pattern:
+        raise ToolError("The pattern is empty.")
+    if "\0" in args.pattern:
+        raise ToolError("The pattern contains a NUL character.")
+    if len(args.pattern) > _MAX_PATTERN:
+        raise ToolError(f"The pattern is too long: {len(args.pattern):,} characters.")
+    try:
+        os.fsencode(args.pattern)
+    except UnicodeEncodeError as error:
+        raise ToolError("The pattern contains half of a surrogate pair, which no text can hold.") from error
+    for name in ("context", "before", "after"):
+        if not 0 <= (getattr(args, name) or 0) <= _MAX_CONTEXT:
+            raise ToolError(f"`{name}` must be 0 to {_MAX_CONTEXT}.")
+    if not 0 <= args.offset <= _MAX_OFFSET:
+        raise ToolError(f"`offset` must be 0 to {_MAX_OFFSET}.")
+    if not 1 <= args.head_limit <= _MAX_LIMIT:
+        raise ToolError(f"`head_limit` must be 1 to {_MAX_LIMIT}.")

@@ -1,0 +1,232 @@
+"""Drive ripgrep, or its small stand-in where there is none, and read what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.errors import ToolError
+from wolo.workspace.files.safe_open import open_folder, open_regular_in
+from wolo.workspace.processes import trusted_path
+from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.runner import Processes
+from wolo.workspace.root import Workspace
+
+Mode = Literal["content", "files", "files_with_matches", "count"]
+"""`files_with_matches` is what other agents call `files`."""
+
+_OUTPUT_BYTES = 4 * 1024 * 1024
+_MAX_COLUMNS = 2000
+"""Longer lines are printed only so far."""
+_NOTHING_FOUND = 1
+_FAULT = 2
+"""A pattern that cannot be used, or a file that cannot be read."""
+_HANDLES = "/dev/fd/"
+"""Where a program finds what was opened for it."""
+_MOST_HANDLES = 200
+_LEAST_S = 1.0
+"""For looking again, also where the time ran out in a file without a hit."""
+_STAND_IN = Path(__file__).with_name("plain_grep.py")
+
+# The same results everywhere: no settings of the user, no guess what is binary (that is settled before), one thread so
+# that the order stays, and `$` matches before a Windows line end.
+_RIPGREP_ONLY = (
+    *("--no-config", "--no-messages", "--text", "--threads=1", "--crlf", "--engine=auto", "--multiline-dotall"),
+    *("--with-filename", "--no-heading", "--line-number", "--column", "--null", "--color=never", "--no-context-separator"),
+    *("--max-columns-preview", f"--max-columns={_MAX_COLUMNS}"),
+)
+
+# Not compiled here: that would cost a start of wolo more than `re` finding them in its cache costs later.
+_LINE_BREAK = r"\n|(?<!\\)(?:\\\\)*\\n"
+_LINE = rb"(?:\./|/dev/fd/)([^\0]*)\0(\d+)(?::(\d+):|(:)|-)([^\n]*)\n"
+_COUNT = rb"(?:\./|/dev/fd/)([^\0]*)\0(\d+)\r?\n"
+_NAME = rb"(?:\./|/dev/fd/)([^\0]*)\0"
+_CUT_MARK = r" \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$"
+
+
+class Query(Struct, frozen=True):
+    pattern: str
+    mode: Mode = "content"
+    before: int = 0
+    after: int = 0
+    ignore_case: bool = False
+    multiline: bool = False
+    max_count: int = 1000
+    """Matching lines of one file after which nobody looks any further."""
+
+    @property
+    def names_only(self) -> bool:
+        return self.mode in ("files", "files_with_matches")
+
+    @property
+    def crosses_lines(self) -> bool:
+        return self.multiline or re.search(_LINE_BREAK, self.pattern) is not None
+
+
+class Hit(Struct, frozen=True):
+    """A matching line or one of its neighbours; or a file that matches, with the number of matching lines if asked."""
+
+    path: str
+    line: int = 0
+    text: str = ""
+    column: int = 0
+    """Where the match begins, in bytes from 1; 0 for a neighbour."""
+    count: int = 0
+    is_cut: bool = False
+    """The line may go on."""
+
+
+class Searched(Struct, frozen=True):
+    """What came of searching some files."""
+
+    hits: tuple[Hit, ...] = ()
+    has_more: bool = False
+    """There was more than could be read."""
+    not_read: int = 0
+    """Files."""
+    has_failed: bool = False
+    """The program could not search all of them."""
+
+
+def find_program(workspace: Workspace) -> list[str]:
+    """`rg` beside the Python that runs wolo (from its wheel) or on the PATH, but never one that the workspace brings along."""
+    beside = Path(sys.executable).with_name("rg")
+    if os.access(beside, os.X_OK):
+        return ripgrep(beside)
+    found = trusted_path.find_program("rg", workspace)
+    return ripgrep(Path(found)) if found else stand_in()
+
+
+def ripgrep(path: Path) -> list[str]:
+    return [str(path), *_RIPGREP_ONLY]
+
+
+def stand_in() -> list[str]:
+    return [sys.executable, "-I", "-S", str(_STAND_IN)]
+
+
+async def find_hits(
+    program: Sequence[str], query: Query, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
+) -> Searched:
+    """Hits in the order of `files`. Raises ToolError for a bad pattern.
+
+    A name may be a link by the time it is opened, and lead anywhere. So what has hits is searched once more by handles that were
+    opened without following one, and only what is found then counts.
+    """
+    deadline = time.monotonic() + timeout_s
+    found = await _run(program, query, [f"./{path}" for path in files], start, processes, timeout_s)
+    names = list(dict.fromkeys(hit.path for hit in found.hits))
+    hits: list[Hit] = []
+    for at in range(0, len(names), _MOST_HANDLES):
+        with _opened(start, names[at : at + _MOST_HANDLES]) as opened:
+            if opened:
+                handles = [f"{_HANDLES}{handle}" for handle in opened]
+                left_s = max(deadline - time.monotonic(), _LEAST_S)
+                again = await _run(program, query, handles, start, processes, left_s, tuple(opened))
+                hits += (replace(hit, path=opened[int(hit.path)]) for hit in again.hits)
+                found = replace(found, has_failed=found.has_failed or again.has_failed)
+    return replace(found, hits=tuple(hits))
+
+
+@contextmanager
+def _opened(start: Path, names: Sequence[str]) -> Iterator[dict[int, str]]:
+    """Names of plain files by their handles; what is none any more is left out."""
+    opened: dict[int, str] = {}
+    try:
+        for name in names:
+            path = start / name
+            with suppress(OSError, ToolError):
+                folder = open_folder(path.parent)
+                try:
+                    opened[open_regular_in(folder, path.name)] = name
+                finally:
+                    os.close(folder)
+        yield opened
+    finally:
+        for handle in opened:
+            os.close(handle)
+
+
+async def _run(
+    program: Sequence[str],
+    query: Query,
+    paths: Sequence[str],
+    start: Path,
+    processes: Processes,
+    timeout_s: float,
+    handles: tuple[int, ...] = (),
+) -> Searched:
+    printed = Printed(_OUTPUT_BYTES)
+    try:
+        finished = await processes.run(
+            [*program, *_options(query), "--", *paths],
+            cwd=start,
+            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+            timeout_s=timeout_s,
+            printed=printed,
+            pass_fds=handles,
+        )
+    except OSError as error:
+        raise ToolError(f"The search could not be started: {error.strerror}.") from error
+    output, tail = printed.take()
+    if finished.exit_code == _FAULT and output and not output.startswith((b"./", _HANDLES.encode())):
+        raise ToolError(f"The pattern cannot be used: {_reason(output)}. Put \\ before characters that mean themselves.")
+    has_failed = finished.cause == "exited" and finished.exit_code not in (0, _NOTHING_FOUND)
+    return Searched(tuple(_read(query, output)), bool(tail), has_failed=has_failed)
+
+
+def _options(query: Query) -> list[str]:
+    options = [f"--regexp={query.pattern}"]
+    if query.ignore_case:
+        options.append("--ignore-case")
+    if query.crosses_lines:
+        options.append("--multiline")
+    elif query.mode == "content":
+        options.append(f"--max-count={query.max_count}")
+    if query.names_only:
+        options.append("--files-with-matches")
+    elif query.mode == "content":
+        options += [f"--before-context={query.before}", f"--after-context={query.after}"]
+    elif not query.crosses_lines:
+        options.append("--count")
+    return options
+
+
+def _read(query: Query, output: bytes) -> Iterator[Hit]:
+    """A piece that was cut off at the end is left out."""
+    if query.names_only:
+        return (Hit(os.fsdecode(match[1])) for match in re.finditer(_NAME, output))
+    if query.mode == "content":
+        return _read_lines(output)
+    if not query.crosses_lines:
+        return (Hit(os.fsdecode(match[1]), count=int(match[2])) for match in re.finditer(_COUNT, output))
+    counts: dict[str, int] = {}
+    for hit in _read_lines(output):
+        counts[hit.path] = counts.get(hit.path, 0) + 1
+    return (Hit(path, count=count) for path, count in counts.items())
+
+
+def _read_lines(output: bytes) -> Iterator[Hit]:
+    for match in re.finditer(_LINE, output):
+        # An empty match at the end of the file comes without a column.
+        path, line, column, no_column, text = match.groups()
+        shown = text.removesuffix(b"\r").decode(errors="replace")
+        is_cut = len(text) >= _MAX_COLUMNS
+        if is_cut:
+            shown = re.sub(_CUT_MARK, "", shown)[:_MAX_COLUMNS]
+        yield Hit(os.fsdecode(path), int(line), shown, int(column or bool(no_column)), is_cut=is_cut)
+
+
+def _reason(output: bytes) -> str:
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith("error:")), lines[-1])
+    return told.removeprefix("error:").removeprefix("rg:").strip().rstrip(".")

@@ -1,0 +1,130 @@
+"""What `grep` and `glob` share: which files a search looks at, and how their names are shown."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from wolo.errors import ToolError
+from wolo.tools.path_suggestions import missing
+from wolo.tools.tool import ToolContext
+from wolo.workspace.files.safe_open import explain
+from wolo.workspace.root import Resolved
+from wolo.workspace.search.globs import BadPattern, compile_glob
+from wolo.workspace.search.walk import Bounds, Stopped, walk
+
+MAX_S = 9.0
+"""Of a search; with all around it an answer comes within ten seconds."""
+MAX_TEXT_BYTES = 25_000
+
+_UNPRINTABLE = r"[\x00-\x1f\x7f-\x9f]"
+
+
+class Gap(NamedTuple):
+    """A reason why a search may have missed something."""
+
+    told: str
+    """A sentence for the model."""
+    shown: str
+    """A few words for people."""
+
+
+class Found(Struct):
+    start: Path
+    """The folder that was searched."""
+    files: list[str] = []
+    """Relative to it, sorted."""
+    protected: int = 0
+    """Left out because they may not be read."""
+    gaps: list[Gap] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What the model must know about how complete this is."""
+        were = "file was" if self.protected == 1 else "files were"
+        left_out = [f"{self.protected:,} protected {were} left out."] if self.protected else []
+        return [*(gap.told for gap in self.gaps), *left_out]
+
+    @property
+    def incomplete(self) -> str:
+        """The same for people; empty when nothing was missed."""
+        return ", ".join(gap.shown for gap in self.gaps)
+
+
+def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
+    """Raises ToolError. A full path below `start` and a leading `./` are understood."""
+    relative = glob.removeprefix(f"{start}/").removeprefix("./")
+    try:
+        return compile_glob(f"{relative}**" if relative.endswith("/") else relative)
+    except BadPattern as error:
+        raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
+
+
+async def find_files(
+    resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds, of_type: re.Pattern[str] | None = None
+) -> Found:
+    """Files at or below a path as git sees them, those that may not be read left out. Raises ToolError.
+
+    `glob` and `of_type` say which of a folder; both must match.
+    """
+    try:
+        return await asyncio.to_thread(_find_files, resolved, glob, of_type, context, bounds)
+    finally:
+        bounds.cancel()  # a thread does not end with the task that waits for it
+
+
+def shown(path: str) -> str:
+    """A file's name is data: a line break in it must not look like another name."""
+    readable = os.fsencode(path).decode(errors="replace")
+    return re.sub(_UNPRINTABLE, lambda match: f"\\x{ord(match[0]):02x}", readable)
+
+
+def not_read(count: int, kind: str) -> Gap:
+    what = f"{count:,} {kind}{'' if count == 1 else 's'} could not be read"
+    return Gap(f"{what}.", what)
+
+
+def _find_files(
+    resolved: Resolved, glob: str | None, of_type: re.Pattern[str] | None, context: ToolContext, bounds: Bounds
+) -> Found:
+    mode = _mode(resolved, context)
+    if stat.S_ISREG(mode):
+        found = Found(resolved.path.parent)
+        _add(resolved.path.name, found, context)
+        return found
+    if not stat.S_ISDIR(mode):
+        raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
+    found = Found(resolved.path)
+    filters = [*([compile_filter(glob, resolved.path)] if glob else []), *([of_type] if of_type else [])]
+    top = context.workspace.root if resolved.inside else None
+    try:
+        for path in walk(resolved.path, bounds, top=top):
+            if all(wanted.fullmatch(path) for wanted in filters):
+                _add(path, found, context)
+    except Stopped as stopped:
+        found.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
+    if bounds.unreadable_folders:
+        found.gaps.append(not_read(bounds.unreadable_folders, "folder"))
+    return found
+
+
+def _mode(resolved: Resolved, context: ToolContext) -> int:
+    try:
+        return resolved.path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(resolved, context) from None
+    except OSError as error:
+        raise explain(error, context.workspace.relative(resolved.path)) from error
+
+
+def _add(path: str, found: Found, context: ToolContext) -> None:
+    if context.readable(found.start / path):
+        found.files.append(path)
+    else:
+        found.protected += 1

@@ -1,0 +1,88 @@
+"""The `jobs` tool: what commands in the background are doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from wolo.errors import SessionError, ToolError
+from wolo.guard.intents import Intent
+from wolo.messages.parts import ToolKind
+from wolo.tools.background import jobs as background
+from wolo.tools.background.clipping import clip
+from wolo.tools.background.jobs import Job
+from wolo.tools.tool import Listing, Output, Result, ToolContext
+
+MAX_WAIT_S = 600.0
+_PATIENCE_S = 1.0
+"""How long a look waits for something new when it names no time of its own: asking again and again costs a request each."""
+
+
+class JobsArgs(Struct, frozen=True):
+    action: Literal["list", "output", "stop"] = "list"
+    id: Annotated[int | None, Meta(description="of the job")] = None
+    wait_s: Annotated[float | None, Meta(description=f"output: wait so many seconds for its end, {MAX_WAIT_S:g} at most")] = None
+
+
+class Jobs:
+    """Look after commands that run in the background: `list` them; `output` tells what one has printed since the last look and
+    how it ended; `stop` ends it with everything it started. You are told when one ends. All end with this conversation."""
+
+    name: ClassVar[str] = "jobs"
+    Args: ClassVar[type[Struct]] = JobsArgs
+    aliases: ClassVar[Mapping[str, str]] = {"job_id": "id", "job": "id", "task_id": "id", "bash_id": "id", "timeout_s": "wait_s"}
+    reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "execute"
+
+    def intents(self, args: JobsArgs, context: ToolContext) -> Sequence[Intent]:
+        """None: the commands were judged when they were started."""
+        if args.wait_s is not None and not 0 <= args.wait_s <= MAX_WAIT_S:
+            raise ToolError(f"wait_s is in seconds, {MAX_WAIT_S:g} at most.")
+        return ()
+
+    async def run(self, args: JobsArgs, context: ToolContext) -> Result:
+        if context.shell.jobs is None:
+            raise ToolError("Nothing can run in the background here.")
+        if args.action == "list":
+            return _listed(context.shell.jobs)
+        job = context.shell.jobs.find(args.id)
+        if args.action == "stop":
+            await context.shell.jobs.stop(job)
+        elif args.wait_s is not None:
+            await job.wait(args.wait_s)
+        elif not job.spool.has_news:
+            await job.wait(_PATIENCE_S)
+        return tell(job, context)
+
+
+def tell(job: Job, context: ToolContext) -> Result:
+    """What it has printed since the last look, and how it is."""
+    news = job.spool.look()
+    shown = clip(news)
+    job.is_told = job.ending is not None
+    notes = [f"{job.name}: {job.state}"]
+    if job.ending is None or shown.is_cut or len(news) < job.spool.size_bytes:
+        notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {_file(job, context)} — page it with read")
+    text = shown.text or "(nothing new was printed)\n"
+    lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
+    code = None if job.ending is None else job.ending.shell_code
+    return Result("".join(lines), Output(job.command, shown.text, code, job.seconds))
+
+
+def _file(job: Job, context: ToolContext) -> Path:
+    """Of one that has ended: where it stays as long as the session does."""
+    if job.ending is not None and not job.is_detached:
+        with suppress(OSError, SessionError):
+            return context.keep(f"job-{job.id}.txt", job.spool.path.read_bytes())
+    return job.spool.path
+
+
+def _listed(jobs: background.Jobs) -> Result:
+    for job in jobs.all:
+        job.is_told = job.ending is not None
+    lines = tuple(f"{job.name}: {job.state}" for job in jobs.all)
+    return Result("".join(f"{line}\n" for line in lines) or "There are no jobs.\n", Listing("jobs", lines, len(lines)))

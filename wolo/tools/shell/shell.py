@@ -1,0 +1,287 @@
+"""The `shell` tool: run a command line without a keyboard and say plainly how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from wolo.errors import ToolError
+from wolo.guard.intents import Intent, RunIntent
+from wolo.guard.sandbox_contract import MOST_TRIES
+from wolo.messages.parts import ToolKind
+from wolo.tools.background.clipping import clean, clip_and_keep
+from wolo.tools.shell.change_tracking import Looks, told
+from wolo.tools.shell.jobs import tell
+from wolo.tools.shell.live_output import LiveOutput
+from wolo.tools.shell.shell_report import last_word
+from wolo.tools.tool import Interrupted, Output, Result, ToolContext
+from wolo.workspace.checkpoints.states import Changes
+from wolo.workspace.processes.environment import command_environment
+from wolo.workspace.processes.output_capture import Printed
+from wolo.workspace.processes.runner import MOST_PROCESSES, Finished, Start
+from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.root import Workspace
+
+FILES = "files"
+"""Under this name the metadata of a call say which files its command made, changed and removed."""
+_MAX_TIMEOUT_S = 3600.0
+_MAX_COMMAND_BYTES = 120_000
+"""The system takes 128 KiB in one argument."""
+FIRST_LOOK_S = 1.0
+"""At a job that has just been started."""
+
+
+class ShellArgs(Struct, frozen=True):
+    command: str
+    timeout_s: Annotated[float | None, Meta(description=f"seconds, {_MAX_TIMEOUT_S:g} at most")] = None
+    background: Annotated[bool, Meta(description="return at once; see jobs")] = False
+
+
+class Shell:
+    """Run a command line in bash. The working directory lasts from call to call (`cd` moves it), variables do not. There is
+    no keyboard: editors and prompts fail. Long output is cut in the middle and kept in a file. With `background` a server or
+    a long build runs on as a job while you go on; do not use `&` for that. For files prefer read, edit, grep and glob to cat,
+    sed, grep and find."""
+
+    name: ClassVar[str] = "shell"
+    Args: ClassVar[type[Struct]] = ShellArgs
+    aliases: ClassVar[Mapping[str, str]] = {
+        "cmd": "command",
+        "script": "command",
+        "timeout": "timeout_s",
+        "run_in_background": "background",
+    }
+    reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "execute"
+
+    def intents(self, args: ShellArgs, context: ToolContext) -> Sequence[Intent]:
+        _refuse_unusable(args)
+        return (RunIntent(args.command, _place(context).cwd),)
+
+    async def run(self, args: ShellArgs, context: ToolContext) -> Result:
+        _refuse_unusable(args)
+        run, looks = _Run(args, context), Looks(context)
+        await looks.before()
+        try:
+            await context.prepare()
+            if args.background:
+                begun = await run.as_job()
+                return replace(begun, files_changed=(await asyncio.to_thread(looks.after, runs_on=True)).paths)
+            try:
+                finished = await run.to_its_end()
+            except asyncio.CancelledError as error:
+                raise Interrupted(run.interrupted(looks.after())) from error
+            changes = await asyncio.to_thread(looks.after, runs_on=bool(finished.leftovers) and not finished.overrun)
+            return run.result(finished, changes)
+        finally:
+            looks.after()
+
+
+class _Run:
+    """One command, from its start to the words that say how it ended."""
+
+    def __init__(self, args: ShellArgs, context: ToolContext) -> None:
+        self._command = args.command
+        self._limit_s = args.timeout_s
+        self._timeout_s = args.timeout_s or context.shell_timeout_s
+        self._context = context
+        self._place = _place(context)
+        self._printed = Printed()
+        self._progress = LiveOutput(context.progress)
+        self._moved_to: Path | None = None
+        """None when the shell could not tell: it was killed, replaced itself, or its directory is gone."""
+        self._left_running = False
+        self._started = time.monotonic()
+
+    async def to_its_end(self) -> Finished:
+        for _ in range(MOST_TRIES - 1):
+            finished, has_begun = await self._once()
+            if has_begun:
+                return finished
+            self._printed.take()
+        return (await self._once())[0]
+
+    async def _once(self) -> tuple[Finished, bool]:
+        with last_word() as report:
+            start = self._start(report.script, report.fd)
+            try:
+                finished = await self._context.shell.processes.run(
+                    start.argv,
+                    cwd=start.cwd,
+                    env=start.env,
+                    timeout_s=self._timeout_s,
+                    printed=self._printed,
+                    on_output=self._progress.add,
+                    pass_fds=start.pass_fds,
+                    tidy=start.tidy,
+                    is_alone=start.is_alone,
+                )
+                return finished, finished.cause != "exited" or start.has_begun()
+            except OSError as error:
+                raise _unstartable(error) from error
+            finally:
+                self._progress.close()
+                self._moved_to, self._left_running = report.read()
+
+    async def as_job(self) -> Result:
+        """Started, and looked at for a moment: what fails at once is known at once."""
+        if self._context.shell.jobs is None:
+            raise ToolError("Nothing can run in the background here.")
+        jobs = self._context.shell.jobs
+        try:
+            job = jobs.start(self._command, self._start(lasts=True), timeout_s=self._limit_s, confined=self._context.confined)
+        except OSError as error:
+            raise _unstartable(error) from error
+        try:
+            await job.wait(FIRST_LOOK_S)
+        except asyncio.CancelledError as error:
+            if job.is_detached:
+                raise Interrupted(
+                    Result(f"[interrupted: {job.name} was detached and goes on]\n", outcome="interrupted")
+                ) from error
+            await jobs.stop(job)
+            job.is_told = True
+            raise Interrupted(
+                Result("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
+            ) from error
+        begun = tell(job, self._context)
+        first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
+        return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
+
+    def _start(self, at_the_end: str = "", *fds: int, lasts: bool = False) -> Start:
+        shell = _shell(self._context.workspace)
+        argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
+        enclosed = self._context.enclosed(argv, self._place.cwd, lasts=lasts)
+        return Start(
+            argv=enclosed.argv,
+            cwd=self._place.cwd,
+            env=self._context.environment
+            or {**command_environment(os.environ, self._context.shell_env), **self._context.session_env},
+            pass_fds=(*fds, *enclosed.pass_fds),
+            tidy=enclosed.tidy,
+            has_begun=enclosed.has_begun,
+            is_alone=enclosed.is_alone,
+        )
+
+    def result(self, finished: Finished, changes: Changes) -> Result:
+        notes = [*_ending(finished, self._timeout_s), *_leftovers(finished), *self._lost(finished), *self._directory()]
+        code = 128 - finished.exit_code if finished.exit_code < 0 else finished.exit_code
+        return self._told(notes, code if finished.cause == "exited" else None, changes)
+
+    def _lost(self, finished: Finished) -> list[str]:
+        """Where everything ends with the command, one that wanted to leave something running must know."""
+        if finished.cause == "exited" and self._context.confined and self._left_running and not finished.leftovers:
+            return ["what it left running with & has ended with it, here in the sandbox; use background for that"]
+        return []
+
+    def interrupted(self, changes: Changes) -> Result:
+        notes = ["interrupted: the command and everything it started were ended; it may have had effects", *self._directory()]
+        return replace(self._told(notes, None, changes), outcome="interrupted")
+
+    def _told(self, notes: list[str], code: int | None, changes: Changes) -> Result:
+        body = clip_and_keep(
+            self._context.secrets.hide_data(self._output()),
+            name=f"shell-{self._context.call_id or 'output'}.txt",
+            keep=self._context.keep,
+            dropped_bytes=self._printed.omitted_bytes,
+        )
+        first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
+        text = "".join([*map(_bracketed, first), body or "(no output)\n", *map(_bracketed, notes)])
+        view = Output(self._command, body, code, time.monotonic() - self._started)
+        files = {FILES: kept} if (kept := told(changes)) else {}
+        return Result(text, view, is_error=code != 0, files_changed=changes.paths, metadata=files)
+
+    def _output(self) -> bytes:
+        omitted = self._printed.omitted_bytes
+        note = f"\n[… {omitted:,} bytes in the middle were not kept …]\n".encode() if omitted else b""
+        head, tail = self._printed.take()
+        pieces = [*clean(head), note, *clean(tail)]
+        last = next((piece for piece in reversed(pieces) if piece), b"\n")
+        return b"".join(pieces if last.endswith(b"\n") else [*pieces, b"\n"])
+
+    def _directory(self) -> list[str]:
+        """Remembers where the command ended up, and says so unless it is where everyone expects it."""
+        state = self._context.shell
+        before, state.cwd = state.cwd, self._moved_to or self._place.cwd
+        if state.cwd == before == self._context.workspace.start and self._moved_to:
+            return []
+        return [f"the next command runs in {state.cwd}"] if state.cwd.is_dir() else []
+
+
+class _Place(Struct, frozen=True):
+    """Where a command runs; `vanished` is where it should have run, had that directory not disappeared."""
+
+    cwd: Path
+    vanished: Path | None = None
+
+
+def _place(context: ToolContext) -> _Place:
+    cwd = context.shell.cwd
+    if cwd.is_dir():
+        return _Place(cwd)
+    start = context.workspace.start
+    if not start.is_dir():
+        raise ToolError(f"The directory {start} no longer exists, so no command can run.")
+    return _Place(start, vanished=cwd)
+
+
+def _refuse_unusable(args: ShellArgs) -> None:
+    if not args.command.strip():
+        raise ToolError("The command is empty.")
+    if "\0" in args.command:
+        raise ToolError("The command contains a NUL character.")
+    try:
+        size = len(os.fsencode(args.command))
+    except UnicodeEncodeError as error:
+        raise ToolError("The command contains half of a surrogate pair, which no program can receive.") from error
+    if size > _MAX_COMMAND_BYTES:
+        raise ToolError(f"The command has {size:,} bytes, more than the system takes; put long text into a file with write.")
+    if args.timeout_s is not None and not 0 < args.timeout_s <= _MAX_TIMEOUT_S:
+        raise ToolError(f"timeout_s is in seconds, above 0 and at most {_MAX_TIMEOUT_S:g}.")
+
+
+def _shell(workspace: Workspace) -> list[str]:
+    bash = find_program("bash", workspace)
+    return [bash, "--noprofile", "--norc", "-c"] if bash else ["/bin/sh", "-c"]
+
+
+def _unstartable(error: OSError) -> ToolError:
+    return ToolError(f"The command could not be started: {error.strerror}.")
+
+
+def _ending(finished: Finished, timeout_s: float) -> list[str]:
+    if finished.cause == "crowded":
+        return [f"it had started more than {MOST_PROCESSES} processes: all of them were ended"]
+    if finished.timed_out:
+        return [f"timed out after {timeout_s:g} s: the command and everything it started were ended"]
+    if finished.exit_code < 0:
+        return [f"exit {128 - finished.exit_code}: ended by {_signal_name(-finished.exit_code)}"]
+    return [f"exit {finished.exit_code}"]
+
+
+def _leftovers(finished: Finished) -> list[str]:
+    if finished.overrun:
+        return [f"it left {len(finished.leftovers)} processes running; all of them were ended"]
+    if not finished.leftovers:
+        return []
+    listed = "; ".join(str(member) for member in finished.leftovers)
+    return [f"still running in the background until this conversation ends: {listed}"]
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _bracketed(note: str) -> str:
+    return f"[{note}]\n"

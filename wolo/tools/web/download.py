@@ -1,0 +1,226 @@
+"""One page over the network: redirects looked at one by one, every address checked and then used, nothing read without end."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from wolo import __version__
+from wolo.errors import ConfigError, ToolError
+from wolo.models.address import host_of, proxy_for
+from wolo.models.http.certificates import trusting
+from wolo.models.http.network_errors import explain
+from wolo.models.http.transport import Call
+from wolo.tools.web.public_hosts import Hosts
+from wolo.tools.web.url import WebAddress
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+MOST_REDIRECTS = 5
+MOST_BYTES = 5 * 1024 * 1024
+"""Of a page, unpacked, and of what comes over the network."""
+CONNECT_S = 10.0
+LOOK_UP_BEHIND_PROXY_S = 3.0
+"""Where only the proxy knows names, the system's own look-up may hang."""
+
+HEADERS = {
+    "accept": "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.1",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": f"wolo/{__version__} (a coding agent; fetches what its user allows)",
+}
+"""All that is sent besides the address: no cookies, no keys, no page one comes from."""
+
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_UNPACKED_AT_ONCE = 64 * 1024
+_AUTOMATIC_HEADER = 32
+"""Tells zlib to recognise gzip and zlib by their first bytes."""
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    address: WebAddress
+    """Where it was in the end."""
+    status: int
+    kind: str
+    """Media type, lower case; empty when the server named none."""
+    charset: str
+    data: bytes
+    is_cut: bool
+    """There was more."""
+
+
+class Elsewhere(Struct, frozen=True):
+    """A redirect to a host that nobody has judged yet; nothing was asked of it."""
+
+    address: WebAddress
+
+
+class Web:
+    """Fetches pages, each on connections of its own."""
+
+    def __init__(self, hosts: Hosts, environ: Mapping[str, str]) -> None:
+        self._hosts = hosts
+        self._environ = environ
+        self._trusting: ssl.SSLContext | None = None
+
+    async def get(self, address: WebAddress, may_go: Callable[[str], bool], is_read: Callable[[str], bool]) -> Page | Elsewhere:
+        """`may_go` tells whether a redirect to another server may be followed, `is_read` whether a media type is worth reading.
+
+        Raises ToolError.
+        """
+        for _ in range(MOST_REDIRECTS + 1):
+            response, engine = await self._open(address)
+            try:
+                location = response.headers.get("location", "") if response.status_code in _REDIRECTS else ""
+                if not location:
+                    return await _read(response, address, is_read)
+            finally:
+                await response.stream.aclose()  # type: ignore[union-attr]  # an async response has an async stream
+                await engine.aclose()
+            following = address.follow(location)
+            if not (address.is_same_place(following) or may_go(following.url)):
+                return Elsewhere(following)
+            address = following
+        raise ToolError(f"{address.host} redirects more than {MOST_REDIRECTS} times.")
+
+    async def _open(self, address: WebAddress) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
+        """The head of the answer. Raises ToolError."""
+        proxy = self._proxy(address)
+        try:
+            if proxy:
+                await self._check_behind_proxy(address)
+                return await self._ask(address, address.url, proxy)
+            *others, last = await self._hosts.find(address)
+            for found in others:
+                try:
+                    return await self._ask(address, address.at(found), "")
+                except Exception as error:
+                    if type(error).__name__ not in ("ConnectError", "ConnectTimeout"):
+                        raise
+            return await self._ask(address, address.at(last), "")
+        except ToolError:
+            raise
+        except Exception as error:
+            told = explain(error, Call(address.url, b""), proxy=proxy, answering=False)
+            raise ToolError(told.message) from error
+
+    async def _ask(self, address: WebAddress, url: str, proxy: str) -> tuple[httpx2.Response, httpx2.AsyncHTTPTransport]:
+        """`url` holds the checked address in place of the name, which the server and its certificate still go by."""
+        import httpx2  # noqa: PLC0415  # 60 ms, at the first page
+
+        extensions: dict[str, Any] = {"timeout": {"connect": CONNECT_S, "read": None, "write": None, "pool": None}}
+        if address.scheme == "https":
+            extensions["sni_hostname"] = address.host
+        engine = self._engine(proxy)
+        try:
+            request = httpx2.Request("GET", url, headers={"host": address.authority, **HEADERS}, extensions=extensions)
+            return await engine.handle_async_request(request), engine
+        except BaseException:
+            await engine.aclose()
+            raise
+
+    def _engine(self, proxy: str) -> httpx2.AsyncHTTPTransport:
+        import httpx2  # noqa: PLC0415  # as above
+
+        if self._trusting is None:
+            try:
+                self._trusting = trusting(self._environ)
+            except ConfigError as error:
+                raise ToolError(error.message) from error
+        try:
+            return httpx2.AsyncHTTPTransport(verify=self._trusting, trust_env=False, proxy=proxy or None)
+        except ImportError as error:
+            raise ToolError(f"The proxy {host_of(proxy)} is a SOCKS proxy, which needs the package `socksio`.") from error
+
+    def _proxy(self, address: WebAddress) -> str:
+        try:
+            return proxy_for(address.url, self._environ)
+        except ConfigError as error:
+            raise ToolError(error.message) from error
+
+    async def _check_behind_proxy(self, address: WebAddress) -> None:
+        """The proxy looks names up itself; what can be told here is told here. Raises ToolError."""
+        self._hosts.check_name(address)
+        try:
+            async with asyncio.timeout(LOOK_UP_BEHIND_PROXY_S):
+                await self._hosts.find(address)
+        except (OSError, TimeoutError):
+            pass  # only the proxy knows the name
+
+
+async def _read(response: httpx2.Response, address: WebAddress, is_read: Callable[[str], bool]) -> Page:
+    kind, charset = _content_type(response.headers.get("content-type", ""))
+    if not is_read(kind):
+        size = response.headers.get("content-length", "")
+        told = f", {int(size):,} bytes" if size.isascii() and size.isdecimal() and len(size) < 16 else ""
+        raise ToolError(f"{address.url} is no text that could be shown: {kind}{told}.")
+    data, is_cut = await _body(response, address)
+    return Page(
+        address=address,
+        status=response.status_code,
+        kind=kind,
+        charset=charset,
+        data=data,
+        is_cut=is_cut,
+    )
+
+
+async def _body(response: httpx2.Response, address: WebAddress) -> tuple[bytes, bool]:
+    """What there is of it within the limits, and whether there was more. A connection that breaks has said what it said."""
+    taken = bytearray()
+    try:
+        async for piece in _unpacked(response, address):
+            taken += piece
+            if len(taken) > MOST_BYTES:
+                return bytes(taken[:MOST_BYTES]), True
+    except (ToolError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        if not taken:
+            raise ToolError(explain(error, Call(address.url, b""), proxy="", answering=True).message) from error
+        return bytes(taken), True
+    return bytes(taken), False
+
+
+async def _unpacked(response: httpx2.Response, address: WebAddress) -> AsyncIterator[bytes]:
+    """Small pieces, however well they were packed."""
+    unpacker = _unpacker(response.headers.get("content-encoding", ""), address)
+    received_bytes = 0
+    async for packed in response.stream:  # type: ignore[union-attr]  # an async response has an async stream
+        received_bytes += len(packed)
+        if unpacker is None:
+            yield packed
+            continue
+        while packed:
+            yield unpacker.decompress(packed, _UNPACKED_AT_ONCE)
+            packed = unpacker.unconsumed_tail
+        if unpacker.eof or received_bytes > MOST_BYTES:
+            return
+    if unpacker is not None:
+        yield unpacker.flush(_UNPACKED_AT_ONCE)
+
+
+def _unpacker(encoding: str, address: WebAddress) -> zlib._Decompress | None:
+    match encoding.strip().lower():
+        case "" | "identity":
+            return None
+        case "gzip" | "x-gzip" | "deflate":
+            return zlib.decompressobj(zlib.MAX_WBITS | _AUTOMATIC_HEADER)
+        case other:
+            raise ToolError(f"{address.host} packed the page in a way that was not asked for: {other[:40]}.")
+
+
+def _content_type(header: str) -> tuple[str, str]:
+    """Media type and charset."""
+    kind, _, rest = header.partition(";")
+    for parameter in rest.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return kind.strip().lower(), value.strip().strip("\"'").lower()
+    return kind.strip().lower(), ""

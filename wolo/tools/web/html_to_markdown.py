@@ -1,0 +1,348 @@
+"""A page of HTML as Markdown that is good to read: headings, paragraphs, lists, code, tables, and where links lead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import urljoin
+
+from msgspec import Struct
+
+from wolo.tools.web.html_tokenizer import Tag, tokens
+from wolo.tools.web.markdown_blocks import Layout
+from wolo.tools.web.markdown_inline import Paragraph
+
+LONGEST_TARGET_CHARS = 1_000
+ENOUGH_CHARS = 200
+"""With less than this, the main part of a page is not taken for all of it."""
+_LOOK_EVERY = 2_000
+"""Pieces between two looks at whether to stop."""
+
+_UNSEEN = frozenset(
+    (
+        *("audio", "canvas", "datalist", "head", "iframe", "math", "noembed", "noframes", "object", "script", "select", "style"),
+        *("svg", "template", "textarea", "video"),
+    )
+)
+_AROUND = frozenset(("button", "dialog", "footer", "nav"))
+"""What stands around the text of a page."""
+_BLOCKS = frozenset(
+    (
+        *(
+            "address",
+            "article",
+            "aside",
+            "body",
+            "center",
+            "dd",
+            "details",
+            "dialog",
+            "div",
+            "dl",
+            "dt",
+            "fieldset",
+            "figcaption",
+        ),
+        *(
+            "figure",
+            "footer",
+            "form",
+            "header",
+            "hgroup",
+            "legend",
+            "main",
+            "nav",
+            "noscript",
+            "p",
+            "search",
+            "section",
+            "summary",
+        ),
+        *("caption", "td", "th", "tr"),
+    )
+)
+_ENDS_WITH_THE_NEXT = frozenset(("dd", "dt", "li", "p", "td", "th", "tr"))
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"))
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|brush)-([\w+#.-]{1,20})")
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_LINE_NUMBERS = re.compile(r"[\d\s]*\Z")
+
+
+class Readable(Struct, frozen=True):
+    title: str
+    text: str
+    names_main: bool
+    """The page says which part of it is the main one."""
+
+
+def readable(source: str, url: str, is_stopped: Callable[[], bool] = lambda: False) -> Readable:
+    """The main part of a page where it names one, without what stands around it; all of it where that is next to nothing."""
+    page = _Page(url, _UNSEEN | _AROUND, is_stopped)
+    page.walk(source)
+    if len(page.text) >= ENOUGH_CHARS:
+        return Readable(page.title, page.text, page.names_main)
+    whole = _Page(url, _UNSEEN, is_stopped)
+    whole.walk(source)
+    return Readable(page.title, max(page.text, whole.text, key=len), False)
+
+
+class _Region:
+    """From the first begin to the last end of some element."""
+
+    def __init__(self) -> None:
+        self.begin = self.end = -1
+        self.depth = 0
+
+    def enter(self, at: int) -> None:
+        self.begin = at if self.begin < 0 else self.begin
+        self.depth += 1
+
+    def leave(self, at: int) -> None:
+        if self.depth:
+            self.depth, self.end = self.depth - 1, at
+
+
+class _Page:
+    """What is open while a page is walked through."""
+
+    def __init__(self, url: str, unseen: frozenset[str], is_stopped: Callable[[], bool]) -> None:
+        self.title = ""
+        self._base = url
+        self._unseen = unseen
+        self._is_stopped = is_stopped
+        self._layout = Layout()
+        self._paragraph = Paragraph()
+        self._skipped = ""
+        self._skipped_depth = 0
+        self._is_title = False
+        self._heading = 0
+        self._pre: list[str] | None = None
+        self._language = ""
+        self._table: list[list[list[str]]] | None = None
+        """Rows of cells of pieces."""
+        self._main, self._articles = _Region(), _Region()
+
+    @property
+    def text(self) -> str:
+        return self._named_main() or self._layout.text()
+
+    @property
+    def names_main(self) -> bool:
+        return bool(self._named_main())
+
+    def _named_main(self) -> str:
+        """Empty where no part is named, or next to nothing is in it."""
+        for region in (self._main, self._articles):
+            text = self._layout.text(region.begin, region.end) if region.begin >= 0 else ""
+            if len(text) >= ENOUGH_CHARS:
+                return text
+        return ""
+
+    def walk(self, source: str) -> None:
+        for number, token in enumerate(tokens(source)):
+            if number % _LOOK_EVERY == 0 and self._is_stopped():
+                break
+            if isinstance(token, str):
+                self._say(token)
+            elif token.is_end:
+                self._end(token.name)
+            else:
+                self._begin(token)
+        self._end_pre()
+        self._end_table()
+        self._end_block()
+        for region in (self._main, self._articles):
+            if region.depth:
+                region.end = self._layout.count
+
+    # Text
+
+    def _say(self, text: str) -> None:
+        if self._is_title:
+            self.title = " ".join(text.split())[:300]
+        elif self._skipped:
+            return
+        elif self._pre is not None:
+            self._pre.append(text)
+        else:
+            self._paragraph.say(text)
+
+    def _end_block(self) -> None:
+        text = self._paragraph.take()
+        if not text:
+            return
+        if self._table is not None:
+            self._fill_cell(" ".join(text.split()))
+        elif self._heading:
+            self._layout.put(f"{'#' * self._heading} {' '.join(text.split()).removesuffix('¶').rstrip()}")
+        else:
+            self._layout.put(text)
+
+    # Tags
+
+    def _begin(self, tag: Tag) -> None:
+        name = tag.name
+        if name == "title" and self._skipped in ("", "head") and not self.title:
+            self._is_title = True
+        elif self._skipped and not (name == self._skipped and name in _ENDS_WITH_THE_NEXT):
+            self._skipped_depth += name == self._skipped
+        elif name in self._unseen or (name not in _VOID and _is_hidden(tag)):
+            if name in _BLOCKS:
+                self._end_block()
+            self._skipped, self._skipped_depth = name, 1
+        elif self._skipped:
+            self._skipped = ""
+            self._begin(tag)
+        elif name == "pre":
+            self._begin_pre(tag)
+        elif self._pre is not None:
+            self._within_pre(tag)
+        elif name in _BLOCKS or name in _HEADINGS or name in ("ul", "ol", "li", "blockquote", "table", "hr"):
+            self._begin_block(tag)
+        else:
+            self._begin_inline(tag)
+
+    def _end(self, name: str) -> None:
+        if name == "title" and self._is_title:
+            self._is_title = False
+        elif self._skipped:
+            self._skipped_depth -= name == self._skipped
+            self._skipped = self._skipped if self._skipped_depth else ""
+        elif self._pre is not None:
+            if name == "pre":
+                self._end_pre()
+            elif name in _BLOCKS and self._pre and not self._pre[-1].endswith("\n"):
+                self._pre.append("\n")
+        elif name in ("code", "kbd", "samp", "tt"):
+            self._paragraph.end_code()
+        elif name == "a":
+            self._paragraph.end_link()
+        elif name == "table":
+            self._end_table()
+        elif name in _BLOCKS or name in _HEADINGS or name in ("ul", "ol", "li", "blockquote"):
+            self._end_of_block(name)
+
+    def _begin_block(self, tag: Tag) -> None:
+        self._end_block()
+        name = tag.name
+        if name in _HEADINGS:
+            self._heading = _HEADINGS[name]
+        elif name in ("ul", "ol"):
+            self._layout.lists.append(_first_number(tag) if name == "ol" else 0)
+        elif name == "li":
+            self._layout.begin_item()
+        elif name == "blockquote":
+            self._layout.quotes += 1
+        elif name == "hr":
+            self._layout.put("---")
+        elif name == "table":
+            self._end_table(is_layout=True)  # one within another: the outer only places things
+            self._table = []
+        elif name == "tr" and self._table is not None:
+            self._table.append([])
+        elif name in ("td", "th") and self._table:
+            self._table[-1].append([])
+        if name == "main" or tag.attributes.get("role") == "main":
+            self._main.enter(self._layout.count)
+        elif name == "article":
+            self._articles.enter(self._layout.count)
+
+    def _end_of_block(self, name: str) -> None:
+        self._end_block()
+        layout = self._layout
+        if name in _HEADINGS:
+            self._heading = 0
+        elif name in ("ul", "ol"):
+            layout.marker = ""
+            if layout.lists:
+                layout.lists.pop()
+        elif name == "li":
+            layout.marker = ""
+        elif name == "blockquote":
+            layout.quotes = max(layout.quotes - 1, 0)
+        elif name == "main":
+            self._main.leave(layout.count)
+        elif name == "article":
+            self._articles.leave(layout.count)
+
+    def _begin_inline(self, tag: Tag) -> None:
+        attributes = tag.attributes
+        match tag.name:
+            case "br":
+                self._paragraph.break_line()
+            case "code" | "kbd" | "samp" | "tt":
+                self._paragraph.begin_code()
+            case "a":
+                self._paragraph.begin_link(self._absolute(attributes.get("href", "")))
+            case "img":
+                self._paragraph.show_image(attributes.get("alt", ""), self._absolute(attributes.get("src", "")))
+            case "base":
+                self._base = self._absolute(attributes.get("href", "")) or self._base
+
+    def _absolute(self, target: str) -> str:
+        """Empty for what leads nowhere else: a place on this page, a script, data."""
+        target = "".join(target.split())
+        if not target or target.startswith("#"):
+            return ""
+        try:
+            url = urljoin(self._base, target)
+        except ValueError:
+            return ""
+        return url if url.startswith(("http:", "https:", "mailto:", "ftp:")) and len(url) <= LONGEST_TARGET_CHARS else ""
+
+    # Code
+
+    def _begin_pre(self, tag: Tag) -> None:
+        self._end_pre()
+        if self._table is None:
+            self._end_block()
+        self._pre, self._language = [], _language(tag)
+
+    def _within_pre(self, tag: Tag) -> None:
+        assert self._pre is not None  # whoever calls has looked
+        if tag.name == "br":
+            self._pre.append("\n")
+        elif tag.name == "code":
+            self._language = self._language or _language(tag)
+
+    def _end_pre(self) -> None:
+        """Code in a table stands before it: there it would be one line. A column of line numbers is no code."""
+        if self._pre is None:
+            return
+        code = "".join(self._pre).strip("\n")
+        self._pre = None
+        if code.strip() and not (self._table is not None and _LINE_NUMBERS.match(code)):
+            self._layout.put_code(code, self._language)
+
+    # Tables
+
+    def _fill_cell(self, text: str) -> None:
+        assert self._table is not None  # whoever calls has looked
+        if not self._table or not self._table[-1]:
+            self._layout.put(text)  # a caption, or text that slipped out of its cell
+            return
+        self._table[-1][-1].append(f"{self._layout.marker}{text}")
+        self._layout.marker = ""
+
+    def _end_table(self, *, is_layout: bool = False) -> None:
+        self._end_block()
+        rows, self._table = [[" ".join(cell) for cell in row] for row in self._table or ()], None
+        if is_layout:
+            self._layout.put_cells(rows)
+        else:
+            self._layout.put_table(rows)
+
+
+def _is_hidden(tag: Tag) -> bool:
+    return "hidden" in tag.attributes or _HIDDEN.search(tag.attributes.get("style", "")) is not None
+
+
+def _language(tag: Tag) -> str:
+    named = _LANGUAGE.search(tag.attributes.get("class", ""))
+    return named[1] if named else ""
+
+
+def _first_number(tag: Tag) -> int:
+    start = tag.attributes.get("start", "1")
+    return int(start) if start.isascii() and start.isdecimal() and len(start) < 6 else 1

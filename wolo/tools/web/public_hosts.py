@@ -1,0 +1,140 @@
+"""Which addresses of the network are public, and names turned into them: once, so that what was checked is what is reached."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+
+from wolo.errors import ToolError
+from wolo.tools.web.url import WebAddress
+
+LookUp = Callable[[str, int], Awaitable[Sequence[str]]]
+"""From a name to its addresses. Raises OSError where there are none."""
+
+_NOT_PUBLIC_4 = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # shared by providers; a cloud keeps its metadata here
+            "127.0.0.0/8",  # this machine
+            "168.63.129.16/32",  # a cloud's own services, for its machines only
+            "169.254.0.0/16",  # link-local; most clouds keep their metadata here
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # protocols; a cloud keeps its metadata here
+            "192.0.2.0/24",  # documentation
+            "192.31.196.0/24",  # name service of private networks
+            "192.52.193.0/24",  # multicast relays
+            "192.88.99.0/24",  # relays to IPv6
+            "192.168.0.0/16",  # private
+            "192.175.48.0/24",  # name service of private networks
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/3",  # multicast, reserved, broadcast
+        ),
+    )
+)
+_PUBLIC_6 = IPv6Network("2000::/3")
+"""All that is given out; what leads back into IPv4 (mapped, translated) and all local ranges lie elsewhere …"""
+_NOT_PUBLIC_6 = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # protocols, and Teredo with an IPv4 address inside
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4, with an IPv4 address inside
+            "2620:4f:8000::/48",  # name service of private networks
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+"""… but for these."""
+_ISATAP = (0x00005EFE, 0x02005EFE)
+"""The middle of an address that holds an IPv4 address in its last four bytes."""
+_NAMES_OF_THIS_NETWORK = ("localhost", "localdomain", "local", "internal", "lan", "home", "corp", "intranet", "private", "arpa")
+"""Last labels that no public name has."""
+
+
+def is_public(address: str) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, IPv4Address):
+        return not any(found in network for network in _NOT_PUBLIC_4)
+    return _is_public_6(found)
+
+
+def _is_public_6(address: IPv6Address) -> bool:
+    if address.scope_id is not None or address not in _PUBLIC_6 or any(address in network for network in _NOT_PUBLIC_6):
+        return False
+    return (int(address) >> 32) & 0xFFFFFFFF not in _ISATAP
+
+
+class Hosts:
+    """The public ones. Another `look_up` and `is_open` are for whoever builds a network of its own; nothing a person or
+    a model says gets here."""
+
+    def __init__(self, look_up: LookUp | None = None, is_open: Callable[[str], bool] = is_public) -> None:
+        self._look_up = look_up or system_look_up
+        self._is_open = is_open
+
+    def check_name(self, address: WebAddress) -> None:
+        """What can be told without the network. Raises ToolError."""
+        if not (self._is_open(address.host) if address.is_literal else _may_be_public(address.host)):
+            raise _not_public(address.host)
+
+    async def find(self, address: WebAddress) -> tuple[str, ...]:
+        """The addresses of a host, every one of them public. Raises ToolError, and OSError where the name is unknown."""
+        self.check_name(address)
+        if address.is_literal:
+            return (address.host,)
+        found = tuple(dict.fromkeys(await self._look_up(address.host, address.port)))
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "no addresses")
+        if not all(map(self._is_open, found)):
+            raise _not_public(address.host)
+        return found
+
+
+def _may_be_public(name: str) -> bool:
+    """A name without a dot is looked up in this network first."""
+    _, dot, last = name.rpartition(".")
+    return bool(dot) and last not in _NAMES_OF_THIS_NETWORK
+
+
+def _not_public(host: str) -> ToolError:
+    return ToolError(f"{host} is in a private network or on this machine: only public addresses can be fetched.")
+
+
+async def system_look_up(host: str, port: int) -> list[str]:
+    """As the system does it, on a thread that nobody has to wait for: a name server may take its time."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[str]] = loop.create_future()
+
+    def settle(found: list[str] | OSError) -> None:
+        if answer.done():
+            return
+        if isinstance(found, OSError):
+            answer.set_exception(found)
+        else:
+            answer.set_result(found)
+
+    def work() -> None:
+        found: list[str] | OSError
+        try:
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = [str(row[4][0]) for row in rows]
+        except (OSError, UnicodeError) as error:
+            found = error if isinstance(error, OSError) else socket.gaierror(socket.EAI_NONAME, str(error))
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=work, name="wolo-look-up", daemon=True).start()
+    return await answer

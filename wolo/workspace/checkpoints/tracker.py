@@ -1,0 +1,324 @@
+"""Watches what a conversation's calls do to files, so that all of it can be undone.
+
+A tool that changes a file says so before it does: by then what was there, and what is meant to be, are on the disk. A command
+says nothing, so the workspace is looked at before and after. A command whose wolo was killed is made up for at the next start.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import RLock
+
+import msgspec
+
+from wolo.errors import ToolError
+from wolo.workspace.checkpoints.attribution import Asking, makes, source_by, summed, whose_command
+from wolo.workspace.checkpoints.database import Damaged, place
+from wolo.workspace.checkpoints.death_watch import LastBreath, killed_ns
+from wolo.workspace.checkpoints.directory_cache import Listing, decode
+from wolo.workspace.checkpoints.retention import prune
+from wolo.workspace.checkpoints.scan import LeftOut, Look
+from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_line
+from wolo.workspace.checkpoints.store import Store
+from wolo.workspace.files.atomic_write import FileChange
+from wolo.workspace.processes.process_table import owner_name
+from wolo.workspace.search.walk import Stopped
+
+GENERATION = "generation"
+LEFT_OUT = "left out"
+_SLOW_S = 2.0
+_MOST_NAMED = 3
+
+log = logging.getLogger(__name__)
+
+
+class Watch:
+    """Of one conversation. All methods block and may be called from any thread; they take turns."""
+
+    def __init__(
+        self, folder: Path, roots: Sequence[Path], session: str, *, leave_out: Iterable[str] = (), marks_kill: bool = False
+    ) -> None:
+        """`folder` holds one file for each workspace; the first of the `roots` says which.
+
+        `marks_kill`: should this process be killed, the moment is known to the next one. Then `close` must be called.
+        """
+        self.session = session
+        self.turn = ""
+        """The prompt that is being worked on."""
+        self._folder = folder
+        self._roots = tuple(roots)
+        self._leave_out = tuple(leave_out)
+        self._lock = RLock()
+        self._store: Store | None = None
+        self._is_closed = self._is_broken = False
+        self._known: dict[str, Listing] | None = None
+        self._generation = ""
+        self._running: dict[str, int] = {}
+        """Calls that have not ended, or have left something running."""
+        self._marks_kill = marks_kill
+        self._breath: LastBreath | None = None
+        self._too_much = ""
+        self._notices: list[str] = []
+        self._said: set[str] = set()
+
+    # What the hands call
+
+    def note(self, call: str, change: FileChange) -> None:
+        """Called right before a tool changes a file. Raises ToolError where what is there cannot be saved: then it must not."""
+
+        def keep(store: Store) -> None:
+            store.add(self._noted(call, change, store))
+
+        with self._lock:
+            self._write(keep)
+
+    def before(self, call: str) -> None:
+        """Called before a command runs. Raises ToolError where its effects could not be undone for want of room."""
+
+        def begin(store: Store) -> None:
+            self._look(store)
+            breath = self._breathing(store)
+            self._running[call] = store.begin_running(self.session, self.turn, call, owner_name(), breath)
+
+        with self._lock:
+            self._write(begin)
+
+    def after(self, call: str, *, runs_on: bool = False) -> Changes:
+        """Called when a command has ended, or left something running: what it did so far. Never raises."""
+        with self._lock:
+            store, number = self._store, self._running.get(call)
+            if store is None or number is None or self._is_closed:
+                return Changes()
+            try:
+                with store.writing():
+                    found = self._look(store, call)
+                    if runs_on:
+                        store.leave_running(number)
+                    else:
+                        store.end_running(number)
+            except ToolError as error:
+                self._say(f"What that command changed cannot be undone: {error.message}")
+                self._known = None
+                return Changes()
+            if not runs_on:
+                del self._running[call]
+            return found
+
+    # What the conversation calls
+
+    def begin_turn(self, turn: str) -> None:
+        """The prompt's id."""
+        with self._lock:
+            self.turn = turn
+
+    def end_turn(self, still_runs: Callable[[], bool] = lambda: False) -> None:
+        """What was left running has done is known up to here; between turns a person works on the same files."""
+        with self._lock:
+            if self._running and self._store is not None:
+                ended = [] if still_runs() else list(self._running.values())
+                self._catch_up(self._store, ended)
+                self._running = {call: number for call, number in self._running.items() if number not in ended}
+            self.turn = ""
+
+    def make_up(self) -> None:
+        """For commands of this session whose wolo was killed. Must be called by whoever has the session locked; never raises."""
+        with self._lock:
+            if not place(self._folder, self._roots[0]).exists() or (store := self._open()) is None:
+                return
+            try:
+                killed = [each.id for each in store.running() if each.session == self.session]
+            except ToolError as error:
+                self._say(error.message)
+                return
+            if killed:
+                self._catch_up(store, killed)
+
+    def take_notices(self) -> list[str]:
+        """What a person should know; each is said once."""
+        with self._lock:
+            taken, self._notices = self._notices, []
+            return taken
+
+    @property
+    def store(self) -> Store | None:
+        """None where nothing can be kept."""
+        with self._lock:
+            return self._open()
+
+    def not_covered(self) -> LeftOut:
+        """At the last look at this workspace."""
+        with self._lock:
+            store = self._open() if place(self._folder, self._roots[0]).exists() else None
+            with suppress(msgspec.DecodeError, ToolError):
+                return msgspec.json.decode(store.fact(LEFT_OUT) if store else "[]", type=LeftOut)
+            return LeftOut()
+
+    def close(self, *, forget: bool = False) -> None:
+        """`forget`: the conversation is not kept, so nothing it did can be undone from now on."""
+        with self._lock:
+            store, self._is_closed = self._store, True
+            if self._breath is not None:
+                self._breath.close()
+            if store is None:
+                return
+            try:
+                if forget:
+                    store.forget_session(self.session)
+                elif self._running:
+                    self._catch_up(store, list(self._running.values()))
+                prune(store, self._listings(store))
+            except (ToolError, sqlite3.Error) as error:
+                log.warning("checkpoints: %s", error)
+            store.close()
+            self._store = None
+
+    # One change
+
+    def _noted(self, call: str, change: FileChange, store: Store) -> list[Noted]:
+        path = str(change.path)
+        before, after = ABSENT, ABSENT
+        if change.before is not None:
+            before = State("file", store.keep(change.before), change.before_mode)
+        if change.after is not None:
+            mode = change.before_mode if change.before is not None else UNKNOWN_MODE
+            after = State("file", store.keep(change.after), mode)
+        source: Source = "in place" if change.in_place else "tool"
+        folders = [Change(str(folder), ABSENT, State("folder", UNKEPT)) for folder in change.folders]
+        return [Noted(each, self.session, self.turn, call, source) for each in (*folders, Change(path, before, after))]
+
+    # Looks
+
+    def _look(self, store: Store, call: str = "") -> Changes:
+        """Within a `writing` block. What differs is put down to `call`, or to whom it may concern."""
+        if self._too_much:
+            return Changes()
+        began = time.monotonic()
+        look = Look(self._listings(store), self._leave_out, store.keep)
+        is_first = not look.known
+        try:
+            for root in self._roots:
+                look.at(str(root))
+        except Stopped as stopped:
+            self._too_much = f"The workspace is too large to be looked at around commands (stopped {stopped})"
+            self._say(f"{self._too_much}; only what wolo's own tools change can be undone.")
+            store.put_listings((path, None) for path, _ in store.listings())
+            self._known = None
+            return Changes()
+        except BaseException:
+            self._known = None
+            raise
+        self._put_down(store, look.changes, call)
+        if look.renewed:
+            store.put_listings((path, listing.encode() if listing else None) for path, listing in look.renewed.items())
+            self._generation = f"{owner_name()}/{time.monotonic_ns()}"
+            store.put_fact(GENERATION, self._generation)
+        if look.renewed or is_first:
+            store.put_fact(LEFT_OUT, look.left_out.encode())
+        self._tell(look.left_out, time.monotonic() - began, is_first=is_first)
+        return summed(look.changes)
+
+    def _listings(self, store: Store) -> dict[str, Listing]:
+        """Of the last look, whoever took it."""
+        generation = store.fact(GENERATION)
+        if self._known is None or generation != self._generation:
+            try:
+                self._known = {path: decode(listing) for path, listing in store.listings()}
+            except msgspec.DecodeError:
+                self._known = {}
+            self._generation = generation
+        return self._known
+
+    def _put_down(self, store: Store, changes: Sequence[Change], call: str) -> None:
+        """To the command that is running. What a tool has told of is left out; what nobody can have done is a person's."""
+        asking = Asking(self.session, self.turn, self._running.get(call), self._running.values())
+        whose, source = whose_command(store.running(), asking) if changes else (None, "unclear")
+        if whose is None:
+            return
+        told = {path: store.of_path(path, whose.changes) for path in {change.path for change in changes}}
+        unknown = [change for change in changes if not any(makes(noted.change, change.after) for noted in told[change.path])]
+        is_killed = whose.breath and whose.id not in self._running.values()
+        end_ns = killed_ns(store.path.with_name(whose.breath)) if is_killed else 0
+        sources = [source_by(change, end_ns) if end_ns else source for change in unknown]
+        store.add(
+            Noted(change, whose.session, whose.turn, whose.call, source)
+            for change, source in zip(unknown, sources, strict=True)
+            if source is not None
+        )
+
+    def _catch_up(self, store: Store, ended: Sequence[int]) -> None:
+        """A look for the sake of commands that nobody waits for."""
+        try:
+            with store.writing():
+                self._look(store)
+                breaths = [each.breath for each in store.running() if each.id in ended and each.id not in self._running.values()]
+                for each in ended:
+                    store.end_running(each)
+            for breath in filter(None, breaths):
+                store.path.with_name(breath).unlink(missing_ok=True)
+        except ToolError as error:
+            self._known = None
+            self._say(f"What a command changed before cannot be undone: {error.message}")
+
+    def _breathing(self, store: Store) -> str:
+        if not self._marks_kill:
+            return ""
+        if self._breath is None:
+            try:
+                self._breath = LastBreath(store.path.parent)
+            except OSError as error:
+                log.info("nobody sees when this process is killed: %s", error)
+                return ""
+        return self._breath.path.name
+
+    # The store
+
+    def _write(self, work: Callable[[Store], None]) -> None:
+        """Does it in one go, if need be in a new file. Raises ToolError."""
+        if (store := self._open()) is None:
+            return
+        try:
+            with store.writing():
+                work(store)
+        except Damaged as damage:
+            log.warning("%s", damage.message)
+            store.set_aside()
+            self._store = self._known = None
+            self._say(f"{store.path} is damaged and was set aside: what was done before cannot be undone any more.")
+            if (store := self._open()) is not None:
+                with store.writing():
+                    work(store)
+
+    def _open(self) -> Store | None:
+        if self._store is None and not self._is_closed and not self._is_broken:
+            try:
+                self._store = Store(place(self._folder, self._roots[0]))
+            except (OSError, sqlite3.Error) as error:
+                self._is_broken = True
+                self._say(f"Nothing can be undone: what is needed for it cannot be kept in {as_line(self._folder)} ({error}).")
+        return self._store
+
+    # What people hear
+
+    def _tell(self, left_out: LeftOut, took_s: float, *, is_first: bool) -> None:
+        if is_first and took_s > _SLOW_S:
+            self._say(f"The workspace was saved for undo before the first command; that took {took_s:.0f} s, once.")
+        if left_out.large:
+            self._say(f"Too large to be saved for undo when a command changes it: {_named(left_out.large)}.")
+        if left_out.later:
+            files = "1 file is" if left_out.later == 1 else f"{left_out.later:,} files are"
+            self._say(f"{files} not saved for undo yet; the next command goes on with that.")
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._notices.append(text)
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return f"{', '.join(map(as_line, paths[:_MOST_NAMED]))}{more}"

@@ -1,0 +1,193 @@
+"""A page of a file's lines, read without holding more of the file than needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+from wolo.workspace.files.atomic_write import content_hash
+from wolo.workspace.files.encodings import Encoding, find_encoding, newline_name, printable, split_lines
+from wolo.workspace.files.file_ledger import MAX_TEXT_BYTES
+from wolo.workspace.files.file_type import binary_kind
+from wolo.workspace.files.safe_open import read_all
+
+_WHOLE_BYTES = 4 * 1024 * 1024
+"""Up to here a file is simply read."""
+_SCAN_BYTES = 256 * 1024 * 1024
+"""How far into a file too large to count lines are looked for."""
+_TAIL_BYTES = 1024 * 1024
+_CHUNK_BYTES = 256 * 1024
+_SAMPLE_BYTES = 64 * 1024
+_HIGH_BYTES = bytes(range(128, 256))
+
+
+class Limits(NamedTuple):
+    lines: int
+    width: int
+    """Characters of a line; the rest of it is left out."""
+    size_bytes: int
+    """Of the page."""
+
+
+class Line(NamedTuple):
+    number: int
+    """Counted from 1; negative, from the end, where the file is too large to count."""
+    text: str
+    full_bytes: int = 0
+    """Size of the whole line when only its beginning is here."""
+
+
+class Page(NamedTuple):
+    lines: list[Line]
+    total: int | None
+    """Lines of the file; None: too large to count."""
+    hash: str | None
+    """Of the whole file; None: too large."""
+    encoding: Encoding
+    newline: str
+    """As `newline_name` calls it; judged from the beginning where the file is large."""
+
+
+def read_page(handle: int, offset: int, limits: Limits) -> Page:
+    """Lines from `offset` on (1-based; negative counts from the end), as many as `limits` allow.
+
+    Raises ToolError for what is not text, and for lines too deep in a huge file.
+    """
+    size = os.fstat(handle).st_size
+    if size <= _WHOLE_BYTES:
+        return _page_of_whole(read_all(handle, MAX_TEXT_BYTES), offset, limits)
+    sample = os.pread(handle, _SAMPLE_BYTES, 0)
+    # The sample may end within a character.
+    encoding = _encoding(sample.rstrip(_HIGH_BYTES) or sample, size)
+    if encoding.codec.startswith(("utf-16", "utf-32")):
+        if size > MAX_TEXT_BYTES:
+            raise ToolError(f"The file is {encoding.label} and too large to read ({size:,} bytes); convert it with `shell`.")
+        return _page_of_whole(read_all(handle, MAX_TEXT_BYTES), offset, limits)
+    newline = newline_name(sample.decode("latin-1"))
+    if size <= MAX_TEXT_BYTES:
+        total, whole_hash = _count(handle)
+        return Page(_scan(handle, _first(offset, total), limits, encoding), total, whole_hash, encoding, newline)
+    if offset < 0:
+        return Page(_tail(handle, size, -offset, limits, encoding), None, None, encoding, newline)
+    return Page(_scan(handle, max(offset, 1), limits, encoding), None, None, encoding, newline)
+
+
+def _encoding(data: bytes, size: int) -> Encoding:
+    encoding = None if data.startswith(b"%PDF-") else find_encoding(data)
+    if encoding is None:
+        raise ToolError(f"This is {binary_kind(data[:16])}, not text ({size:,} bytes).")
+    return encoding
+
+
+def _page_of_whole(data: bytes, offset: int, limits: Limits) -> Page:
+    encoding = _encoding(data, len(data))
+    text = encoding.decode(data)
+    every = split_lines(text)
+    first = _first(offset, len(every))
+    wanted = every[first - 1 : first - 1 + limits.lines]
+    cut = (_line(number, line, 0, limits) for number, line in enumerate(wanted, start=first))
+    return Page(_fill(cut, limits), len(every), content_hash(data), encoding, newline_name(text))
+
+
+def _first(offset: int, total: int) -> int:
+    return max(offset if offset >= 0 else total + offset + 1, 1)
+
+
+def _fill(lines: Iterable[Line], limits: Limits) -> list[Line]:
+    """As many as the page holds, and one at least."""
+    page: list[Line] = []
+    room = limits.size_bytes
+    for line in lines:
+        room -= len(line.text.encode())
+        if room < 0 and page:
+            break
+        page.append(line)
+        if len(page) == limits.lines:
+            break
+    return page
+
+
+def _line(number: int, text: str, full_bytes: int, limits: Limits) -> Line:
+    """`full_bytes` is given when `text` is only the beginning of the line."""
+    text = text.rstrip("\r\n")
+    shown = printable(text[: limits.width])
+    if len(text) > limits.width:
+        full_bytes = full_bytes or len(text.encode(errors="replace"))
+    return Line(number, shown, full_bytes)
+
+
+def _count(handle: int) -> tuple[int, str]:
+    digest, total, last = sha256(), 0, b"\n"
+    for chunk in _chunks(handle, 0):
+        digest.update(chunk)
+        total += chunk.count(b"\n")
+        last = chunk[-1:]
+    return total + (last != b"\n"), digest.hexdigest()
+
+
+def _scan(handle: int, first: int, limits: Limits, encoding: Encoding) -> list[Line]:
+    """Lines end at LF here: a large file with other endings is one line."""
+    position = _find_line(handle, first)
+    if position is None:
+        return []
+    raw = _lines_from(handle, position, 4 * limits.width)
+    return _fill((_decode(number, *line, limits, encoding) for number, line in enumerate(raw, start=first)), limits)
+
+
+def _tail(handle: int, size: int, count: int, limits: Limits, encoding: Encoding) -> list[Line]:
+    start = max(size - _TAIL_BYTES, 0)
+    parts = os.pread(handle, _TAIL_BYTES, start).removesuffix(b"\n").split(b"\n")
+    if start and len(parts) > 1:
+        del parts[0]  # it began before the block
+    wanted = parts[-count:] if size else []
+    numbered = enumerate(wanted, start=-len(wanted))
+    return _fill((_decode(number, part[: 4 * limits.width], len(part), limits, encoding) for number, part in numbered), limits)
+
+
+def _decode(number: int, kept: bytes, length: int, limits: Limits, encoding: Encoding) -> Line:
+    text = kept.decode(encoding.codec, "replace")
+    return _line(number, text, length if length > len(kept) else 0, limits)
+
+
+def _find_line(handle: int, number: int) -> int | None:
+    """Where the line begins; None: there is no such line."""
+    missing = number - 1
+    position = 0
+    for chunk in _chunks(handle, 0):
+        if not missing:
+            return position
+        count = chunk.count(b"\n")
+        if count >= missing:
+            place = -1
+            for _ in range(missing):
+                place = chunk.find(b"\n", place + 1)
+            return position + place + 1
+        missing -= count
+        position += len(chunk)
+    if position >= _SCAN_BYTES:
+        raise ToolError(f"Line {number} lies more than {_SCAN_BYTES >> 20} MiB into the file; cut it out with `shell`.")
+    return None
+
+
+def _lines_from(handle: int, position: int, keep_bytes: int) -> Iterator[tuple[bytes, int]]:
+    """Each line's beginning and its whole length."""
+    kept, length = b"", 0
+    for chunk in _chunks(handle, position):
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            yield kept + piece[: keep_bytes - len(kept)], length + len(piece)
+            kept, length = b"", 0
+        kept += rest[: keep_bytes - len(kept)]
+        length += len(rest)
+    if length:
+        yield kept, length
+
+
+def _chunks(handle: int, position: int) -> Iterator[bytes]:
+    end = position + _SCAN_BYTES
+    while position < end and (chunk := os.pread(handle, _CHUNK_BYTES, position)):
+        yield chunk
+        position += len(chunk)

@@ -1,0 +1,179 @@
+"""Changing several files as one: all of them, or none.
+
+Everything is checked under all locks before the first file is touched. When one of them cannot be written after all,
+those before it are put back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from wolo.errors import ToolError
+from wolo.workspace.files.atomic_write import (
+    FileChange,
+    FileChanged,
+    Written,
+    content_hash,
+    open_expected,
+    remove_folders,
+    unnoted,
+    write_locked,
+)
+from wolo.workspace.files.file_locks import locked
+from wolo.workspace.files.safe_open import open_folder, open_regular
+from wolo.workspace.files.safe_remove import remove_locked
+
+
+class Put(NamedTuple):
+    """A whole file: new, or in the place of one."""
+
+    path: Path
+    data: bytes
+    expected: str | None
+    """What is there now hashes to this; None: nothing is there."""
+    like: Path | None = None
+    """A new file gets the mode, the owner and the attributes of this one."""
+
+
+class Removal(NamedTuple):
+    path: Path
+    expected: str
+
+
+Step = Put | Removal
+
+
+class NotTogether(Exception):
+    """One file could not be changed, so none was, but for those that could not be put back."""
+
+    def __init__(self, failed: Path, cause: Exception, put_back: Sequence[Path], left: Sequence[tuple[Path, Exception]]) -> None:
+        super().__init__(str(failed))
+        self.failed = failed
+        self.cause = cause
+        self.put_back = tuple(put_back)
+        self.left = tuple(left)
+        """Changed all the same, and why."""
+
+
+def change_together(
+    steps: Sequence[Step], *, locks: Path, note: Callable[[FileChange], None] = unnoted
+) -> dict[Path, Written | None]:
+    """Takes every step, each of a file of its own, new content first. None stands for a removed file.
+
+    `note` hears of each change right before it is made, also of those that take one back.
+    Raises FileChanged when a file is not what it should be (nothing was done then), or NotTogether.
+    """
+    with ExitStack() as held:
+        journals: dict[Path, int | None] = {}
+        for step in sorted(steps, key=lambda each: each.path):  # one order for all: two patches cannot wait for each other
+            try:
+                journals[step.path] = held.enter_context(locked(step.path, locks))
+            except ToolError as error:
+                raise NotTogether(step.path, error, (), ()) from error
+        for step in steps:
+            _check(step)
+        return _Changes(journals, note, held).make(steps)
+
+
+def _check(step: Step) -> None:
+    """Raises FileChanged or NotTogether."""
+    try:
+        folder = open_folder(step.path.parent)
+    except FileNotFoundError as error:
+        if step.expected is None:
+            return
+        raise FileChanged("The file was deleted in the meantime.") from error
+    except OSError as error:
+        raise NotTogether(step.path, error, (), ()) from error
+    try:
+        if (handle := open_expected(folder, step.path.name, step.expected)) is not None:
+            os.close(handle)
+    except FileChanged:
+        raise
+    except (OSError, ToolError) as error:
+        raise NotTogether(step.path, error, (), ()) from error
+    finally:
+        os.close(folder)
+
+
+class _Changes:
+    """What was done so far, so that it can be taken back."""
+
+    def __init__(self, journals: dict[Path, int | None], note: Callable[[FileChange], None], held: ExitStack) -> None:
+        self._journals = journals
+        self._note = note
+        self._held = held
+        self._told: dict[Path, FileChange] = {}
+        self._folders: dict[Path, list[Path]] = {}
+        self._removed: dict[Path, int] = {}
+
+    def make(self, steps: Sequence[Step]) -> dict[Path, Written | None]:
+        done: dict[Path, Written | None] = {}
+        for step in sorted(steps, key=lambda each: isinstance(each, Removal)):
+            try:
+                done[step.path] = self._take(step)
+            except Exception as error:
+                put_back, left = self._take_back(done)
+                raise NotTogether(step.path, error, put_back, left) from error
+        return done
+
+    def _take(self, step: Step) -> Written | None:
+        if isinstance(step, Put):
+            return self._put(step)
+        handle = remove_locked(step.path, expected=step.expected, note=self._tell)
+        self._held.callback(os.close, handle)
+        self._removed[step.path] = handle
+        return None
+
+    def _put(self, step: Put) -> Written:
+        like = None if step.like is None else open_regular(step.like)
+        try:
+            return write_locked(
+                step.path,
+                step.data,
+                expected=step.expected,
+                journal=self._journals[step.path],
+                note=self._tell,
+                like=like,
+                created=self._folders.setdefault(step.path, []),
+            )
+        finally:
+            if like is not None:
+                os.close(like)
+
+    def _tell(self, change: FileChange) -> None:
+        self._told[change.path] = change
+        self._note(change)
+
+    def _take_back(self, done: dict[Path, Written | None]) -> tuple[list[Path], list[tuple[Path, Exception]]]:
+        put_back: list[Path] = []
+        left: list[tuple[Path, Exception]] = []
+        for path in reversed(done):
+            try:
+                self._take_back_one(self._told[path])
+            except Exception as error:
+                left.append((path, error))
+            else:
+                put_back.append(path)
+        return put_back, left
+
+    def _take_back_one(self, change: FileChange) -> None:
+        path = change.path
+        now = None if change.after is None else content_hash(change.after)
+        if change.before is None:
+            assert now is not None  # what was created has a content
+            os.close(remove_locked(path, expected=now, note=self._note))
+            remove_folders(self._folders[path])
+            return
+        write_locked(
+            path,
+            change.before,
+            expected=now,
+            journal=self._journals[path],
+            note=self._note,
+            like=self._removed.get(path),
+        )

@@ -1,0 +1,140 @@
+"""Opening files by handle: never through a link that appeared after the path was judged, never anything but a plain file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.workspace.files.openat2 import open_at_once
+
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+# O_NONBLOCK: a FIFO put in the file's place must not hang the open.
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+_KERNEL_FOLDERS = ("/proc", "/sys")
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISLNK, "a link that appeared just now"),
+)
+_REASONS = {
+    errno.ENOENT: "does not exist",
+    errno.EACCES: "may not be accessed (permission denied)",
+    errno.EPERM: "may not be changed (the system does not permit it)",
+    errno.ENOTDIR: "cannot exist: a part of the path is a file, not a folder",
+    errno.EISDIR: "is a folder",
+    errno.ELOOP: "cannot be reached: a part of the path became a link",
+    errno.ENAMETOOLONG: "has a name that is too long",
+    errno.ENOSPC: "could not be written: the disk is full; nothing was changed",
+    errno.EDQUOT: "could not be written: your disk quota is used up; nothing was changed",
+    errno.EFBIG: "could not be written: it would be larger than allowed; nothing was changed",
+    errno.EROFS: "lies on a read-only file system",
+    errno.ETXTBSY: "is a program that is running",
+}
+
+
+def open_folder(path: Path, *, created: list[Path] | None = None) -> int:
+    """A handle to a real folder, reached without following links; missing folders are made when `created` collects them.
+
+    Raises OSError. The caller closes the handle.
+    """
+    try:
+        handle = open_at_once(path, _FOLDER & ~os.O_NOFOLLOW)
+    except FileNotFoundError:
+        if created is None:
+            raise
+        handle = None
+    return walk_down(path, created=created) if handle is None else handle
+
+
+def walk_down(path: Path, *, created: list[Path] | None = None) -> int:
+    """What `open_folder` does where the kernel cannot do it at once, and where folders are missing."""
+    handle = os.open("/", _FOLDER)
+    try:
+        for depth, name in enumerate(path.parts[1:], start=2):
+            try:
+                deeper = _step(name, handle)
+            except FileNotFoundError:
+                if created is None:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=handle)
+                    created.append(Path(*path.parts[:depth]))
+                deeper = _step(name, handle)
+            os.close(handle)
+            handle = deeper
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _step(name: str, folder: int) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+        raise
+
+
+def open_regular(path: Path) -> int:
+    """A handle for reading. Raises OSError, or ToolError for what is no plain file; never blocks."""
+    if not path.name:
+        raise IsADirectoryError(errno.EISDIR, "is a folder")
+    folder = open_folder(path.parent)
+    try:
+        return open_regular_in(folder, path.name)
+    finally:
+        os.close(folder)
+
+
+def open_regular_in(folder: int, name: str) -> int:
+    # Looking first: the mere opening of a device can have effects.
+    _refuse_special(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    handle = os.open(name, _FILE, dir_fd=folder)
+    try:
+        _refuse_special(os.fstat(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def read_all(handle: int, limit_bytes: int) -> bytes:
+    """At most `limit_bytes` from the start. What the size says does not matter: the file may be growing."""
+    pieces, position = [], 0
+    while position < limit_bytes and (piece := os.pread(handle, min(limit_bytes - position, 1 << 20), position)):
+        pieces.append(piece)
+        position += len(piece)
+    return b"".join(pieces)
+
+
+def explain(error: OSError, shown: str) -> ToolError:
+    """The sentence for a failed file operation on the path `shown`."""
+    return ToolError(f"`{shown}` {_REASONS.get(error.errno or 0) or f'cannot be used: {error.strerror}'}.")
+
+
+def _refuse_special(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((words for is_kind, words in _KINDS if is_kind(status.st_mode)), "no plain file")
+        raise ToolError(f"This is {kind}, not a plain file.")
+    if status.st_dev in _kernel_devices():
+        raise ToolError("This is a window into the kernel, not a file on a disk.")
+
+
+def _kernel_devices() -> set[int]:
+    devices = set()
+    for folder in _KERNEL_FOLDERS:
+        try:
+            devices.add(os.stat(folder).st_dev)  # noqa: PTH116  # a fixed name, on a hot path
+        except OSError:
+            continue
+    return devices - {os.stat("/").st_dev}  # noqa: PTH116  # the same

@@ -1,0 +1,66 @@
+"""Which branch is checked out, read from files: git itself would run what a hostile checkout tells it to."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from wolo.errors import ToolError
+from wolo.workspace.files.safe_open import open_regular, read_all
+from wolo.workspace.root import may_be_project
+
+MAX_BYTES = 4096
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHOWN_DIGITS = 7
+_WORKTREES = "worktrees"
+
+
+def current_branch(cwd: Path) -> str:
+    """Its name, or the beginning of the commit when there is none; empty when it cannot be told. `cwd` must be real."""
+    for folder in (cwd, *cwd.parents):
+        if not may_be_project(folder):
+            break
+        git = folder / ".git"
+        if os.path.lexists(git):
+            return _name_in(_line_of(_git_directory(git) / "HEAD"))
+    return ""
+
+
+def _git_directory(git: Path) -> Path:
+    """A linked worktree has a file there, which is believed when the directory it names knows the worktree.
+
+    Nobody can make the directory of another repository name theirs.
+    """
+    kind, _, named = _line_of(git).partition(": ")
+    if kind != "gitdir":
+        return git
+    directory = Path(os.path.realpath(git.parent / named))
+    if directory.parent.name != _WORKTREES:
+        return git
+    worktree = os.path.realpath(directory / _line_of(directory / "gitdir"))  # both names may be relative
+    return directory if worktree == str(git) else git
+
+
+def _name_in(head: str) -> str:
+    kind, _, ref = head.partition(": ")
+    if kind == "ref" and ref.startswith("refs/heads/"):
+        name = ref.removeprefix("refs/heads/")
+        return name if name != ".invalid" else ""  # what it is called where refs lie in a table
+    return head[:_SHOWN_DIGITS] if _COMMIT.fullmatch(head) else ""
+
+
+def _line_of(path: Path) -> str:
+    """The first line of a plain file, reached through no link; empty for anything else and for what would not show."""
+    try:
+        handle = open_regular(path)
+    except (OSError, ToolError):
+        return ""
+    try:
+        data = read_all(handle, MAX_BYTES)
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    line = data.decode("utf-8", "replace").partition("\n")[0].strip()
+    return line if len(data) < MAX_BYTES and line.isprintable() else ""

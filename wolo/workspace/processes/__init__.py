@@ -1,0 +1,1 @@
+"""Runs processes and ends them with all their descendants."""

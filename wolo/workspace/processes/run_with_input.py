@@ -1,0 +1,81 @@
+"""Runs a program that is told something on its stdin, and whose stdout and stderr are two different things."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
+
+from wolo.workspace.processes.output_capture import Output, Printed
+from wolo.workspace.processes.runner import INTERRUPT_GRACE_S, Cause, Processes, Start
+
+_DRAIN_S = 0.3
+"""How long its stdout is waited for when something else still holds it."""
+
+
+class Heard(Struct, frozen=True, kw_only=True):
+    """How it ended, and both ends of what it printed."""
+
+    exit_code: int
+    """As the program gave it; minus the signal's number when a signal ended it."""
+    cause: Cause
+    stdout: bytes
+    stderr: bytes
+
+
+async def run_told(
+    processes: Processes,
+    argv: Sequence[str],
+    told: bytes,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    kept_bytes: int,
+) -> Heard:
+    """Raises OSError when it cannot be started. A cancellation ends the whole tree and is passed on."""
+    printed, errors = Printed(kept_bytes), Printed(kept_bytes)
+    reading, writing = os.pipe()
+    try:
+        with _unnamed_file() as file:
+            file.write(told)
+            file.flush()
+            file.seek(0)
+            start = Start(argv=argv, cwd=cwd, env=env, stdin=file.fileno(), stdout=writing)
+            program = processes.start(start, errors.add)
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    output = Output(reading, printed.add)
+    leftovers: Sequence[object] = ()
+    try:
+        cause = await program.wait(timeout_s)
+        await output.drain(_DRAIN_S)
+        leftovers, _ = await processes.settle(program)
+    except BaseException:
+        await processes.end(program, INTERRUPT_GRACE_S)
+        raise
+    finally:
+        if leftovers:
+            output.discard()
+        else:
+            output.close()
+    return Heard(exit_code=program.exit_code, cause=cause, stdout=b"".join(printed.take()), stderr=b"".join(errors.take()))
+
+
+def _unnamed_file() -> IO[bytes]:
+    """In memory where the system can do that: what a program is told may be secret.
+
+    No pipe: nobody has to go on writing when the program does not read.
+    """
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("told"), "w+b")
+    import tempfile  # noqa: PLC0415  # few programs are told anything
+
+    return tempfile.TemporaryFile()

@@ -1,0 +1,1 @@
+"""Walks the tree as git sees it."""

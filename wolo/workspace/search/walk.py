@@ -1,0 +1,212 @@
+"""Walk a directory as git sees it: what `.gitignore` files leave out is not there.
+
+Hidden files are included (`.github` is part of a project), `.git` itself never. Links are not followed, so nothing outside
+is reached and nothing is visited twice. Only regular files count. Paths come sorted, part by part.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Container, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.workspace.search.globs import ignore_line
+
+_MAX_IGNORE_BYTES = 1_000_000
+_MAX_JOINED = 500
+"""Lines of an ignore file in one expression, and between two looks at the clock."""
+_CHECK_EVERY = 256
+"""Entries between two looks at the clock."""
+
+
+class Stopped(Exception):
+    """A walk ended before its end; the message follows "stopped"."""
+
+
+class Bounds(Struct):
+    """How far a walk may go; the clock starts here. `cancel` stops it from another thread."""
+
+    max_entries: int = 400_000
+    """Files and folders looked at, ignored ones too."""
+    max_s: float = 10.0
+    unreadable_folders: int = 0
+    """Counted on the way."""
+    _seen: int = 0
+    _cancelled: bool = False
+    _deadline: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._deadline = time.monotonic() + self.max_s
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+    def seconds_left(self) -> float:
+        return max(0.0, self._deadline - time.monotonic())
+
+    def count(self) -> None:
+        """One more entry. Raises Stopped."""
+        self._seen += 1
+        if self._seen > self.max_entries:
+            raise Stopped(f"after {self.max_entries:,} files and folders")
+        if self._seen % _CHECK_EVERY == 0:
+            self.check()
+
+    def check(self) -> None:
+        """Raises Stopped."""
+        if self._cancelled:
+            raise Stopped("on request")
+        if not self.seconds_left():
+            raise Stopped(f"after {self.max_s:g} s")
+
+
+def walk(start: Path, bounds: Bounds, *, top: Path | None = None) -> Iterator[str]:
+    """Files below `start`, relative to it. `top`: the folder above from which on ignore files count.
+
+    A start that is itself ignored is walked all the same, by its own ignore files only. Raises Stopped.
+    """
+    levels = [_enter(str(start), "", _rules_above(start, top or start, bounds), bounds)]
+    while levels:
+        bounds.check()  # telling what is ignored may take long, too
+        level = levels[-1]
+        entry = next(level.entries, None)
+        if entry is None:
+            levels.pop()
+            continue
+        path = level.path + entry.name
+        if entry.name == ".git":
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if not is_ignored(path + "/", level.rules):
+                levels.append(_enter(entry.path, path + "/", level.rules, bounds))
+        elif entry.is_file(follow_symlinks=False) and not is_ignored(path, level.rules):
+            yield path
+
+
+class _Lines(Struct, frozen=True):
+    """An ignore file, its last lines first, because they win.
+
+    Neighbours that all ignore, or all bring back, are one expression. One group a line would tell as much, at a price
+    that grows with the square of their number.
+    """
+
+    pieces: tuple[tuple[re.Pattern[str], bool], ...]
+
+    def verdict(self, path: str) -> bool | None:
+        """True: ignored, False: brought back, None: not mentioned. `path` starts at the file's folder; a folder ends in `/`."""
+        return next((ignores for expression, ignores in self.pieces if expression.fullmatch(path)), None)
+
+
+class Rules(Struct, frozen=True):
+    """What one ignore file says, for paths from the start of a walk."""
+
+    lines: _Lines
+    above: str = ""
+    """From the ignore file's folder down to the start of the walk, when the file lies above it."""
+    below: int = 0
+    """Else the length of the path from the start down to the file's folder."""
+
+    def verdict(self, path: str) -> bool | None:
+        return self.lines.verdict(self.above + path[self.below :])
+
+
+class _Level(Struct, frozen=True):
+    """A folder in the middle of being walked."""
+
+    path: str
+    """From the start, with a slash at its end; empty for the start."""
+    entries: Iterator[os.DirEntry[str]]
+    rules: tuple[Rules, ...]
+
+
+def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: Bounds) -> _Level:
+    bounds.check()
+    entries = _entries(folder, bounds)
+    names = {entry.name for entry in entries if entry.name in (".git", ".gitignore")}
+    return _Level(path, iter(entries), rules_in(folder, path, rules, names, bounds))
+
+
+def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[str], bounds: Bounds) -> tuple[Rules, ...]:
+    """What is ignored in a folder: by the rules from above, and by its own files among `names`. `path` is as in a level."""
+    if ".git" in names:
+        above = ()  # a repository of its own: what an outer one ignores does not count here
+    return (*above, *(Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds)))
+
+
+def _entries(folder: str, bounds: Bounds) -> list[os.DirEntry[str]]:
+    entries: list[os.DirEntry[str]] = []
+    try:
+        with os.scandir(folder) as found:
+            for entry in found:
+                bounds.count()
+                entries.append(entry)
+    except OSError:
+        bounds.unreadable_folders += 1
+    entries.sort(key=lambda entry: entry.name)
+    return entries
+
+
+def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
+    """`path` is from the start of the walk; a folder ends in `/`."""
+    return _nearest(one.verdict(path) for one in reversed(rules))
+
+
+def _nearest(verdicts: Iterable[bool | None]) -> bool:
+    """The first that says anything; nothing said means not ignored."""
+    return next((verdict for verdict in verdicts if verdict is not None), False)
+
+
+def _rules_above(start: Path, top: Path, bounds: Bounds) -> tuple[Rules, ...]:
+    """From the ignore files between `top` and `start`; none when they ignore the start itself."""
+    if top not in start.parents:
+        return ()
+    found: list[tuple[Path, _Lines]] = []
+    folder = top
+    for name in start.relative_to(top).parts:
+        names = {known for known in (".git", ".gitignore") if os.path.lexists(folder / known)}
+        if ".git" in names:
+            found.clear()
+        found += [(folder, lines) for lines in _read_lines(str(folder), names, bounds)]
+        folder /= name
+        if _nearest(lines.verdict(f"{folder.relative_to(at)}/") for at, lines in reversed(found)):
+            return ()
+    return tuple(Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in found)
+
+
+def _read_lines(folder: str, names: Container[str], bounds: Bounds) -> list[_Lines]:
+    """Of a folder's ignore file, after the repository's private list of excludes."""
+    texts = []
+    if ".git" in names:
+        texts.append(_read_regular(f"{folder}/.git/info/exclude"))
+    if ".gitignore" in names:
+        texts.append(_read_regular(f"{folder}/.gitignore"))
+    return [lines for text in texts if (lines := _compile(text, bounds)).pieces]
+
+
+def _compile(text: str, bounds: Bounds) -> _Lines:
+    lines = text.removeprefix("\ufeff").split("\n")
+    pieces: list[tuple[re.Pattern[str], bool]] = []
+    for end in range(len(lines), 0, -_MAX_JOINED):
+        bounds.check()
+        read = filter(None, map(ignore_line, reversed(lines[max(end - _MAX_JOINED, 0) : end])))
+        for ignores, group in groupby(read, key=lambda line: line[1]):
+            pieces.append((re.compile("|".join(f"(?:{expression})" for expression, _ in group)), ignores))
+    return _Lines(tuple(pieces))
+
+
+def _read_regular(path: str) -> str:
+    """Empty for what is not a plain file: an ignore file may be a stranger's, a link or a pipe among them."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        return file.read(_MAX_IGNORE_BYTES).decode(errors="surrogateescape")
