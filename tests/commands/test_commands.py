@@ -6,12 +6,12 @@ import pytest
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text, usage
-from wolo.commands.command import Desk, Left, Opened, Shown, dispatch
+from wolo.commands.command import CommandContext, Exit, ShowText, SwitchConversation, dispatch
 from wolo.commands.cost import in_words
 from wolo.commands.table import COMMANDS
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Usage, UsageCost, user
 
@@ -19,7 +19,7 @@ from wolo.messages.message import Usage, UsageCost, user
 async def converse(provider: ProviderServer) -> Conversation:
     _, base_url, _, key, _, model = provider.flags
     given = {"base_url": base_url, "api_key": key, "model": model}
-    return await open_conversation(Opening(given=given, attended=False))
+    return await open_conversation(StartOptions(given=given, attended=False))
 
 
 async def say(conversation: Conversation, words: str) -> None:
@@ -28,8 +28,8 @@ async def say(conversation: Conversation, words: str) -> None:
 
 
 async def shown(line: str, conversation: Conversation) -> str:
-    outcome = await dispatch(line, Desk(conversation, COMMANDS))
-    assert isinstance(outcome, Shown)
+    outcome = await dispatch(line, CommandContext(conversation, COMMANDS))
+    assert isinstance(outcome, ShowText)
     return outcome.text
 
 
@@ -45,7 +45,7 @@ async def test_an_unknown_command_names_help(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     for line in ("/nosuch", "/", "/ help", "/Model x"):
         with pytest.raises(UsageError) as caught:
-            await dispatch(line, Desk(conversation, COMMANDS))
+            await dispatch(line, CommandContext(conversation, COMMANDS))
         assert "/help" in caught.value.hint
     await conversation.close()
 
@@ -53,7 +53,7 @@ async def test_an_unknown_command_names_help(provider: ProviderServer) -> None:
 async def test_leaving_has_three_names(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     for line in ("/exit", "/quit", "/q"):
-        assert isinstance(await dispatch(line, Desk(conversation, COMMANDS)), Left)
+        assert isinstance(await dispatch(line, CommandContext(conversation, COMMANDS)), Exit)
     await conversation.close()
 
 
@@ -64,8 +64,8 @@ async def test_cost_counts_the_whole_session(provider: ProviderServer) -> None:
     await say(conversation, "one")
     await say(conversation, "two")
     assert await shown("/cost", conversation) == "300 in (40 cached) · 30 out · price unknown · 2 answers in this session"
-    following = await dispatch("/model custom/other", Desk(conversation, COMMANDS))
-    assert isinstance(following, Opened)
+    following = await dispatch("/model custom/other", CommandContext(conversation, COMMANDS))
+    assert isinstance(following, SwitchConversation)
     assert "2 answers" in await shown("/cost", following.conversation)
     await following.conversation.close()
 
@@ -73,8 +73,8 @@ async def test_cost_counts_the_whole_session(provider: ProviderServer) -> None:
 async def test_model_shows_and_changes(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     assert (await shown("/model", conversation)).startswith("custom/test-model\n")
-    outcome = await dispatch("/model custom/other", Desk(conversation, COMMANDS))
-    assert isinstance(outcome, Opened)
+    outcome = await dispatch("/model custom/other", CommandContext(conversation, COMMANDS))
+    assert isinstance(outcome, SwitchConversation)
     assert outcome.conversation.model == "custom/other"
     await outcome.conversation.close()
 
@@ -86,14 +86,14 @@ async def test_sessions_can_be_listed_left_and_resumed(provider: ProviderServer)
     await say(conversation, "my first question")
     first = conversation.session_id
     assert f"* {first}  my first question" in await shown("/sessions", conversation)
-    new = await dispatch("/clear", Desk(conversation, COMMANDS))
-    assert isinstance(new, Opened)
+    new = await dispatch("/clear", CommandContext(conversation, COMMANDS))
+    assert isinstance(new, SwitchConversation)
     assert new.conversation.session_id != first
     assert f"  {first}  my first question" in await shown("/resume", new.conversation)
     with pytest.raises(WoloError):
-        await dispatch("/resume never heard of", Desk(new.conversation, COMMANDS))
-    back = await dispatch("/resume first question", Desk(new.conversation, COMMANDS))
-    assert isinstance(back, Opened)
+        await dispatch("/resume never heard of", CommandContext(new.conversation, COMMANDS))
+    back = await dispatch("/resume first question", CommandContext(new.conversation, COMMANDS))
+    assert isinstance(back, SwitchConversation)
     assert back.conversation.session_id == first
     assert [message.text for message in back.conversation.history] == ["my first question", "One."]
     await back.conversation.close()

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from tests.fakes.provider_server import ProviderServer, Script
 from tests.fakes.replies import call, text, usage
 from wolo.agent.events import ApprovalAsked
-from wolo.commands.command import Desk, Opened, Outcome, Prompted, Shown, dispatch
+from wolo.commands.command import CommandContext, Outcome, SendPrompt, ShowText, SwitchConversation, dispatch
 from wolo.commands.export import ENDS
 from wolo.commands.table import COMMANDS
 from wolo.commands.two_columns import rows
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ConfigError, SessionError, UsageError, WoloError
 from wolo.messages.message import user
 from wolo.places import find_places
@@ -38,7 +38,7 @@ async def begin(provider: ProviderServer, *script: Script, **given: str | bool) 
         "mode": "ask",
         **given,
     }
-    return await open_conversation(Opening(given=options, attended=True))
+    return await open_conversation(StartOptions(given=options, attended=True))
 
 
 async def say(conversation: Conversation, words: str, *, allowed: bool = True) -> None:
@@ -48,12 +48,12 @@ async def say(conversation: Conversation, words: str, *, allowed: bool = True) -
 
 
 async def ran(line: str, conversation: Conversation) -> Outcome:
-    return await dispatch(line, Desk(conversation, COMMANDS))
+    return await dispatch(line, CommandContext(conversation, COMMANDS))
 
 
 async def shown(line: str, conversation: Conversation) -> str:
     outcome = await ran(line, conversation)
-    assert isinstance(outcome, Shown), outcome
+    assert isinstance(outcome, ShowText), outcome
     return outcome.text
 
 
@@ -80,7 +80,7 @@ async def test_what_only_looks_says_something_before_anything_was_said(
 @pytest.mark.parametrize("command", [each for each in COMMANDS if each.arguments], ids=lambda each: each.name)
 async def test_what_can_follow_a_command_is_known_while_a_person_types(conversation: Conversation, command: object) -> None:
     assert command.arguments is not None  # type: ignore[attr-defined]
-    offered = command.arguments(Desk(conversation, COMMANDS))  # type: ignore[attr-defined]
+    offered = command.arguments(CommandContext(conversation, COMMANDS))  # type: ignore[attr-defined]
     assert all(isinstance(word, str) and isinstance(words, str) for word, words in offered)
 
 
@@ -106,8 +106,8 @@ async def test_help_finds_a_command_by_any_of_its_names(conversation: Conversati
 @pytest.mark.parametrize(("rows", "columns"), [(24, 80), (24, 30), (24, 12), (5, 20), (12, 80)])
 async def test_help_fits_the_window(provider: ProviderServer, rows: int, columns: int) -> None:
     conversation = await begin(provider)
-    outcome = await dispatch("/help", Desk(conversation, COMMANDS, rows=rows, columns=columns))
-    assert isinstance(outcome, Shown)
+    outcome = await dispatch("/help", CommandContext(conversation, COMMANDS, rows=rows, columns=columns))
+    assert isinstance(outcome, ShowText)
     lines = outcome.text.split("\n")
     assert all(f"/{command.name}" in outcome.text for command in COMMANDS)
     if columns >= 20:
@@ -140,7 +140,7 @@ async def test_search_finds_what_was_said_here_and_elsewhere(provider: ProviderS
     provider.script(text("An ostrich is a bird."), text("It runs."))
     await say(conversation, "tell me of the ostrich")
     following = await ran("/new", conversation)
-    assert isinstance(following, Opened)
+    assert isinstance(following, SwitchConversation)
     later = following.conversation
     await say(later, "does an ostrich run?")
     found = await shown("/search ostrich", later)
@@ -187,7 +187,7 @@ async def test_diff_shows_what_tools_and_commands_did_without_git(provider: Prov
     assert await shown("/diff", conversation) == "This session has changed no file."
     await say(conversation, "go")
     outcome = await ran("/diff", conversation)
-    assert isinstance(outcome, Shown)
+    assert isinstance(outcome, ShowText)
     assert outcome.is_answer
     for line in (
         "--- a/gone.txt\n+++ /dev/null",
@@ -237,7 +237,7 @@ async def test_mode_changes_and_shows(conversation: Conversation) -> None:
 async def test_plan_only_reads_and_asks_for_the_plan_of_a_task(conversation: Conversation) -> None:
     assert (await shown("/plan", conversation)).startswith("Mode plan: reads only")
     outcome = await ran("/plan make it faster", conversation)
-    assert isinstance(outcome, Prompted)
+    assert isinstance(outcome, SendPrompt)
     assert outcome.text.endswith("make it faster")
     assert conversation.mode == "plan"
 
@@ -251,12 +251,12 @@ async def test_permissions_are_shown_tried_out_and_taken_back(provider: Provider
     assert (await shown("/permissions test shell:ls", conversation)).startswith("allow")
     assert "shell:touch" in Path(find_places().config / "permissions.toml").read_text()
     following = await ran("/new", conversation)
-    assert isinstance(following, Opened)
+    assert isinstance(following, SwitchConversation)
     conversation = following.conversation
     (rule,) = [str(rule) for rule in conversation.bench.judge.rules if "touch" in str(rule)]
     assert f"allow  {rule}" in await shown("/permissions", conversation)
     gone = await ran(f"/permissions remove {rule}", conversation)
-    assert isinstance(gone, Opened)
+    assert isinstance(gone, SwitchConversation)
     assert "touch" not in await shown("/permissions", gone.conversation)
     for wrong in ("/permissions remove shell:nope", "/permissions test", "/permissions test nonsense", "/permissions frob"):
         with pytest.raises(UsageError):
@@ -283,8 +283,8 @@ async def test_help_names_a_long_command_on_a_line_of_its_own(conversation: Conv
     written = replace(
         next(each for each in COMMANDS if each.name == "help"), name="a-name-that-is-long", help="what it does", aliases=()
     )
-    said = await dispatch("/a-name-that-is-long", Desk(conversation, (written,)))
-    assert isinstance(said, Shown)
+    said = await dispatch("/a-name-that-is-long", CommandContext(conversation, (written,)))
+    assert isinstance(said, ShowText)
     assert "  /a-name-that-is-long\n                    what it does\n" in said.text
 
 
@@ -310,7 +310,7 @@ async def test_memory_names_the_files_that_are_read(conversation: Conversation) 
 )
 async def test_some_commands_are_prompts_that_a_person_can_read(conversation: Conversation, line: str, part: str) -> None:
     outcome = await ran(line, conversation)
-    assert isinstance(outcome, Prompted)
+    assert isinstance(outcome, SendPrompt)
     assert part in outcome.text
     assert "{" not in outcome.text
 
@@ -319,7 +319,7 @@ async def test_a_question_aside_is_answered_and_counted(provider: ProviderServer
     provider.script(text("One.", usage=usage(100, 10)), text("**Aside.**", usage=usage(30, 3)))
     await say(conversation, "one")
     outcome = await ran("/btw what is that?", conversation)
-    assert outcome == Shown("**Aside.**", is_answer=True)
+    assert outcome == ShowText("**Aside.**", is_answer=True)
     cost = await shown("/cost", conversation)
     assert cost.startswith("130 in · 13 out")
     assert cost.endswith("1 answer and 1 question aside in this session")

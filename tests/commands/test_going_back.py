@@ -7,15 +7,15 @@ import pytest
 from tests.commands.test_commands import converse, say, shown
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
-from wolo.commands.command import Desk, Opened, dispatch
+from wolo.commands.command import CommandContext, SwitchConversation, dispatch
 from wolo.commands.table import COMMANDS
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 
 
-async def go(line: str, conversation: Conversation) -> Opened:
-    outcome = await dispatch(line, Desk(conversation, COMMANDS))
-    assert isinstance(outcome, Opened)
+async def go(line: str, conversation: Conversation) -> SwitchConversation:
+    outcome = await dispatch(line, CommandContext(conversation, COMMANDS))
+    assert isinstance(outcome, SwitchConversation)
     return outcome
 
 
@@ -52,7 +52,7 @@ async def test_the_branch_that_was_left_can_be_gone_on_with(provider: ProviderSe
     await say(back, "go on")
     assert last_words(provider) == ["one", "A one.", "two", "A two.", "go on"]
     with pytest.raises(UsageError, match="stands there already"):
-        await dispatch("/branch 2", Desk(back, COMMANDS))
+        await dispatch("/branch 2", CommandContext(back, COMMANDS))
     await back.close()
 
 
@@ -87,6 +87,6 @@ async def test_a_number_that_is_not_there_is_said_in_words(provider: ProviderSer
     conversation = await converse(provider)
     await say(conversation, "one")
     with pytest.raises(UsageError) as caught:
-        await dispatch(line, Desk(conversation, COMMANDS))
+        await dispatch(line, CommandContext(conversation, COMMANDS))
     assert caught.value.hint
     await conversation.close()

@@ -10,9 +10,9 @@ import pytest
 from tests.commands.test_every_command import begin, ran, say, shown
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
-from wolo.commands.command import Opened
+from wolo.commands.command import SwitchConversation
 from wolo.config.key_store import FILE
-from wolo.diagnostics.credentials import find_taker, keep_key
+from wolo.diagnostics.credentials import find_login_provider, keep_key
 from wolo.diagnostics.doctor import lines
 from wolo.errors import UsageError, WoloError
 from wolo.places import find_places
@@ -34,12 +34,12 @@ async def test_a_setting_is_shown_written_and_applied_at_once(provider: Provider
     assert "mode = " in await shown("/config", conversation)
     assert await shown("/config shell.timeout_s", conversation) == "shell.timeout_s = 120.0  (default)"
     opened = await ran("/config shell.timeout_s 7", conversation)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, SwitchConversation)
     assert opened.text == f"Saved shell.timeout_s in {find_places().config / 'config.toml'}."
     assert opened.conversation.session_id == conversation.session_id
     assert opened.conversation.bench.config.settings.shell.timeout_s == 7
     overridden = await ran("/config model zai/glm-5.2", opened.conversation)
-    assert isinstance(overridden, Opened)
+    assert isinstance(overridden, SwitchConversation)
     assert "--model overrides it" in overridden.text
     for wrong in (
         "/config nothing.here",
@@ -58,7 +58,7 @@ async def test_a_key_is_asked_for_in_a_terminal_only_and_removed_anywhere(provid
     conversation = await begin(provider)
     with pytest.raises(UsageError, match="terminal"):
         await ran("/login zai", conversation)
-    keep_key(find_taker("zai"), "zk-0123456789abcdef", in_keyring=False)
+    keep_key(find_login_provider("zai"), "zk-0123456789abcdef", in_keyring=False)
     assert "removed" in await shown("/logout zai", conversation)
     assert "zk-" not in (find_places().config / FILE).read_text()
     with pytest.raises(UsageError):
@@ -73,9 +73,9 @@ async def test_a_directory_is_added_and_stays_over_other_changes(provider: Provi
     conversation = await begin(provider)
     assert str(Path.cwd()) in await shown("/add-dir", conversation)
     opened = await ran(f'/add-dir "{path.parent}"', conversation)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, SwitchConversation)
     later = await ran("/new", opened.conversation)
-    assert isinstance(later, Opened)
+    assert isinstance(later, SwitchConversation)
     provider.script(call("read", {"path": str(path)}), text("Read."))
     await say(later.conversation, "read it", allowed=False)
     assert "found it" in str(provider.requests[-1].messages[-1]["content"])
@@ -92,7 +92,7 @@ async def test_a_fork_goes_its_own_way(provider: ProviderServer) -> None:
         await ran("/fork", conversation)
     await say(conversation, "one")
     opened = await ran("/fork Another way", conversation)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, SwitchConversation)
     fork = opened.conversation
     assert fork.session_id != conversation.session_id
     await say(fork, "two")
@@ -109,7 +109,7 @@ async def test_an_imported_session_is_continued(provider: ProviderServer) -> Non
     Path("from elsewhere.json").write_text(json.dumps(told))
     conversation = await begin(provider, text("Two."))
     opened = await ran('/import "from elsewhere.json"', conversation)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, SwitchConversation)
     assert "Imported" in opened.text
     await say(opened.conversation, "two")
     assert [message["content"] for message in provider.requests[-1].messages[1:]] == ["hello there", "Hi.", "two"]

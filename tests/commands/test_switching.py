@@ -14,12 +14,12 @@ from tests.commands.test_every_command import ran
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from wolo.agent.events import TurnEnded
-from wolo.commands.command import Opened
+from wolo.commands.command import SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.handover import NotFollowed
+from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import WoloError
 from wolo.messages.message import user
 from wolo.places import find_places
@@ -76,7 +76,7 @@ async def answered(conversation: Conversation, words: str) -> str:
 async def conversation(provider: ProviderServer, request: pytest.FixtureRequest) -> AsyncIterator[Conversation]:
     write_settings(provider)
     provider.script(text("One."), text("Two."))
-    begun = await open_conversation(Opening(given=request.param, attended=True))
+    begun = await open_conversation(StartOptions(given=request.param, attended=True))
     yield begun
     await begun.close()
 
@@ -88,7 +88,7 @@ async def test_a_model_that_cannot_be_opened_changes_nothing(
     assert await answered(conversation, "one") == "One."
     with pytest.raises(WoloError) as refused:
         await ran(f"/model {spec}", conversation)
-    assert not isinstance(refused.value, NotFollowed)
+    assert not isinstance(refused.value, HandoverFailed)
     assert conversation.model == "here/test-model"
     assert await answered(conversation, "two") == "Two."
     assert len(provider.requests[-1].messages) == 4
@@ -97,10 +97,10 @@ async def test_a_model_that_cannot_be_opened_changes_nothing(
 async def test_a_model_without_a_price_is_refused_while_a_budget_in_money_holds(provider: ProviderServer) -> None:
     write_settings(provider)
     provider.script(text("One."))
-    conversation = await open_conversation(Opening(given={"max_cost": "1"}, attended=True))
+    conversation = await open_conversation(StartOptions(given={"max_cost": "1"}, attended=True))
     with pytest.raises(WoloError, match="price of here/other") as refused:
         await ran("/model here/other", conversation)
-    assert not isinstance(refused.value, NotFollowed)
+    assert not isinstance(refused.value, HandoverFailed)
     assert await answered(conversation, "one") == "One."
     await conversation.close()
 
@@ -114,7 +114,7 @@ async def test_settings_that_were_spoilt_meanwhile_change_nothing(
     for line in ("/model here/other", "/new"):
         with pytest.raises(WoloError) as refused:
             await ran(line, conversation)
-        assert not isinstance(refused.value, NotFollowed)
+        assert not isinstance(refused.value, HandoverFailed)
     assert await answered(conversation, "two") == "Two."
 
 
@@ -133,7 +133,7 @@ async def test_what_fails_while_it_is_opened_leads_back_to_the_same_conversation
     """A hook at the end of the session spoils what was checked before."""
     write_settings(provider)
     provider.script(text("One."), text("Two."), text("Three."))
-    first = await open_conversation(Opening(given={}, attended=True))
+    first = await open_conversation(StartOptions(given={}, attended=True))
     assert await answered(first, "one") == "One."
     places, program = find_places(), tmp_path / "spoil.py"
     program.write_text(SPOILING)
@@ -143,10 +143,10 @@ async def test_what_fails_while_it_is_opened_leads_back_to_the_same_conversation
     hook = f"[[hooks.SessionEnd]]\ncommand = {json.dumps(shlex.join(spoil))}\n"
     write_settings(provider, after=hook)
     opened = await ran("/new", first)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, SwitchConversation)
     second = opened.conversation
     assert await answered(second, "two") == "Two."
-    with pytest.raises(NotFollowed) as failed:
+    with pytest.raises(HandoverFailed) as failed:
         await second.reopen(Change(session=first.session_id))
     third = failed.value.conversation
     if spoils_settings:
@@ -161,7 +161,7 @@ async def test_what_fails_while_it_is_opened_leads_back_to_the_same_conversation
 async def test_a_model_that_can_be_opened_follows(provider: ProviderServer, conversation: Conversation) -> None:
     assert await answered(conversation, "one") == "One."
     opened = await ran("/model here/other", conversation)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, SwitchConversation)
     assert opened.conversation.model == "here/other"
     provider.forget_prefix()
     assert await answered(opened.conversation, "two") == "Two."

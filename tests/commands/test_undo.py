@@ -12,11 +12,11 @@ from prompt_toolkit.document import Document
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
-from wolo.commands.command import Desk, Opened, Outcome, Shown, dispatch
+from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation, dispatch
 from wolo.commands.table import COMMANDS
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.frontends.terminal.composer.completion import Suggestions
 from wolo.messages.message import user
@@ -27,7 +27,7 @@ ASKED = CompleteEvent(text_inserted=True)
 async def converse(provider: ProviderServer, *, kept: bool = True) -> Conversation:
     _, base_url, _, key, _, model = provider.flags
     given: dict[str, str | bool | list[str]] = {"base_url": base_url, "api_key": key, "model": model, "mode": "yolo"}
-    return await open_conversation(Opening(given=given if kept else {**given, "no_session": True}, attended=False))
+    return await open_conversation(StartOptions(given=given if kept else {**given, "no_session": True}, attended=False))
 
 
 async def do(conversation: Conversation, provider: ProviderServer, command: str) -> None:
@@ -38,7 +38,7 @@ async def do(conversation: Conversation, provider: ProviderServer, command: str)
 
 
 async def run(line: str, conversation: Conversation) -> Outcome:
-    return await dispatch(line, Desk(conversation, COMMANDS))
+    return await dispatch(line, CommandContext(conversation, COMMANDS))
 
 
 async def test_a_name_with_blanks_is_offered_as_it_is_read(provider: ProviderServer) -> None:
@@ -46,15 +46,17 @@ async def test_a_name_with_blanks_is_offered_as_it_is_read(provider: ProviderSer
     await do(conversation, provider, "echo 1 > 'two words.txt'; echo 2 > plain")
     offered = [
         each.text
-        for each in Suggestions(lambda: Desk(conversation, COMMANDS)).get_completions(Document("/diff plain two"), ASKED)
+        for each in Suggestions(lambda: CommandContext(conversation, COMMANDS)).get_completions(
+            Document("/diff plain two"), ASKED
+        )
     ]
     assert offered == ['"two words.txt"']
     shown = await run('/diff "two words.txt"', conversation)
-    assert isinstance(shown, Shown)
+    assert isinstance(shown, ShowText)
     assert "two words.txt" in shown.text
     assert "plain" not in shown.text
     undone = await run('/undo 1 @"two words.txt"', conversation)
-    assert isinstance(undone, Opened)
+    assert isinstance(undone, SwitchConversation)
     assert not Path("two words.txt").exists()
     assert Path("plain").read_text() == "2\n"
     await undone.conversation.close()
@@ -67,14 +69,14 @@ async def test_turns_go_back_one_after_the_other(provider: ProviderServer, kept:
         await do(conversation, provider, f"echo {number} > a")
     for number, there in ((2, "1\n"), (1, "0\n")):
         outcome = await run("/undo", conversation)
-        assert isinstance(outcome, Opened)
+        assert isinstance(outcome, SwitchConversation)
         assert (outcome.draft, Path("a").read_text()) == (f"please echo {number} > a", there)
         conversation = outcome.conversation
     assert len([message for message in conversation.history if message.is_prompt]) == 1
     if kept:
         for there in ("1\n", "2\n"):
             outcome = await run("/redo", conversation)
-            assert isinstance(outcome, Opened)
+            assert isinstance(outcome, SwitchConversation)
             assert Path("a").read_text() == there
             conversation = outcome.conversation
         assert len([message for message in conversation.history if message.is_prompt]) == 3
@@ -89,11 +91,11 @@ async def test_conflicts_are_shown_before_anything_is_done(provider: ProviderSer
     await do(conversation, provider, "echo x > a; echo x > b")
     Path("b").write_text("person\n")
     shown = await run("/undo", conversation)
-    assert isinstance(shown, Shown)
+    assert isinstance(shown, ShowText)
     assert "b: changed since" in shown.text
     assert Path("a").exists()
     outcome = await run("/undo --anyway", conversation)
-    assert isinstance(outcome, Opened)
+    assert isinstance(outcome, SwitchConversation)
     assert (Path("a").exists(), Path("b").read_text()) == (False, "person\n")
     await outcome.conversation.close()
 
@@ -101,9 +103,9 @@ async def test_conflicts_are_shown_before_anything_is_done(provider: ProviderSer
 async def test_a_preview_changes_nothing_and_single_files_leave_the_turn(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     await do(conversation, provider, "echo x > a; echo x > b")
-    assert isinstance(await run("/undo --preview", conversation), Shown)
+    assert isinstance(await run("/undo --preview", conversation), ShowText)
     outcome = await run("/undo 1 b", conversation)
-    assert isinstance(outcome, Opened)
+    assert isinstance(outcome, SwitchConversation)
     assert (Path("a").exists(), Path("b").exists()) == (True, False)
     conversation = outcome.conversation
     assert any(message.is_prompt for message in conversation.history)

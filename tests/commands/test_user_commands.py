@@ -9,18 +9,18 @@ import pytest
 
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.written import command, skill
-from wolo.commands.command import Command, Desk, Prompted, Shown, dispatch
+from wolo.commands.command import Command, CommandContext, SendPrompt, ShowText, dispatch
 from wolo.commands.table import COMMANDS
-from wolo.commands.user_commands import Written, written
+from wolo.commands.user_commands import CommandList, load_user_commands
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ExtensionError, UsageError
 
 
 async def begin(provider: ProviderServer, **given: str) -> Conversation:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "sk-key-0123456789abcdef", "mode": "ask", **given}
-    return await open_conversation(Opening(given=options, attended=True))
+    return await open_conversation(StartOptions(given=options, attended=True))
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ async def conversation(provider: ProviderServer) -> AsyncIterator[Conversation]:
 
 
 def found(conversation: Conversation) -> dict[str, Command]:
-    return {each.name: each for each in written(conversation, COMMANDS)}
+    return {each.name: each for each in load_user_commands(conversation, COMMANDS)}
 
 
-async def prompted(line: str, conversation: Conversation) -> Prompted:
-    outcome = await dispatch(line, Desk(conversation, Written(COMMANDS).all(conversation)))
-    assert isinstance(outcome, Prompted)
+async def prompted(line: str, conversation: Conversation) -> SendPrompt:
+    outcome = await dispatch(line, CommandContext(conversation, CommandList(COMMANDS).all(conversation)))
+    assert isinstance(outcome, SendPrompt)
     return outcome
 
 
@@ -70,7 +70,7 @@ async def test_built_in_names_win_then_commands_then_skills(conversation: Conver
     skill(home / ".claude/skills", "docx")
     names = {name: each.aliases for name, each in found(conversation).items()}
     assert names == {"brought": (), "pdf": (), "skill:diff": (), "skill:docx": ("docx",), "skill:pdf": ()}
-    assert isinstance(await dispatch("/help", Desk(conversation, Written(COMMANDS).all(conversation))), Shown)
+    assert isinstance(await dispatch("/help", CommandContext(conversation, CommandList(COMMANDS).all(conversation))), ShowText)
     assert (await prompted("/pdf", conversation)).text == "The command."
 
 
@@ -126,7 +126,7 @@ async def test_a_command_that_cannot_be_used_is_there_and_says_why(conversation:
 
 
 async def test_what_is_there_is_looked_up_again_when_it_is_to_be_run(conversation: Conversation) -> None:
-    commands = Written(COMMANDS)
+    commands = CommandList(COMMANDS)
     before = {each.name for each in commands.all(conversation)}
     command(Path(".wolo/commands"), "fresh", "x")
     assert {each.name for each in commands.all(conversation)} == before  # while one types
@@ -136,8 +136,8 @@ async def test_what_is_there_is_looked_up_again_when_it_is_to_be_run(conversatio
 async def test_files_that_are_neither_a_skill_nor_a_command_are_told(conversation: Conversation) -> None:
     command(Path(".wolo/commands"), "two words", "x")
     skill(Path(".wolo/skills"), "Bad")
-    outcome = await dispatch("/skills", Desk(conversation, COMMANDS))
-    assert isinstance(outcome, Shown)
+    outcome = await dispatch("/skills", CommandContext(conversation, COMMANDS))
+    assert isinstance(outcome, ShowText)
     assert "There are no skills here." in outcome.text
     assert [line[:2] for line in outcome.text.splitlines()[-2:]] == ["! ", "! "]
     assert "'name' must be small letters" in outcome.text

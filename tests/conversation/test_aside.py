@@ -13,14 +13,14 @@ from tests.fakes.replies import Hold, Reply, call, delta, error, finish, sse, te
 from wolo.agent.budget import NOTHING, add
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ProviderError, UsageError
 from wolo.messages.message import user
 
 
 async def begin(provider: ProviderServer, **given: str) -> Conversation:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "auto", **given}
-    return await open_conversation(Opening(given=options, attended=True))
+    return await open_conversation(StartOptions(given=options, attended=True))
 
 
 async def say(conversation: Conversation, words: str) -> None:

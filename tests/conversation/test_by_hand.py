@@ -12,13 +12,13 @@ from tests.fakes.provider_server import ProviderServer
 from wolo.agent.events import CallEnded, CallProgressed, CallStarted
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 
 
 @asynccontextmanager
 async def begun(provider: ProviderServer, mode: str = "plan") -> AsyncIterator[Conversation]:
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": mode}
-    conversation = await open_conversation(Opening(given=given, attended=True))
+    conversation = await open_conversation(StartOptions(given=given, attended=True))
     try:
         yield conversation
     finally:

@@ -15,7 +15,7 @@ from wolo.config import layers, trust
 from wolo.config.schema import Config
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.main_agent import as_agent, find_main_agent
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.messages.message import user
@@ -33,7 +33,7 @@ def write_agent(content: str, name: str = "boss", folder: Path | None = None) ->
 async def asked(provider: ProviderServer, **given: Any) -> Asked:
     provider.script(text("Done."))
     base = {"base_url": provider.base_url, "api_key": KEY, "model": "custom/m", "api": "openai-chat", "no_session": True}
-    conversation = await open_conversation(Opening(given={**base, **given}, attended=False))
+    conversation = await open_conversation(StartOptions(given={**base, **given}, attended=False))
     try:
         async for _ in conversation.prompt(user("go")):
             pass

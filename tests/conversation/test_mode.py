@@ -13,14 +13,14 @@ from wolo.agent.events import ApprovalAsked
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.messages.message import user
 
 
 async def begin(provider: ProviderServer, mode: str, **given: str) -> Conversation:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": mode, **given}
-    return await open_conversation(Opening(given=options, attended=True))
+    return await open_conversation(StartOptions(given=options, attended=True))
 
 
 async def asked(conversation: Conversation, prompt: str) -> list[str]:

@@ -20,7 +20,7 @@ from wolo.config import layers
 from wolo.conversation.attachments import compose, must_be_sent
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.model_selection import find
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import BadRequest, ProviderError, UsageError
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.messages.deltas import Delta
@@ -53,7 +53,7 @@ def flags(provider: ProviderServer, format: str = "openai-chat") -> dict[str, An
 
 
 async def events_of(prompt: Message | str, **given: Any) -> list[Event]:
-    conversation = await open_conversation(Opening(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(given=given, attended=False))
     try:
         message = user(prompt) if isinstance(prompt, str) else prompt
         return [event async for event in conversation.prompt(message)]
@@ -87,7 +87,7 @@ async def test_a_level_that_a_server_refuses_is_left_out_once_and_said(provider:
     provider.linted = False
     refusal = error(400, {"error": {"message": "Unrecognized request argument supplied: reasoning_effort"}})
     provider.script(refusal, text("One."), text("Two."))
-    conversation = await open_conversation(Opening(given={**flags(provider), "thinking": "high"}, attended=False))
+    conversation = await open_conversation(StartOptions(given={**flags(provider), "thinking": "high"}, attended=False))
     events = [event async for event in conversation.prompt(user("one"))]
     events += [event async for event in conversation.prompt(user("two"))]
     await conversation.close()
@@ -131,7 +131,7 @@ async def test_an_attachment_is_sent_or_it_is_said_and_refused_where_it_must_be_
     events = await events_of(prompt, no_session=True, **given)
     is_sent = base64.b64encode(data)[:24] in provider.requests[-1].body.replace(b"\\/", b"/")
     assert ("not sent" in said(events)) != is_sent
-    conversation = await open_conversation(Opening(given={**given, "no_session": True}, attended=False))
+    conversation = await open_conversation(StartOptions(given={**given, "no_session": True}, attended=False))
     choice = conversation.choice
     await conversation.close()
     assert bool(media_not_taken(choice, prompt)) != is_sent
@@ -146,7 +146,7 @@ async def test_an_attachment_is_sent_or_it_is_said_and_refused_where_it_must_be_
 async def test_an_attachment_is_told_of_once(provider: ProviderServer) -> None:
     provider.script(text("One."), text("Two."))
     options = {**flags(provider), "set": ['providers.custom.models=[{id = "m", dialect = {images = false}}]']}
-    conversation = await open_conversation(Opening(given=options, attended=False))
+    conversation = await open_conversation(StartOptions(given=options, attended=False))
     first = [event async for event in conversation.prompt(compose("look", files=(picture(),), cwd=Path.cwd()))]
     second = [event async for event in conversation.prompt(user("and now?"))]
     await conversation.close()
@@ -158,7 +158,7 @@ async def test_a_refused_attachment_that_must_be_sent_ends_the_turn(provider: Pr
     refusal = error(400, {"error": {"message": "Invalid content type. image_url is only supported by certain models."}})
     provider.script(refusal)
     prompt = compose("look", files=(picture(),), cwd=Path.cwd())
-    conversation = await open_conversation(Opening(given=flags(provider), attended=False))
+    conversation = await open_conversation(StartOptions(given=flags(provider), attended=False))
     events = [event async for event in conversation.prompt(must_be_sent(conversation.choice, prompt))]
     assert "--ignore-unsupported" in said(events)
     ended = events[-1]

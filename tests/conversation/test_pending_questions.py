@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from wolo.agent.events import Event, QuestionsAnswered, QuestionsAsked
-from wolo.conversation.pending_questions import OpenQuestions
+from wolo.conversation.pending_questions import PendingQuestions
 from wolo.tools.question_types import Question, Replies, Reply
 
 QUESTIONS = (Question(text="Which?"), Question(text="Why?"))
@@ -17,7 +17,7 @@ REPLIES = (Reply(chosen=("a",)), Reply(text="because"))
 class Heard:
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.open = OpenQuestions(self.hear, lambda asked: asked)
+        self.open = PendingQuestions(self.hear, lambda asked: asked)
 
     async def hear(self, event: Event) -> None:
         self.events.append(event)

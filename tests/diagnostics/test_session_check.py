@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.formats.histories import histories
-from wolo.diagnostics.request_preview import NextRequest, Outlook
+from wolo.diagnostics.request_preview import NextRequest, RequestPreview
 from wolo.diagnostics.session_check import check_request
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart, ToolPart
@@ -46,7 +46,7 @@ SESSION = SessionInfo(
 
 
 def request(format: str, said: tuple[Message, ...] = SAID) -> NextRequest:
-    return Outlook(SESSION, said).next_request(format)
+    return RequestPreview(SESSION, said).next_request(format)
 
 
 def damaged(request: NextRequest, damage: Callable[[dict[str, Any]], object]) -> NextRequest:
@@ -95,7 +95,7 @@ def test_a_long_conversation_is_shortened_as_a_run_would_and_is_no_finding() -> 
 
 
 def request_for_glm(*said: Message) -> NextRequest:
-    return Outlook(replace(SESSION, model="zai/glm-4.5"), said).next_request("openai-chat")
+    return RequestPreview(replace(SESSION, model="zai/glm-4.5"), said).next_request("openai-chat")
 
 
 def _of_type(items: list[dict[str, Any]], kind: str) -> dict[str, Any]:

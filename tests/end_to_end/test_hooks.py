@@ -622,8 +622,8 @@ def agree() -> None:
     """What a yes at the keyboard keeps."""
     places, root = find_places(), Path.cwd()
     trust.keep(places, root, "trusted")
-    for found in hooks.of_project(places, root, root):
-        hooks.keep_answer(places, root, found, "yes")
+    for found in hooks.project_hooks(places, root, root):
+        hooks.save_consent(places, root, found, "yes")
 
 
 def write_once(provider: ProviderServer, *options: str) -> Completed:

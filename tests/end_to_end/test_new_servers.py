@@ -16,10 +16,10 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text, whole
 from tests.fakes.screen import pty_wolo
-from wolo.commands.command import Desk, Opened
+from wolo.commands.command import CommandContext, SwitchConversation
 from wolo.commands.table import COMMANDS
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.frontends.terminal.dialogs.pick_sources import models_menu
 from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, SERVER
@@ -122,8 +122,8 @@ async def test_the_list_of_models_marks_the_current_one_and_leaves_out_what_cann
     (find_places().config / "config.toml").write_text(
         f'model = "here/b"\n[providers.here]\nbase_url = "{provider.base_url}"\nmodels = [{{id = "a"}}, {{id = "b"}}]\n'
     )
-    conversation = await open_conversation(Opening(given={}, attended=True))
-    menu = models_menu(Desk(conversation, COMMANDS))
+    conversation = await open_conversation(StartOptions(given={}, attended=True))
+    menu = models_menu(CommandContext(conversation, COMMANDS))
     first, *rest = menu.listed(False)
     assert (first.value, first.facts.split(" ")[0]) == ("here/b", "current")
     labels = [item.value for item in rest]
@@ -138,9 +138,11 @@ async def test_the_list_of_models_marks_the_current_one_and_leaves_out_what_cann
 async def test_with_an_address_the_list_is_what_the_server_lists(provider: ProviderServer) -> None:
     serve(provider, "test-model", "other")
     conversation = await begin(provider)
-    values = [item.value for item in models_menu(Desk(conversation, COMMANDS)).listed(True)]
+    values = [item.value for item in models_menu(CommandContext(conversation, COMMANDS)).listed(True)]
     assert [value for value in values if value not in (EMBEDDED, SERVER)] == ["custom/test-model", "custom/other"]
-    assert not {EMBEDDED, SERVER} & {item.value for item in models_menu(Desk(conversation, COMMANDS), ahead=True).listed(True)}
+    assert not {EMBEDDED, SERVER} & {
+        item.value for item in models_menu(CommandContext(conversation, COMMANDS), ahead=True).listed(True)
+    }
     await conversation.close()
 
 
@@ -156,7 +158,7 @@ async def test_a_name_that_nobody_knows_is_refused_with_the_nearest(provider: Pr
             assert "test-model" in refused.value.hint
     assert (await shown("/model", conversation)).startswith("custom/test-model\n")
     following = await ran("/model custom/test-model-large", conversation)
-    assert isinstance(following, Opened)
+    assert isinstance(following, SwitchConversation)
     await following.conversation.close()
 
 

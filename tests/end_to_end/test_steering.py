@@ -14,7 +14,7 @@ from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usa
 from tests.fakes.screen import Terminal
 from wolo.agent.events import CallStarted, RequestStarted
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.messages.message import user
 
 WAIT = "for i in 1 2 3 4 5 6 7 8; do [ -e go ] || sleep 0.5; done; echo gone on"
@@ -168,7 +168,7 @@ async def test_words_at_any_place_of_a_turn_are_replayed(provider: ProviderServe
     reads = calls(("read", {"path": "a"}), ("read", {"path": "b"}), ("shell", {"command": "touch no"}), ("read", {"path": "c"}))
     provider.script(reads, text(""), text("Enough."), text("Well."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "auto"}
-    conversation = await open_conversation(Opening(given=given, attended=True))
+    conversation = await open_conversation(StartOptions(given=given, attended=True))
     conversation.steer(user("before all"))
     told = set()
     async for event in conversation.prompt(user("go")):

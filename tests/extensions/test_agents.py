@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.config import layers, project, trust
-from wolo.conversation.resources.user_files import shelves
+from wolo.conversation.resources.user_files import search_paths
 from wolo.extensions.agents import Agents, Profile, find_agents
 from wolo.extensions.search_paths import Shelf
 from wolo.places import find_home, find_places
@@ -188,7 +188,7 @@ def test_a_person_reads_no_thousand_notices() -> None:
 def of_this_directory() -> Agents:
     places, root = find_places(), find_root(Path.cwd())
     config = layers.load(places, {}, {}, (), Path.cwd())
-    return find_agents(shelves(project.AGENTS, config, places, root, Path.cwd()))
+    return find_agents(search_paths(project.AGENTS, config, places, root, Path.cwd()))
 
 
 def test_a_projects_agents_count_once_it_is_trusted() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from wolo.errors import SessionError
-from wolo.replay.player import Replayed, Rerun, replay
-from wolo.replay.setup import from_file, set_stage
+from wolo.replay.player import Replayed, ReplayOptions, replay
+from wolo.replay.setup import from_file, prepare_workspace
 from wolo.workspace.landlock_run import Confined
 
 CASSETTES = Path(__file__).parent.parent / "cassettes"
@@ -25,9 +25,9 @@ def play(data: bytes, folder: Path) -> Replayed:
     file.write_bytes(data)
     recording = from_file(file, folder)
     try:
-        stage = set_stage(recording, folder / "stage", None)
+        stage = prepare_workspace(recording, folder / "stage", None)
         info = recording.info
-        rerun = Rerun(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given={}, is_strict=True)
+        rerun = ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given={}, is_strict=True)
         return Confined(lambda: replay(rerun), stage.folder).run()
     finally:
         recording.store.close()

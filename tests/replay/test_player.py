@@ -7,10 +7,10 @@ from pathlib import Path
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
-from wolo.conversation.resources.run_options import kept_options
+from wolo.conversation.resources.run_options import saved_options
 from wolo.places import find_places
-from wolo.replay.player import Replayed, Rerun, replay
-from wolo.replay.setup import from_store, set_stage
+from wolo.replay.player import Replayed, ReplayOptions, replay
+from wolo.replay.setup import from_store, prepare_workspace
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -18,8 +18,10 @@ from wolo.sessions.store import Store
 async def play(store: Store, info: SessionInfo, folder: Path, start: Path) -> Replayed:
     folder.mkdir()
     recording = from_store(store, info)
-    stage = set_stage(recording, folder, start)
-    return await replay(Rerun(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given={}, is_strict=True))
+    stage = prepare_workspace(recording, folder, start)
+    return await replay(
+        ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given={}, is_strict=True)
+    )
 
 
 async def test_a_session_that_was_cut_anywhere_is_replayed_as_far_as_it_goes(provider: ProviderServer, isolated: Path) -> None:
@@ -80,8 +82,10 @@ async def test_the_options_of_a_run_are_played_again(provider: ProviderServer, i
             folder = isolated / f"copy-{number}"
             folder.mkdir()
             recording = from_store(store, session)
-            stage = set_stage(recording, folder, begin)
-            rerun = Rerun(tape=recording.tape, stage=stage, model=session.model, mode=session.mode, given={}, is_strict=True)
+            stage = prepare_workspace(recording, folder, begin)
+            rerun = ReplayOptions(
+                tape=recording.tape, stage=stage, model=session.model, mode=session.mode, given={}, is_strict=True
+            )
             replayed = await replay(rerun)
             assert replayed.divergence is None, replayed
             assert stage.added[added].joinpath("a.txt").read_text() == "two\n"
@@ -96,6 +100,6 @@ async def test_a_rule_that_decided_nothing_is_known_too(provider: ProviderServer
         session = store.latest(Path.cwd())
         assert session is not None
         (turn,) = from_store(store, session).tape.turns
-    options = kept_options(turn.opened)
+    options = saved_options(turn.opened)
     assert options is not None
     assert [str(rule) for rule in options.parsed_rules()] == ["write:a.txt", "shell:*"]

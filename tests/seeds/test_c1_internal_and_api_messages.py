@@ -16,7 +16,7 @@ from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.context_window import Fixed
 from wolo.agent.events import AnswerEnded, CallEnded, CallStarted, RequestStarted, TextStreamed, TurnEnded, TurnStarted
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.formats.encoding.encoder import EncodedHistory
 from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
 from wolo.formats.openai_chat.llm_messages import ChatEncoder
@@ -207,7 +207,7 @@ async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provide
     hold = Hold()
     provider.script(sse(delta("Half an "), hold, delta("answer."), finish("stop")), text("Whole."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
-    conversation = await open_conversation(Opening(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(given=given, attended=False))
     async for event in conversation.prompt(user("hi")):
         if isinstance(event, TextStreamed):
             conversation.interrupt()
@@ -217,7 +217,7 @@ async def test_c1_20_an_interrupted_stream_leaves_a_session_that_goes_on(provide
         kept = replay_entries.messages(store.load(conversation.session_id).entries)
     assert [message.role for message in kept] == ["user", "assistant"]
     assert kept[1].text == "Half an "
-    again = await open_conversation(Opening(given={**given, "resume": conversation.session_id}, attended=False))
+    again = await open_conversation(StartOptions(given={**given, "resume": conversation.session_id}, attended=False))
     async for _ in again.prompt(user("go on")):
         pass
     await again.close()

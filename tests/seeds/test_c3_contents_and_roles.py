@@ -15,7 +15,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text, usage
 from tests.formats.test_every_format import Side
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.formats.openai_chat import to_llm_messages
 from wolo.messages import media, roles
 from wolo.messages.message import Message, Role, Usage, UsageCost, user
@@ -176,7 +176,7 @@ def test_c3_12_the_unions() -> None:
 async def test_c3_13_a_custom_message_joins_a_session_from_outside(provider: ProviderServer, isolated: Path) -> None:
     provider.script(text("One."), text("Two."))
     given = {"base_url": provider.base_url, "model": "test-model", "api_key": "key"}
-    conversation = await open_conversation(Opening(given=given, attended=False))
+    conversation = await open_conversation(StartOptions(given=given, attended=False))
     async for _ in conversation.prompt(user("hi")):
         pass
     await conversation.append_custom_message("my-extension", "a note", ImagePart(url="https://x/y.png"))

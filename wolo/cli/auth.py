@@ -37,12 +37,12 @@ def login(
     """
     import asyncio
 
-    from wolo.diagnostics.credentials import find_taker, no_argument
+    from wolo.diagnostics.credentials import find_login_provider, no_argument
 
     if others:
         raise no_argument()
     del key_stdin  # says what is so wherever stdin is no terminal; at one the key would show
-    taker = find_taker(provider) if provider else None
+    taker = find_login_provider(provider) if provider else None
     if not sys.stdin.isatty():
         if taker is None:
             raise UsageError("Whose key is it?", hint="wolo auth login PROVIDER --key-stdin < FILE")
@@ -74,7 +74,7 @@ async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: boo
 async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyring: bool) -> int:
     import asyncio
 
-    from wolo.diagnostics.credentials import takers
+    from wolo.diagnostics.credentials import login_providers
     from wolo.frontends.terminal.dialogs.login import ask_provider, log_in
     from wolo.frontends.terminal.display.line_prompt import Dismissed
     from wolo.frontends.terminal.display.terminal import hold_terminal
@@ -84,7 +84,7 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
         terminal.stays = True
         try:
             async with standing(terminal.screen, terminal.signals.stop):
-                provider = provider or await ask_provider(takers(), terminal)
+                provider = provider or await ask_provider(login_providers(), terminal)
                 return 0 if await log_in(provider, terminal, tests=tests, in_keyring=in_keyring) else 1
         except EOFError:
             return 1

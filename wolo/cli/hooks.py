@@ -14,7 +14,7 @@ from wolo.frontends.streams import say, tell
 if TYPE_CHECKING:
     from wolo.config.cli_options import Given
     from wolo.conversation.resources.hooks import HookSet
-    from wolo.diagnostics.hook_trial import Trial
+    from wolo.diagnostics.hook_trial import HookTrial
     from wolo.extensions.hooks.response import Answer
 
 app = typer.Typer(rich_markup_mode=None)
@@ -30,12 +30,12 @@ def show(trust: Trust = False, as_json: AsJson = False) -> None:
     from pathlib import Path
 
     from wolo.commands.hooks import NONE, lines_of
-    from wolo.conversation.resources.hooks import broken
+    from wolo.conversation.resources.hooks import find_problems
     from wolo.diagnostics.hook_trial import hooks_here
 
     notices: list[str] = []
     sets = hooks_here(_given(trust), notices)
-    problems = [*notices, *broken(sets, Path.cwd())]
+    problems = [*notices, *find_problems(sets, Path.cwd())]
     for problem in problems:
         say(problem)
     if as_json:
@@ -91,12 +91,12 @@ def allow(
 
     from wolo.commands.hooks import lines_of
     from wolo.config import trust as trusted
-    from wolo.conversation.resources.hooks import keep_answer, of_project
+    from wolo.conversation.resources.hooks import project_hooks, save_consent
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
     places, root = find_places(), find_root()
-    found = [each for each in of_project(places, root, Path.cwd()) if each.hooks and source in ("", each.source)]
+    found = [each for each in project_hooks(places, root, Path.cwd()) if each.hooks and source in ("", each.source)]
     if not found:
         raise UsageError(f"There are no hooks of this project{f' in {source}' if source else ''}.", hint="wolo hooks list")
     for each in found:
@@ -107,7 +107,7 @@ def allow(
         if sys.stdin.isatty() and not yes and not _says_yes("Let them run from now on, with all your rights?"):
             tell("They are not run.")
             continue
-        keep_answer(places, root, each, "yes")
+        save_consent(places, root, each, "yes")
         tell(f"The hooks of {each.source} run from now on, as long as none of them changes.")
     if trusted.answer_for(places, root, []) != "trusted":
         say("This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal.")
@@ -155,7 +155,7 @@ def _rows(found: HookSet) -> list[dict[str, Any]]:
     ]
 
 
-def _hook(trial: Trial) -> dict[str, Any]:
+def _hook(trial: HookTrial) -> dict[str, Any]:
     return {"source": trial.placed.source, "matcher": trial.placed.hook.matcher, "command": trial.placed.hook.command}
 
 
@@ -171,7 +171,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _tell(trial: Trial) -> None:
+def _tell(trial: HookTrial) -> None:
     from wolo.messages.terminal_text import spelled_line
 
     tell(f"{spelled_line(trial.placed.hook.command)}  ({spelled_line(trial.placed.source)})")

@@ -82,13 +82,13 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
     """Start a server, list its tools, and end it."""
     import asyncio
 
-    from wolo.conversation.resources.mcp_servers import try_out
+    from wolo.conversation.resources.mcp_servers import try_server
     from wolo.messages.terminal_text import clean_line
 
     wanted = _find(name, trust)
     if not wanted.is_allowed:
         raise UsageError(f"{name} is not started: it needs your consent.", hint=f"wolo mcp allow {name}")
-    standing = asyncio.run(try_out(wanted))
+    standing = asyncio.run(try_server(wanted))
     if as_json:
         print_json(_tried(standing))
     if standing.state != "ready":

@@ -9,7 +9,7 @@ import typer
 from wolo.cli.as_json import AsJson, print_json
 
 if TYPE_CHECKING:
-    from wolo.conversation.permission_check import Bench
+    from wolo.conversation.permission_check import PermissionCheck
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -24,21 +24,21 @@ Deny = Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="
 @app.command("list")
 def show(as_json: AsJson = False) -> None:
     """Every rule in force here and who said it, in the order in which they decide."""
-    from wolo.conversation.permission_check import in_order, told_rules
+    from wolo.conversation.permission_check import in_precedence, rule_lines
     from wolo.frontends.streams import tell
 
     rules = _bench("", None, None).config.rules
     if as_json:
-        print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in in_order(rules)])
+        print_json([{"decision": rule.decision, "rule": str(rule), "source": rule.source} for rule in in_precedence(rules)])
         return
-    for line in told_rules(rules):
+    for line in rule_lines(rules):
         tell(line)
 
 
 @app.command("test")
 def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None, as_json: AsJson = False) -> None:
     """What would become of a call, and by which rule."""
-    from wolo.conversation.permission_check import told_verdict
+    from wolo.conversation.permission_check import verdict_lines
     from wolo.frontends.streams import tell
 
     verdict = _bench(mode, allow, deny).verdict(call)
@@ -46,7 +46,7 @@ def try_out(call: Call, mode: Mode = "", allow: Allow = None, deny: Deny = None,
         said = {"verdict": verdict.decision, "rule": verdict.rule, "source": verdict.source}
         print_json({**said, "confined": verdict.confined, "reason": verdict.reason})
         return
-    for line in told_verdict(verdict):
+    for line in verdict_lines(verdict):
         tell(line)
 
 
@@ -74,22 +74,22 @@ def remove(
     """Take back a rule that was kept with "always"."""
     from pathlib import Path
 
-    from wolo.conversation.permission_check import take_back
+    from wolo.conversation.permission_check import remove_rule
     from wolo.frontends.streams import tell
     from wolo.workspace.root import find_root
 
     root = find_root(Path.cwd())
-    removed = take_back(rule.strip(), root, everywhere=everywhere)
+    removed = remove_rule(rule.strip(), root, everywhere=everywhere)
     if as_json:
         print_json({"rule": rule.strip(), "removed": removed, "workspace": "*" if everywhere else str(root)})
         return
     tell(f"{rule.strip()} is forgotten.")
 
 
-def _bench(mode: str, allow: list[str] | None, deny: list[str] | None) -> Bench:
-    from wolo.conversation.permission_check import open_bench
+def _bench(mode: str, allow: list[str] | None, deny: list[str] | None) -> PermissionCheck:
+    from wolo.conversation.permission_check import open_permission_check
 
     given: dict[str, str | bool | list[str]] = {}
     if mode:
         given["mode"] = mode
-    return open_bench({**given, "allow": allow or [], "deny": deny or []})
+    return open_permission_check({**given, "allow": allow or [], "deny": deny or []})

@@ -77,13 +77,13 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
     from msgspec import structs
 
-    from wolo.replay.player import Rerun, replay
-    from wolo.replay.setup import set_stage
+    from wolo.replay.player import ReplayOptions, replay
+    from wolo.replay.setup import prepare_workspace
     from wolo.workspace.landlock_run import Confined
 
     info = recording.info
-    stage = set_stage(recording, folder / "stage", at)
-    rerun = Rerun(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given=given, is_strict=is_strict)
+    stage = prepare_workspace(recording, folder / "stage", at)
+    rerun = ReplayOptions(tape=recording.tape, stage=stage, model=info.model, mode=info.mode, given=given, is_strict=is_strict)
     os.environ["TMPDIR"] = str(stage.temporary)
     confined = Confined(lambda: replay(rerun), stage.folder)
     replayed = confined.run()
@@ -93,11 +93,11 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 def _record(spec: str, file: Path, at: Path | None) -> None:
     from wolo.conversation.resources.known_secrets import redactor
     from wolo.replay import cassette
-    from wolo.replay.setup import set_stage
+    from wolo.replay.setup import prepare_workspace
     from wolo.sessions.exchange.output_file import write_file
 
     with _folder(keep=False) as folder, _recording(spec, folder) as recording:
-        stage = set_stage(recording, folder / "stage", at)
+        stage = prepare_workspace(recording, folder / "stage", at)
         secrets = redactor()
         write_file(file, lambda out: cassette.write(recording.store, recording.info, recording.tape, stage, out, secrets))
 

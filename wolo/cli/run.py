@@ -24,7 +24,7 @@ from wolo.workspace.root import find_root
 
 if TYPE_CHECKING:
     from wolo.conversation.conversation import Conversation
-    from wolo.conversation.resources.startup import Opening
+    from wolo.conversation.resources.startup import StartOptions
 
 
 def run(line: Line) -> int:
@@ -68,10 +68,10 @@ def _run(line: Line, format: OutputFormat, *, headless: bool) -> int:
     if headless and not prompt.strip() and not piped.strip():
         raise UsageError("There is nothing to do: no prompt was given.", hint='wolo -p "create a calculator"')
     came = note_signals()
-    from wolo.conversation.resources.startup import Opening
+    from wolo.conversation.resources.startup import StartOptions
 
     log_to_file()
-    opening = Opening(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
+    opening = StartOptions(given=line.values, attended=not headless, progress=show_progress if _is_terminal(sys.stderr) else None)
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, format, _Errand(prompt, piped, files, last), came))
@@ -92,7 +92,7 @@ class _Errand(NamedTuple):
     last_message_file: Path | None
 
 
-async def _headless(opening: Opening, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
+async def _headless(opening: StartOptions, format: OutputFormat, errand: _Errand, came: list[int]) -> int:
     """`came` are the signals until the turn can be stopped."""
     from wolo.conversation.attachments import compose, must_be_sent
     from wolo.conversation.factory import open_conversation

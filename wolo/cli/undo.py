@@ -70,13 +70,13 @@ def _run(plan: Callable[[Undoing], Undo], spec: str, *, dry_run: bool, as_json: 
 
 def _undoing(store: Store, info: SessionInfo) -> Undoing:
     from wolo.conversation.history.undo import Undoing
-    from wolo.conversation.resources.checkpointing import make_watch
+    from wolo.conversation.resources.checkpointing import open_tracker
     from wolo.places import find_places
     from wolo.workspace.root import Workspace, find_root
 
     places, cwd = find_places(), Path(info.cwd)
     root = find_root(cwd) if cwd.is_dir() else cwd
-    watch = make_watch(places, Workspace(root, (), cwd), info.id)
+    watch = open_tracker(places, Workspace(root, (), cwd), info.id)
     watch.make_up()
     return Undoing(watch, places.state / "file-locks", store.nodes(info.id), store.head(info.id), (), Path.cwd())
 

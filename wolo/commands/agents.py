@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
-from wolo.conversation.subagents.run import Errand
+from wolo.conversation.subagents.run import SubagentRun
 from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.messages.terminal_text import clean, clean_line
@@ -12,19 +12,19 @@ from wolo.messages.terminal_text import clean, clean_line
 NONE = "This model is given no other agents."
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     subagents = desk.conversation.subagents
     if subagents is None or not subagents.agents.found:
-        return Shown(NONE)
+        return ShowText(NONE)
     if rest:
-        return Shown(_page(_find(rest, subagents.agents.found)))
+        return ShowText(_page(_find(rest, subagents.agents.found)))
     lines = rows([(each.name, _in_short(each)) for each in subagents.agents.found], desk.columns)
     if subagents.running:
         lines += ["", "At work:", *map(_at_work, subagents.running)]
-    return Shown("\n".join(lines))
+    return ShowText("\n".join(lines))
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     subagents = desk.conversation.subagents
     return [(each.name, clean_line(each.description)) for each in subagents.agents.found] if subagents else []
 
@@ -66,5 +66,5 @@ def _told(profile: Profile) -> str:
     return "hidden from the model" if profile.is_hidden else ""
 
 
-def _at_work(errand: Errand) -> str:
+def _at_work(errand: SubagentRun) -> str:
     return f"  {errand.agent}: {clean_line(errand.doing)} · {errand.so_far} · {errand.seconds:.0f} s  ({errand.session_id})"

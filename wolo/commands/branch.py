@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from wolo.commands import tree
-from wolo.commands.command import Desk, Opened, Outcome, number
+from wolo.commands.command import CommandContext, Outcome, SwitchConversation, number
 from wolo.conversation.history.branching import to_branch
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     if not rest:
         return await tree.run(desk, rest)
     nodes, head = desk.conversation.tree()
     following = await desk.conversation.reopen(to_branch(nodes, head, number(rest)))
-    return Opened(following, text="On the other branch now. Files were not changed.")
+    return SwitchConversation(following, text="On the other branch now. Files were not changed.")

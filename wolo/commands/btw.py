@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     if not rest:
         raise UsageError("What do you want to know?", hint="/btw QUESTION")
-    return Shown(await desk.conversation.aside(rest), is_answer=True)
+    return ShowText(await desk.conversation.aside(rest), is_answer=True)

@@ -19,7 +19,7 @@ GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "
 """In the order in which /help shows them."""
 
 
-class Desk(Struct, frozen=True):
+class CommandContext(Struct, frozen=True):
     """What a command may use."""
 
     conversation: Conversation
@@ -29,7 +29,7 @@ class Desk(Struct, frozen=True):
     """Of the window in which is read what it shows."""
 
 
-class Shown(Struct, frozen=True):
+class ShowText(Struct, frozen=True):
     """Something to read."""
 
     text: str
@@ -37,7 +37,7 @@ class Shown(Struct, frozen=True):
     """Written by the model: to be drawn as its answers are."""
 
 
-class Opened(Struct, frozen=True):
+class SwitchConversation(Struct, frozen=True):
     """Another conversation takes the place of this one, which is closed."""
 
     conversation: Conversation
@@ -47,13 +47,13 @@ class Opened(Struct, frozen=True):
     """Something to read first."""
 
 
-class Worked(Struct, frozen=True):
+class RunEvents(Struct, frozen=True):
     """Something that takes a while: its events are to be shown as those of a turn. `Conversation.interrupt` stops it."""
 
     events: AsyncIterator[Event]
 
 
-class Beforehand(Struct, frozen=True):
+class EmbeddedCommand(Struct, frozen=True):
     """A command whose output becomes part of a prompt."""
 
     command: str
@@ -62,7 +62,7 @@ class Beforehand(Struct, frozen=True):
     footing: Footing
 
 
-class Prompted(Struct, frozen=True):
+class SendPrompt(Struct, frozen=True):
     """A prompt, to be shown and then sent as if the person had written it."""
 
     text: str
@@ -72,23 +72,23 @@ class Prompted(Struct, frozen=True):
     """What of it can name files; None: all of it."""
     model: str = ""
     """Answers this prompt only; empty: the one of the conversation."""
-    runs: tuple[Beforehand, ...] = ()
+    runs: tuple[EmbeddedCommand, ...] = ()
     """Commands to be run first."""
     notices: tuple[str, ...] = ()
 
 
-class Left(Struct, frozen=True):
+class Exit(Struct, frozen=True):
     """The person leaves."""
 
 
-Outcome = Shown | Opened | Worked | Prompted | Left
+Outcome = ShowText | SwitchConversation | RunEvents | SendPrompt | Exit
 
 
 class Command(Struct, frozen=True):
     name: str
     help: str
     """One line."""
-    run: Callable[[Desk, str], Awaitable[Outcome]]
+    run: Callable[[CommandContext, str], Awaitable[Outcome]]
     """Gets the rest of the line. Raises WoloError for what a person must mend."""
     aliases: tuple[str, ...] = ()
     doing: str = ""
@@ -98,7 +98,7 @@ class Command(Struct, frozen=True):
     more: str = ""
     """What one line cannot say."""
     group: Group = "Around"
-    arguments: Callable[[Desk], Sequence[tuple[str, str]]] | None = None
+    arguments: Callable[[CommandContext], Sequence[tuple[str, str]]] | None = None
     """What can follow the name, each with one line of help: for completion. It is called while a person types."""
     repeats: bool = False
     """Several of the `arguments` may follow each other; what holds a blank stands in quotes."""
@@ -108,19 +108,19 @@ class Command(Struct, frozen=True):
 
 def is_command(line: str) -> bool:
     """`//text` is text that begins with a slash, and so is a path."""
-    return line.startswith("/") and "/" not in taken_apart(line)[0]
+    return line.startswith("/") and "/" not in split_command(line)[0]
 
 
-def taken_apart(line: str) -> tuple[str, str]:
+def split_command(line: str) -> tuple[str, str]:
     """The name behind the slash, and what follows the first blank or line end behind it."""
     name = re.match(r"\S*", line[1:])
     end = 1 + (name.end() if name else 0)
     return line[1:end], line[end:].strip()
 
 
-async def dispatch(line: str, desk: Desk) -> Outcome:
+async def dispatch(line: str, desk: CommandContext) -> Outcome:
     """Runs the command that a line beginning with `/` names. Raises UsageError for one that is not there."""
-    name, rest = taken_apart(line)
+    name, rest = split_command(line)
     return await find(name, desk.commands).run(desk, rest)
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from wolo.agent.compaction.compaction_run import NOTHING_TO_COMPACT
 from wolo.agent.compaction.context_usage import Filling, Preview
-from wolo.commands.command import Desk, Outcome, Shown, Worked
+from wolo.commands.command import CommandContext, Outcome, RunEvents, ShowText
 from wolo.commands.context import table
 from wolo.errors import UsageError
 
 PREVIEW = "--preview"
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     """What is not an option is what the summary is to pay attention to."""
     options = [word for word in rest.split() if word.startswith("--")]
     if unknown := next((word for word in options if word != PREVIEW), ""):
         raise UsageError(f"/compact has no option {unknown}.", hint=f"/compact [WHAT MATTERS], or /compact {PREVIEW}.")
     if options:
-        return Shown(_preview(desk.conversation.preview()))
-    return Worked(desk.conversation.compact(rest))
+        return ShowText(_preview(desk.conversation.preview()))
+    return RunEvents(desk.conversation.compact(rest))
 
 
 def _preview(preview: Preview) -> str:
@@ -43,5 +43,5 @@ def _moved(before: Filling, after: Filling) -> str:
     return f"Answers whose outputs would be shortened: {max(outputs, 0)}. Messages that would be left out: {max(messages, 0)}."
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [(PREVIEW, "only show what it would do")]

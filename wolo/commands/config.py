@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from wolo.commands.command import Desk, Opened, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.config import layers
 from wolo.config.dotted_keys import dotted, parse_key
 from wolo.config.edit import write_setting
@@ -15,27 +15,27 @@ from wolo.errors import UsageError
 from wolo.places import find_places
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     """`/config`: what is not the default; `/config KEY`: one setting; `/config KEY VALUE`: writes it and applies it at once."""
     key, _, value = rest.partition(" ")
     rows = list(layers.rows(desk.conversation.bench.config))
     if not key:
-        return Shown("\n".join(_changed(rows)))
+        return ShowText("\n".join(_changed(rows)))
     if not value.strip():
         name = dotted(parse_key(key))
         found = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
         if not found:
             raise UsageError(f"There is no setting {name}.", hint="`wolo config show` lists all settings.")
-        return Shown("\n".join(map(_line, found)))
+        return ShowText("\n".join(map(_line, found)))
     places = find_places()
     name = await asyncio.to_thread(write_setting, places, key, value.strip())
     opened = await desk.conversation.reopen(Change())
     held = next((row for row in layers.rows(opened.bench.config) if row[0] == name), None)
     overridden = "" if held is None or str(places.config) in held[2] else f" It has no effect here: {held[2]} overrides it."
-    return Opened(opened, text=f"Saved {name} in {places.config / 'config.toml'}.{overridden}")
+    return SwitchConversation(opened, text=f"Saved {name} in {places.config / 'config.toml'}.{overridden}")
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [(name, _shown(value)) for name, value, _ in layers.rows(desk.conversation.bench.config)]
 
 

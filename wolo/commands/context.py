@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wolo.agent.compaction.context_usage import Filling
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.messages.plural import counted
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     filling = desk.conversation.filling()
     lines = table({"tokens": filling})
     room = f"{filling.total / filling.most:.0%} of ~{filling.most:,}" if filling.most else "nobody knows the model's window"
@@ -18,7 +18,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
         lines.append(
             f"{filling.left_out:,} are left out and the outputs of {filling.shortened:,} shortened; the session keeps all."
         )
-    return Shown("\n".join(lines))
+    return ShowText("\n".join(lines))
 
 
 def table(columns: Mapping[str, Filling]) -> list[str]:

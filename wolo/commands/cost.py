@@ -6,12 +6,12 @@ import asyncio
 from functools import reduce
 
 from wolo.agent.budget import NOTHING, add
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.messages.message import Usage, used_by_task
 from wolo.messages.plural import counted
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     unread = await asyncio.to_thread(desk.conversation.unread)
     said = (*unread.messages, *desk.conversation.history)
     used = [message.usage for message in said if message.usage is not None]
@@ -19,14 +19,14 @@ async def run(desk: Desk, rest: str) -> Outcome:
     asides = (*unread.asked_aside, *desk.conversation.asked_aside)
     tasks = [usage for message in said for part in message.calls if (usage := used_by_task(part)) is not None]
     if not (used or summaries or asides):
-        return Shown("Nothing was asked in this session yet.")
+        return ShowText("Nothing was asked in this session yet.")
     kinds = [
         *((len(used), "answer", ""), (len(tasks), "task", " of other agents")),
         *((len(summaries), "compaction", ""), (len(asides), "question", " aside")),
     ]
     told = [f"{counted(count, what)}{more}" for count, what, more in kinds if count]
     total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
-    return Shown(f"{in_words(total)} · {' and '.join(told)} in this session")
+    return ShowText(f"{in_words(total)} · {' and '.join(told)} in this session")
 
 
 def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:

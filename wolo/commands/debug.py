@@ -7,13 +7,13 @@ import platform
 import sys
 
 from wolo import __version__
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.messages.message import Message
 from wolo.messages.plural import counted
 from wolo.places import find_places
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     conversation = desk.conversation
     facts, filling, places = conversation.facts, conversation.filling(), find_places()
     said = conversation.history
@@ -39,7 +39,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
     }
     width = max(map(len, rows))
     bundle = "`wolo doctor --bundle FILE --session ID` packs all of it, without secrets."
-    return Shown("\n".join([*(f"{name:<{width}}  {value}" for name, value in rows.items()), "", bundle]))
+    return ShowText("\n".join([*(f"{name:<{width}}  {value}" for name, value in rows.items()), "", bundle]))
 
 
 def _last(answer: Message | None) -> str:

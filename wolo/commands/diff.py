@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from wolo.commands.arguments import words
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.conversation.history.changed_files import Changed, changed_by, patch, paths_changed
 from wolo.errors import UsageError
 from wolo.messages.plural import counted
@@ -14,19 +14,19 @@ from wolo.messages.plural import counted
 MOST_LINES = 400
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     conversation = desk.conversation
     if conversation.watch is None:
         raise UsageError("Nothing is known here of what was changed.")
     wanted = [conversation.cwd / Path(name) for name in words(rest)]
     changed = await asyncio.to_thread(changed_by, conversation.watch, wanted)
     if not changed:
-        return Shown("This session has changed no file." if not rest else "This session has changed nothing there.")
+        return ShowText("This session has changed no file." if not rest else "This session has changed nothing there.")
     shown = await asyncio.to_thread(_shown, changed, conversation.cwd)
-    return Shown(shown, is_answer=True)
+    return ShowText(shown, is_answer=True)
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     """The files that this session has changed."""
     cwd, watch = desk.conversation.cwd, desk.conversation.watch
     return [(_near(path, cwd), "") for path in (paths_changed(watch) if watch is not None else ())]

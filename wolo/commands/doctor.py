@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     from wolo.diagnostics.doctor import examine, lines  # noqa: PLC0415  # 15 ms, an HTTP client with it
 
     report = await asyncio.to_thread(examine)
-    return Shown("\n".join(lines(report)))
+    return ShowText("\n".join(lines(report)))

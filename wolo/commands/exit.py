@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Left, Outcome
+from wolo.commands.command import CommandContext, Exit, Outcome
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
-    return Left()
+async def run(desk: CommandContext, rest: str) -> Outcome:
+    return Exit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.store import Store
@@ -26,7 +26,7 @@ ENDS = {
 """How a file of each format ends, the more telling ones last."""
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     """`/export [FORMAT] [FILE]`: a file alone says by its ending what it is."""
     facts = desk.conversation.facts
     first, _, others = rest.partition(" ")
@@ -34,10 +34,10 @@ async def run(desk: Desk, rest: str) -> Outcome:
     file = (others if named else rest).strip()
     format = first if named else _format_of(file)
     path = await asyncio.to_thread(_write, facts.session_id, format, facts.cwd, file or f"{facts.session_id}{ENDS[format]}")
-    return Shown(f"Written: {path}\nSecrets that wolo knows were taken out; look through it before you hand it on.")
+    return ShowText(f"Written: {path}\nSecrets that wolo knows were taken out; look through it before you hand it on.")
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [(format, f"a file that ends with {ENDS[format]}") for format in ENDS]
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from wolo.commands.command import GROUPS, Command, Desk, Group, Outcome, Shown, find, named
+from wolo.commands.command import GROUPS, Command, CommandContext, Group, Outcome, ShowText, find, named
 
 Groups = Mapping[Group, Sequence[Command]]
 
@@ -27,16 +27,16 @@ LEAST_ROWS = 16
 """In a lower window the names alone are told first."""
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     columns = min(desk.columns - 1, MOST_COLUMNS)
     groups: Groups = {group: members for group in GROUPS if (members := [each for each in desk.commands if each.group == group])}
     if rest:
-        return Shown("\n".join(_about(rest, desk.commands, groups, columns)))
+        return ShowText("\n".join(_about(rest, desk.commands, groups, columns)))
     if desk.rows < LEAST_ROWS:
-        return Shown("\n".join(_in_short(groups, columns)))
+        return ShowText("\n".join(_in_short(groups, columns)))
     lines = [line for group, members in groups.items() for line in (*_group(group, members, columns), "")]
     lines += ["Keys", *(line for key, words in KEYS for line in _row(key, words, columns)), ""]
-    return Shown("\n".join([*lines, *textwrap.wrap("/help NAME says more about a command.", columns)]))
+    return ShowText("\n".join([*lines, *textwrap.wrap("/help NAME says more about a command.", columns)]))
 
 
 def _about(wanted: str, commands: Sequence[Command], groups: Groups, columns: int) -> list[str]:
@@ -49,7 +49,7 @@ def _about(wanted: str, commands: Sequence[Command], groups: Groups, columns: in
     return [page(find(name, commands), columns), *(["", *grouped] if grouped else [])]
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [(command.name, command.help) for command in desk.commands]
 
 

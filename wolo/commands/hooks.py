@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.resources.hooks import HookSet, broken
+from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.conversation.resources.hooks import HookSet, find_problems
 from wolo.extensions.hooks.settings import TIMEOUT_S, Hook
 from wolo.messages.terminal_text import spelled_line
 
@@ -18,13 +18,13 @@ _STANDINGS = {
 }
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     sets = desk.conversation.hooks
     if not sets:
-        return Shown(NONE)
+        return ShowText(NONE)
     lines = [line for each in sets for line in lines_of(each)]
-    problems = await asyncio.to_thread(broken, sets, desk.conversation.cwd)
-    return Shown("\n".join([*lines, *(["", *problems] if problems else [])]))
+    problems = await asyncio.to_thread(find_problems, sets, desk.conversation.cwd)
+    return ShowText("\n".join([*lines, *(["", *problems] if problems else [])]))
 
 
 def lines_of(found: HookSet) -> list[str]:

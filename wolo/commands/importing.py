@@ -6,14 +6,14 @@ import asyncio
 from pathlib import Path
 
 from wolo.commands.arguments import words
-from wolo.commands.command import Desk, Opened, Outcome
+from wolo.commands.command import CommandContext, Outcome, SwitchConversation
 from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.store import Store
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     named = words(rest)
     if len(named) != 1:
         raise UsageError(
@@ -21,7 +21,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
         )
     cwd = desk.conversation.cwd
     session_id, told = await asyncio.to_thread(_import, named[0], cwd)
-    return Opened(await desk.conversation.reopen(Change(session=session_id)), text=told)
+    return SwitchConversation(await desk.conversation.reopen(Change(session=session_id)), text=told)
 
 
 def _import(name: str, cwd: Path) -> tuple[str, str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Prompted
+from wolo.commands.command import CommandContext, Outcome, SendPrompt
 from wolo.commands.prompt_files import prompt
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
-    return Prompted(prompt("init", rest))
+async def run(desk: CommandContext, rest: str) -> Outcome:
+    return SendPrompt(prompt("init", rest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean
 from wolo.tools.background.jobs import Job, Jobs
@@ -11,24 +11,24 @@ _HINT = "/jobs, /jobs output ID, /jobs stop ID, /jobs detach ID"
 _MOST_LINES = 40
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     jobs = desk.conversation.jobs
     if jobs is None or not jobs.all:
-        return Shown("No command runs in the background.")
+        return ShowText("No command runs in the background.")
     action, _, which = rest.partition(" ")
     match action:
         case "" | "list":
-            return Shown("\n".join(f"{job.name}: {job.state}" for job in jobs.all))
+            return ShowText("\n".join(f"{job.name}: {job.state}" for job in jobs.all))
         case "output":
-            return Shown(_printed(_find(jobs, which)))
+            return ShowText(_printed(_find(jobs, which)))
         case "stop":
             job = _find(jobs, which)
             await jobs.stop(job)
-            return Shown(f"{job.name}: {job.state}")
+            return ShowText(f"{job.name}: {job.state}")
         case "detach":
             job = _find(jobs, which)
             jobs.detach(job)
-            return Shown(f"{job.name} goes on when wolo ends; what it prints: {job.spool.path}")
+            return ShowText(f"{job.name} goes on when wolo ends; what it prints: {job.spool.path}")
         case _:
             raise UsageError(f"/jobs does not know {action}.", hint=_HINT)
 
@@ -46,7 +46,7 @@ def _printed(job: Job) -> str:
     return "\n".join([*lines, f"{job.name}: {job.state}; all it prints: {job.spool.path}"])
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     jobs = desk.conversation.jobs
     if jobs is None:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 from wolo.conversation.resources.mcp_servers import allow_server
 from wolo.errors import UsageError
@@ -16,19 +16,19 @@ _NONE = "There are no MCP servers. `wolo mcp add NAME -- COMMAND` adds one, or a
 _STATES = {"known": "ready when it is called"}
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     servers = desk.conversation.servers
     action, _, name = rest.partition(" ")
     match action:
         case "" | "list":
-            return Shown("\n".join(lines(servers.standings())))
+            return ShowText("\n".join(lines(servers.standings())))
         case "tools":
-            return Shown(_tools(servers, name.strip(), desk.columns))
+            return ShowText(_tools(servers, name.strip(), desk.columns))
         case "restart":
             await servers.restart(name.strip())
-            return Shown(f"{name.strip()} is started anew.")
+            return ShowText(f"{name.strip()} is started anew.")
         case "allow":
-            return Shown(_allow(desk, servers, name.strip()))
+            return ShowText(_allow(desk, servers, name.strip()))
         case _:
             raise UsageError(f"/mcp does not know {clean_line(action)}.", hint=_HINT)
 
@@ -58,14 +58,14 @@ def _tools(servers: Servers, name: str, columns: int) -> str:
     return "\n".join(rows([(tool, clean_line(" ".join(about.split()))) for tool, about in standing.tools], columns))
 
 
-def _allow(desk: Desk, servers: Servers, name: str) -> str:
+def _allow(desk: CommandContext, servers: Servers, name: str) -> str:
     wanted = servers.waits_for_consent(name)
     facts = "\n".join(f"  {called:<11} {spelled_line(value)}" for called, value in described(wanted.server))
     allow_server(servers, name, find_places(), desk.conversation.facts.root)
     return f"{name} is started, now and from now on, as long as it stays what it is:\n{facts}"
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for each in desk.conversation.servers.standings():
         actions = ("allow",) if each.state == "needs consent" else ("tools", "restart")

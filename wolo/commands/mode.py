@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.conversation.conversation import Conversation
 from wolo.guard.modes import MODES
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     conversation = desk.conversation
     if rest:
-        return Shown(enter(conversation, rest))
+        return ShowText(enter(conversation, rest))
     rows = [f"{'*' if mode.name == conversation.mode else ' '} {mode.name:<5} {mode.about}" for mode in MODES.values()]
-    return Shown("\n".join([*rows, "", "/mode NAME changes it, also while a turn runs."]))
+    return ShowText("\n".join([*rows, "", "/mode NAME changes it, also while a turn runs."]))
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [(mode.name, mode.about) for mode in MODES.values()]
 
 

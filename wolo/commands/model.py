@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 
-from wolo.commands.command import Desk, Opened, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.config import keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import find
@@ -22,15 +22,15 @@ from wolo.models.server_info import served_models
 from wolo.places import find_places
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     conversation = desk.conversation
     if not rest:
-        return Shown(f"{conversation.model}\n/model PROVIDER/MODEL changes it; `wolo models list` shows what there is.")
+        return ShowText(f"{conversation.model}\n/model PROVIDER/MODEL changes it; `wolo models list` shows what there is.")
     await asyncio.to_thread(refuse_unknown, conversation.bench.config, rest, conversation.model)
-    return Opened(await conversation.reopen(Change(model=rest)))
+    return SwitchConversation(await conversation.reopen(Change(model=rest)))
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     """Those that can be used now."""
     return [(each.label, in_brief(each)) for each in models_here(desk.conversation.bench.config) if each.has_key]
 

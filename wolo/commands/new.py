@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Opened, Outcome
+from wolo.commands.command import CommandContext, Outcome, SwitchConversation
 from wolo.conversation.resources.session_info import Change
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
-    return Opened(await desk.conversation.reopen(Change(session=None)), draft=rest)
+async def run(desk: CommandContext, rest: str) -> Outcome:
+    return SwitchConversation(await desk.conversation.reopen(Change(session=None)), draft=rest)

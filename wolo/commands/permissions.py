@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Opened, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.permission_check import take_back, told_rules, told_verdict
+from wolo.conversation.permission_check import remove_rule, rule_lines, verdict_lines
 from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 
@@ -12,7 +12,7 @@ EVERYWHERE = "--everywhere"
 _HINT = f"/permissions, /permissions test CALL, /permissions explain CALL, /permissions remove RULE [{EVERYWHERE}]"
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     conversation = desk.conversation
     action, _, what = rest.partition(" ")
     what = what.strip()
@@ -20,19 +20,19 @@ async def run(desk: Desk, rest: str) -> Outcome:
         raise UsageError(f"/permissions {action} needs to know what.", hint=_HINT)
     match action:
         case "" | "list":
-            return Shown("\n".join([f"mode   {conversation.mode}", *told_rules(conversation.bench.judge.rules)]))
+            return ShowText("\n".join([f"mode   {conversation.mode}", *rule_lines(conversation.bench.judge.rules)]))
         case "test":
-            return Shown("\n".join(told_verdict(conversation.bench.verdict(what))))
+            return ShowText("\n".join(verdict_lines(conversation.bench.verdict(what))))
         case "explain":
             bench = conversation.bench
-            return Shown("\n".join([f"mode {conversation.mode}", *bench.judge.explain([bench.intent(what)])]))
+            return ShowText("\n".join([f"mode {conversation.mode}", *bench.judge.explain([bench.intent(what)])]))
         case "remove":
             return await _remove(conversation, what)
         case _:
             raise UsageError(f"/permissions does not know {action}.", hint=_HINT)
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     kept = [f"remove {rule}" for rule in desk.conversation.bench.judge.rules if "permissions.toml" in rule.source]
     return [
         ("test", "what would become of a call: test shell:git push"),
@@ -47,5 +47,5 @@ async def _remove(conversation: Conversation, what: str) -> Outcome:
     words = what.split()
     everywhere = EVERYWHERE in words
     rule = " ".join(word for word in words if word != EVERYWHERE)
-    take_back(rule, conversation.facts.root, everywhere=everywhere)
-    return Opened(await conversation.reopen(Change()), text=f"{rule} is forgotten.")
+    remove_rule(rule, conversation.facts.root, everywhere=everywhere)
+    return SwitchConversation(await conversation.reopen(Change()), text=f"{rule} is forgotten.")

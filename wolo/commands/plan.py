@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from wolo.commands import mode
-from wolo.commands.command import Desk, Outcome, Prompted, Shown
+from wolo.commands.command import CommandContext, Outcome, SendPrompt, ShowText
 
 PLAN = "Make a plan for this. Read what you need; change nothing, and do not begin with it before I say so.\n\n"
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     """With a task it is also the prompt that asks for its plan."""
     said = mode.enter(desk.conversation, "plan")
-    return Prompted(f"{PLAN}{rest}") if rest else Shown(f"{said}\n/mode NAME goes on in another one.")
+    return SendPrompt(f"{PLAN}{rest}") if rest else ShowText(f"{said}\n/mode NAME goes on in another one.")

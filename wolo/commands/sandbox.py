@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from wolo.commands.command import Desk, Outcome, Shown
-from wolo.conversation.resources.sandboxing import found_here
+from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.conversation.resources.sandboxing import find_sandbox
 from wolo.places import find_places
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     conversation = desk.conversation
     facts, bench = conversation.facts, conversation.bench
-    found = await asyncio.to_thread(found_here, bench.config, bench.workspace, find_places())
+    found = await asyncio.to_thread(find_sandbox, bench.config, bench.workspace, find_places())
     held = f"Commands run in {facts.sandbox}." if facts.sandbox else f"Nothing holds commands in mode {facts.mode}."
     lines = [held, f"setting      sandbox.backend = {bench.config.settings.sandbox.backend}"]
     lines.append(f"on offer     {found.backend}{'' if found.is_whole else ' (partial)'}")
@@ -22,4 +22,4 @@ async def run(desk: Desk, rest: str) -> Outcome:
     lines += [f"             {why}" for why in found.tried]
     if not facts.sandbox and found.make is not None:
         lines += ["", "/mode auto runs commands in it."]
-    return Shown("\n".join(lines))
+    return ShowText("\n".join(lines))

@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.search import index_update
@@ -20,7 +20,7 @@ MOST = 20
 FILTERS = ("tool:", "path:", "model:", "role:", "cwd:", "since:", "until:")
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     words = [word for word in rest.split(" ") if word != HERE]
     wanted = " ".join(words).strip()
     if not wanted:
@@ -28,11 +28,11 @@ async def run(desk: Desk, rest: str) -> Outcome:
     cwd = desk.conversation.cwd if HERE in rest.split() else None
     hits = await asyncio.to_thread(_find, wanted, cwd)
     if not hits:
-        return Shown("Nothing was found.")
-    return Shown("\n".join([*_told(hits, desk.conversation.session_id), "", "/resume ID goes on with one."]))
+        return ShowText("Nothing was found.")
+    return ShowText("\n".join([*_told(hits, desk.conversation.session_id), "", "/resume ID goes on with one."]))
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [(HERE, "in the sessions of this directory only"), *((each, "only there") for each in FILTERS)]
 
 

@@ -6,7 +6,7 @@ import asyncio
 import textwrap
 from collections.abc import Iterator
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.extensions.search_paths import shown
 from wolo.extensions.skills import Skill
 
@@ -17,14 +17,14 @@ NONE = (
 )
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     library = desk.conversation.library
     skills, commands = await asyncio.to_thread(lambda: (library.skills(), library.commands()))
     columns = max(min(desk.columns - 1, MOST_COLUMNS), LEAST_COLUMNS)
     lines = [line for skill in skills.found for line in _told(skill, columns)] or textwrap.wrap(NONE, columns)
     if skills.found:
         lines += ["", *textwrap.wrap("The model loads one when the work calls for it; /skill:NAME sends one at once.", columns)]
-    return Shown("\n".join([*lines, *(f"! {notice}" for notice in (*skills.notices, *commands.notices))]))
+    return ShowText("\n".join([*lines, *(f"! {notice}" for notice in (*skills.notices, *commands.notices))]))
 
 
 def _told(skill: Skill, columns: int) -> Iterator[str]:

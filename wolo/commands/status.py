@@ -6,7 +6,7 @@ from functools import reduce
 
 from wolo import __version__
 from wolo.agent.budget import NOTHING, add
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.commands.cost import in_words
 from wolo.conversation.conversation import Conversation
 from wolo.messages.terminal_text import clean_line
@@ -14,7 +14,7 @@ from wolo.models.address import shown
 from wolo.places import find_places
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     conversation = desk.conversation
     facts, choice = conversation.facts, conversation.choice
     rows = {
@@ -32,7 +32,7 @@ async def run(desk: Desk, rest: str) -> Outcome:
     }
     told = {name: value for name, value in rows.items() if value}
     width = max(map(len, told))
-    return Shown("\n".join(f"{name:<{width}}  {value}" for name, value in told.items()))
+    return ShowText("\n".join(f"{name:<{width}}  {value}" for name, value in told.items()))
 
 
 def _thinking(conversation: Conversation) -> str:

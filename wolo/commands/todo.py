@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.tools.todo import as_text
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
-    return Shown(as_text(desk.conversation.todos()) or "There is no todo list.")
+async def run(desk: CommandContext, rest: str) -> Outcome:
+    return ShowText(as_text(desk.conversation.todos()) or "There is no todo list.")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     tools = desk.conversation.tools
     if not tools:
-        return Shown("The model is offered no tools.")
-    return Shown("\n".join(rows([(tool.name, _first_sentence(tool.description)) for tool in tools], desk.columns)))
+        return ShowText("The model is offered no tools.")
+    return ShowText("\n".join(rows([(tool.name, _first_sentence(tool.description)) for tool in tools], desk.columns)))
 
 
 def _first_sentence(text: str) -> str:

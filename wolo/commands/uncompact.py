@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wolo.commands.command import Desk, Outcome, Worked
+from wolo.commands.command import CommandContext, Outcome, RunEvents
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
-    return Worked(desk.conversation.uncompact())
+async def run(desk: CommandContext, rest: str) -> Outcome:
+    return RunEvents(desk.conversation.uncompact())

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from wolo.commands import diff
 from wolo.commands.arguments import words
-from wolo.commands.command import Desk, Opened, Outcome, Shown
+from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.conversation.history.undo import Undo, Undoing, lines
 from wolo.errors import UsageError
 
 PREVIEW, ANYWAY = "--preview", "--anyway"
 
 
-async def run(desk: Desk, rest: str) -> Outcome:
+async def run(desk: CommandContext, rest: str) -> Outcome:
     """`/undo [N] [PATH …]`. With conflicts it shows first what would happen."""
     given = words(rest)
     options = {word for word in given if word.startswith("--")}
@@ -26,22 +26,22 @@ async def run(desk: Desk, rest: str) -> Outcome:
     undo = await asyncio.to_thread(undoing.undo, count, [desk.conversation.cwd / Path(name) for name in named])
     if PREVIEW in options or (undo.report.conflicts and ANYWAY not in options):
         again = f"/undo {rest.replace(PREVIEW, '').strip()} {ANYWAY}".replace("  ", " ")
-        return Shown("\n".join([*lines(undo.report), "", f"Nothing was changed yet; {again} does it."]))
+        return ShowText("\n".join([*lines(undo.report), "", f"Nothing was changed yet; {again} does it."]))
     return await carry_out(desk, undoing, undo)
 
 
-async def carry_out(desk: Desk, undoing: Undoing, undo: Undo) -> Outcome:
+async def carry_out(desk: CommandContext, undoing: Undoing, undo: Undo) -> Outcome:
     """The files first, then the conversation."""
     done = await asyncio.to_thread(undoing.carry_out, undo)
     following = await desk.conversation.reopen(done.change)
     if following.watch is not None and (store := following.watch.store) is not None:
         store.end_step(done.step)
-    return Opened(following, draft=undo.draft, text="\n".join(lines(done.report)))
+    return SwitchConversation(following, draft=undo.draft, text="\n".join(lines(done.report)))
 
 
-def arguments(desk: Desk) -> list[tuple[str, str]]:
+def arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [*ways(desk), *diff.arguments(desk)]
 
 
-def ways(desk: Desk) -> list[tuple[str, str]]:
+def ways(desk: CommandContext) -> list[tuple[str, str]]:
     return [(PREVIEW, "only show what would happen"), (ANYWAY, "also where something cannot go back")]

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from wolo.agent.user_command import Footing
-from wolo.commands.command import Beforehand, Command, Desk, Group, Outcome, Prompted
+from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
 from wolo.commands.two_columns import shortened
 from wolo.conversation.attachments import without_files
 from wolo.conversation.conversation import Conversation
@@ -29,7 +29,7 @@ LONGEST_HELP = 58
 _UNRUN = "(Commands between !` and ` in this text were not run.)"
 
 
-class Written:
+class CommandList:
     """Beside the commands of a front end, `own`."""
 
     def __init__(self, own: Sequence[Command]) -> None:
@@ -41,12 +41,12 @@ class Written:
     def all(self, conversation: Conversation, *, anew: bool = False) -> tuple[Command, ...]:
         """May be called from another thread."""
         if anew or conversation is not self._of or time.monotonic() - self._seen_at > FRESH_S:
-            self._found = written(conversation, self._own)
+            self._found = load_user_commands(conversation, self._own)
             self._of, self._seen_at = conversation, time.monotonic()
         return (*self._own, *self._found)
 
 
-def written(conversation: Conversation, own: Sequence[Command]) -> tuple[Command, ...]:
+def load_user_commands(conversation: Conversation, own: Sequence[Command]) -> tuple[Command, ...]:
     """A name counts once: the built-in commands' first, then written ones, then skills."""
     taken = {name for command in own for name in (command.name, *command.aliases)}
     library = conversation.library
@@ -87,7 +87,7 @@ def _skill(skill: Skill, taken: set[str]) -> Command:
     )
 
 
-async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
+async def _send(command: WrittenCommand, desk: CommandContext, rest: str) -> Outcome:
     if not command.is_usable:
         raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
     pieces = await asyncio.to_thread(fill, command, rest)
@@ -98,7 +98,7 @@ async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
         if isinstance(piece, str):
             text += piece
         elif footing := _footing(piece, talk, is_own=is_own):
-            runs.append(Beforehand(piece.line, len(text), footing))
+            runs.append(EmbeddedCommand(piece.line, len(text), footing))
         else:
             text += piece.written
             unrun.append(piece.written)
@@ -110,13 +110,13 @@ async def _send(command: WrittenCommand, desk: Desk, rest: str) -> Outcome:
         notices += [f"Not attached, since reading it needs an approval: {shown(path)}" for path in unread]
     seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
     text = f"{text}\n\n{_UNRUN}" if unrun else text
-    return Prompted(text, shown=seen, typed=typed, model=model, runs=tuple(runs), notices=tuple(notices))
+    return SendPrompt(text, shown=seen, typed=typed, model=model, runs=tuple(runs), notices=tuple(notices))
 
 
-async def _use(skill: Skill, desk: Desk, rest: str) -> Outcome:
+async def _use(skill: Skill, desk: CommandContext, rest: str) -> Outcome:
     text = await asyncio.to_thread(told, skill)
     asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for what we are at.'}"
-    return Prompted(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
+    return SendPrompt(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
 
 
 def _is_persons(command: WrittenCommand, conversation: Conversation) -> bool:

@@ -17,16 +17,16 @@ from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed, Scope
 from wolo.agent.todo_list import latest_todos
 from wolo.agent.user_command import Footing
-from wolo.conversation.dependencies import Joints
-from wolo.conversation.pending_approvals import OpenApprovals
-from wolo.conversation.pending_questions import OpenQuestions
-from wolo.conversation.permission_check import Bench
+from wolo.conversation.dependencies import Dependencies
+from wolo.conversation.pending_approvals import PendingApprovals
+from wolo.conversation.pending_questions import PendingQuestions
+from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.hooks import HookSet
-from wolo.conversation.resources.persistence import Unread
+from wolo.conversation.resources.persistence import UnloadedHistory
 from wolo.conversation.resources.run_options import OPTIONS
-from wolo.conversation.resources.session_info import Change, Facts
-from wolo.conversation.resources.user_files import Library
+from wolo.conversation.resources.session_info import Change, ConversationInfo
+from wolo.conversation.resources.user_files import UserFiles
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import UsageError
 from wolo.formats.format import ThinkingLevel, ToolSpec
@@ -49,8 +49,8 @@ class Conversation:
 
     def __init__(
         self,
-        facts: Facts,
-        joints: Joints,
+        facts: ConversationInfo,
+        joints: Dependencies,
         recorder: Recorder,
         history: tuple[Message, ...],
         *,
@@ -76,8 +76,8 @@ class Conversation:
             OPTIONS: dict(options),
         }
         """Kept with the first prompt, for whoever wants to see the same happen again."""
-        self._approvals = OpenApprovals(self.emit, joints.decided, joints.complaint)
-        self._questions = OpenQuestions(self.emit, joints.secrets.hide_fields)
+        self._approvals = PendingApprovals(self.emit, joints.decided, joints.complaint)
+        self._questions = PendingQuestions(self.emit, joints.secrets.hide_fields)
         self._agent = joints.make_agent(
             self.emit, self._approvals.ask if attended else None, self._questions.ask if attended else None
         )
@@ -282,7 +282,7 @@ class Conversation:
         """Ends every process this conversation started, at once; for a process that is about to exit."""
         self._joints.kill()
 
-    def unread(self) -> Unread:
+    def unread(self) -> UnloadedHistory:
         """What of a huge session is not in `history`; takes a while where there is such a thing."""
         return self._joints.unread()
 
@@ -304,7 +304,7 @@ class Conversation:
         return self._joints.subagents
 
     @property
-    def library(self) -> Library:
+    def library(self) -> UserFiles:
         """Skills and commands that were written for here."""
         return self._joints.library
 
@@ -327,7 +327,7 @@ class Conversation:
         self._joints.entitle(title)
 
     @property
-    def bench(self) -> Bench:
+    def bench(self) -> PermissionCheck:
         """The rules that are in force, and the judge that calls are held to."""
         return self._joints.bench
 

@@ -12,11 +12,11 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.loop import Agent
 from wolo.agent.tool_calls import AskPerson, Emit
 from wolo.agent.user_command import Footing
-from wolo.conversation.permission_check import Bench
+from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.resources.hooks import HookSet
-from wolo.conversation.resources.persistence import Unread
+from wolo.conversation.resources.persistence import UnloadedHistory
 from wolo.conversation.resources.session_info import EnteredMode
-from wolo.conversation.resources.user_files import Library
+from wolo.conversation.resources.user_files import UserFiles
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.guard.intents import Intent
 from wolo.guard.secrets.redactor import Secrets
@@ -28,7 +28,7 @@ from wolo.tools.question_types import PutQuestions
 from wolo.workspace.checkpoints.tracker import Watch
 
 
-class Joints(Struct, frozen=True):
+class Dependencies(Struct, frozen=True):
     secrets: Secrets
     """What a prompt must not tell."""
     make_agent: Callable[[Emit, AskPerson | None, PutQuestions | None], Agent]
@@ -43,15 +43,15 @@ class Joints(Struct, frozen=True):
     """Ends all processes at once."""
     enter_mode: Callable[[str], EnteredMode]
     run_by_hand: Callable[[str, Footing, Brake, Emit], Coroutine[None, None, None]]
-    bench: Bench
+    bench: PermissionCheck
     """The rules and the judge that calls are held to."""
-    library: Library
+    library: UserFiles
     """Skills and commands that were written for here."""
     sessions: Callable[[], list[SessionInfo]]
     """Of this directory, newest first."""
     tree: Callable[[], tuple[list[Node], int]]
     """All entries of this session, and where the conversation stands."""
-    unread: Callable[[], Unread]
+    unread: Callable[[], UnloadedHistory]
     """What of a huge session is only on the disk."""
     rescues: Callable[[], list[str]]
     """What came of damage to the store since it was asked last."""

@@ -15,23 +15,23 @@ from wolo.agent.tool_calls import AskPerson, Emit
 from wolo.agent.user_command import Footing, run_by_hand
 from wolo.config.cli_options import text
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.dependencies import Joints
-from wolo.conversation.handover import Succession
-from wolo.conversation.permission_check import Bench
+from wolo.conversation.dependencies import Dependencies
+from wolo.conversation.handover import Handover
+from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.resources.checkpointing import heard, watch_over
-from wolo.conversation.resources.hooks import Hooking, find_hooks, notices_about
-from wolo.conversation.resources.mcp_servers import Found, find_servers
-from wolo.conversation.resources.model_access import Reach, make_asker
-from wolo.conversation.resources.persistence import KeptInStore
-from wolo.conversation.resources.request_prefix import Preamble, Prompts, prepare, prompts_of, read_again
+from wolo.conversation.resources.checkpointing import attach_tracker, tracking_emit
+from wolo.conversation.resources.hooks import ConversationHooks, find_hooks, notices_about
+from wolo.conversation.resources.mcp_servers import FoundServers, find_servers
+from wolo.conversation.resources.model_access import ModelAccess, make_asker
+from wolo.conversation.resources.persistence import SavedSession
+from wolo.conversation.resources.request_prefix import PromptOptions, RequestPrefix, build_prefix, prompt_options, reload_prompt
 from wolo.conversation.resources.run_options import options_of
-from wolo.conversation.resources.sandboxing import Confines, Enclosure, put_up
+from wolo.conversation.resources.sandboxing import ModeSwitch, SandboxPlan, apply_sandbox
 from wolo.conversation.resources.secrets import make_secrets
-from wolo.conversation.resources.session_info import EnteredMode, Facts
-from wolo.conversation.resources.startup import Opening, Site, settle
+from wolo.conversation.resources.session_info import ConversationInfo, EnteredMode
+from wolo.conversation.resources.startup import StartOptions, StartupState, prepare_start
 from wolo.conversation.resources.tool_context import known_text, make_context, make_judge
-from wolo.conversation.resources.user_files import Library, own_folders
+from wolo.conversation.resources.user_files import UserFiles, own_folders
 from wolo.conversation.resources.verification import make_verify
 from wolo.conversation.subagents.subagents import Parent, Subagents
 from wolo.guard.judge import Judge
@@ -46,9 +46,9 @@ from wolo.tools.tool import ToolContext
 from wolo.tools.toolbox import Toolbox
 
 
-async def open_conversation(opening: Opening) -> Conversation:
+async def open_conversation(opening: StartOptions) -> Conversation:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
-    site = settle(opening)
+    site = prepare_start(opening)
     try:
         found = await find_servers(
             *(site.config, site.workspace, site.cwd, site.places, opening.servers),
@@ -66,9 +66,9 @@ async def open_conversation(opening: Opening) -> Conversation:
         raise
 
 
-def _tie(site: Site, found: Found) -> Conversation:
+def _tie(site: StartupState, found: FoundServers) -> Conversation:
     config, workspace, cwd, places, kept = site.config, site.workspace, site.cwd, site.places, site.kept
-    library = Library(config, places, workspace.root, cwd)
+    library = UserFiles(config, places, workspace.root, cwd)
     skills, agents = library.skills(site.choice), library.agents(site.choice)
     shown = (kept.outputs, *own_folders(skills.found))
     judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, shown)
@@ -76,14 +76,16 @@ def _tie(site: Site, found: Found) -> Conversation:
     context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
     hook_notices: list[str] = []
     hook_sets = find_hooks(config, places, workspace.root, cwd, hook_notices)
-    hooking = Hooking(hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun, variables=site.opening.hook_variables)
+    hooking = ConversationHooks(
+        hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun, variables=site.opening.hook_variables
+    )
     judge.obey((*hooking.programs(workspace), *found.programs))
-    put_up(site.enclosure, judge, context, places, shown)
-    confines = Confines(config, judge, context, places, shown)
+    apply_sandbox(site.enclosure, judge, context, places, shown)
+    confines = ModeSwitch(config, judge, context, places, shown)
     context.skill = library.offered
-    watch_over(context, places, kept)
+    attach_tracker(context, places, kept)
     prompts = _prompts(site)  # read once: a file that is named may be a pipe
-    preamble = prepare(
+    preamble = build_prefix(
         *(config, places, workspace.root, cwd, prompts),
         calls_in_text=site.choice.format == "xml",
         edit_tool=site.choice.edit_tool,
@@ -98,11 +100,11 @@ def _tie(site: Site, found: Found) -> Conversation:
     context.agents, context.delegate = agents.offers, subagents.delegate
     asker = make_asker(reach, site.choice, site.fallback)
     recorder = Recorder(site.kept, site.kept.session_id)
-    ending = Succession(
+    ending = Handover(
         *(site, found.servers, hooking, subagents, asker, context, recorder),
         follow=open_conversation,
     )
-    joints = Joints(
+    joints = Dependencies(
         secrets=secrets,
         make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, hooking, subagents, found.servers),
         decided=partial(_keep_rule, site),
@@ -112,7 +114,7 @@ def _tie(site: Site, found: Found) -> Conversation:
         kill=partial(_kill, context, subagents, found.servers),
         enter_mode=partial(_enter_mode, confines, recorder, subagents),
         run_by_hand=partial(_run_by_hand, context),
-        bench=Bench(judge, config, workspace, lambda: context.shell.cwd, agents.offers),
+        bench=PermissionCheck(judge, config, workspace, lambda: context.shell.cwd, agents.offers),
         library=library,
         sessions=partial(_sessions_here, site),
         tree=site.kept.tree,
@@ -146,9 +148,9 @@ def _tie(site: Site, found: Found) -> Conversation:
     return conversation
 
 
-def _reach(site: Site, secrets: Secrets) -> Reach:
+def _reach(site: StartupState, secrets: Secrets) -> ModelAccess:
     wire_log = text(site.given, "debug_wire")
-    return Reach(
+    return ModelAccess(
         settings=site.config.settings,
         places=site.places,
         project=secrets.hide(site.cwd.name),
@@ -160,13 +162,13 @@ def _reach(site: Site, secrets: Secrets) -> Reach:
 
 
 def _make_agent(
-    site: Site,
+    site: StartupState,
     asker: Asker,
-    preamble: Preamble,
-    library: Library,
+    preamble: RequestPrefix,
+    library: UserFiles,
     context: ToolContext,
     judge: Judge,
-    hooking: Hooking,
+    hooking: ConversationHooks,
     subagents: Subagents,
     servers: Servers,
     emit: Emit,
@@ -181,7 +183,7 @@ def _make_agent(
         preamble.toolbox,
         context,
         judge,
-        emit=heard(emit, context),
+        emit=tracking_emit(emit, context),
         ask_person=ask_person,
         system=preamble.system,
         session_id=site.kept.session_id,
@@ -190,7 +192,7 @@ def _make_agent(
         verify=make_verify(settings.verify, context, judge.confine),
         run_hook=run_hook,
         late=servers,
-        reread=partial(read_again, preamble, site.places, site.workspace.root, site.cwd, partial(_prompts, site), library),
+        reread=partial(reload_prompt, preamble, site.places, site.workspace.root, site.cwd, partial(_prompts, site), library),
     )
     hooking.messages = lambda: agent.messages
     context.ask = ask_questions and partial(_ask_while_telling, agent, ask_questions)
@@ -199,16 +201,16 @@ def _make_agent(
     return agent
 
 
-def _prompts(site: Site) -> Prompts:
+def _prompts(site: StartupState) -> PromptOptions:
     """Raises UsageError."""
     if site.agent is None:
-        return prompts_of(site.given)
+        return prompt_options(site.given)
     from wolo.conversation.resources.main_agent import with_prompt  # few conversations work as an agent
 
-    return with_prompt(prompts_of(site.given), site.agent)
+    return with_prompt(prompt_options(site.given), site.agent)
 
 
-def _told_with_every_event(site: Site, judge: Judge) -> dict[str, str]:
+def _told_with_every_event(site: StartupState, judge: Judge) -> dict[str, str]:
     told = {"session_id": site.kept.session_id, "cwd": str(site.cwd), "permission_mode": judge.mode.name}
     return {**told, "agent_type": site.agent.name} if site.agent else told
 
@@ -217,8 +219,8 @@ async def _ask_while_telling(agent: Agent, ask: AskQuestions, call_id: str, ques
     return await agent.hooks.while_telling("question", "A question waits for you", ask(call_id, questions))
 
 
-def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts:
-    return Facts(
+def _facts(site: StartupState, toolbox: Toolbox, more_notices: tuple[str, ...]) -> ConversationInfo:
+    return ConversationInfo(
         session_id=site.kept.session_id,
         model=site.choice.label,
         cwd=site.cwd,
@@ -227,7 +229,7 @@ def _facts(site: Site, toolbox: Toolbox, more_notices: tuple[str, ...]) -> Facts
         sandbox=_backend(site.enclosure),
         tool_names=tuple(spec.name for spec in toolbox.specs(compacted=site.kept.compaction is not None)),
         ui=site.config.settings.ui,
-        keeps_session=isinstance(site.kept, KeptInStore),
+        keeps_session=isinstance(site.kept, SavedSession),
         begun_in=site.kept.begun_in,
         notices=(*site.notices, *more_notices),
     )
@@ -239,7 +241,7 @@ def _kill(context: ToolContext, subagents: Subagents, servers: Servers) -> None:
     servers.kill()
 
 
-def _enter_mode(confines: Confines, recorder: Recorder, subagents: Subagents, name: str) -> EnteredMode:
+def _enter_mode(confines: ModeSwitch, recorder: Recorder, subagents: Subagents, name: str) -> EnteredMode:
     enclosure = confines.enter(name)
     subagents.follow()
     recorder.change(SettingEntry(name="mode", value=enclosure.mode.name))
@@ -250,11 +252,11 @@ async def _run_by_hand(context: ToolContext, command: str, footing: Footing, bra
     await run_by_hand(command, footing, context, brake, emit)
 
 
-def _backend(enclosure: Enclosure) -> str:
+def _backend(enclosure: SandboxPlan) -> str:
     return enclosure.found.backend if enclosure.found.make else ""
 
 
-def _keep_rule(site: Site, asked: ApprovalAsked, given: ApprovalGiven) -> None:
+def _keep_rule(site: StartupState, asked: ApprovalAsked, given: ApprovalGiven) -> None:
     """A person's "always" goes into the user's rules."""
     rule = given.rule or asked.rule
     if given.allowed and given.scope in ("always", "everywhere") and rule:
@@ -263,16 +265,16 @@ def _keep_rule(site: Site, asked: ApprovalAsked, given: ApprovalGiven) -> None:
         remember_rule(site.places, site.workspace.root if given.scope == "always" else None, rule)
 
 
-def _sessions_here(site: Site) -> list[SessionInfo]:
+def _sessions_here(site: StartupState) -> list[SessionInfo]:
     with Store.open(site.places.data) as store:
         return store.list(site.cwd)
 
 
-def _label(site: Site, message_id: str, label: str) -> None:
+def _label(site: StartupState, message_id: str, label: str) -> None:
     site.kept.append(site.kept.session_id, [LabelEntry(message_id=message_id, label=label)])
 
 
-def _entitle(site: Site, recorder: Recorder, title: str) -> None:
+def _entitle(site: StartupState, recorder: Recorder, title: str) -> None:
     setting = SettingEntry(name="title", value=title)
     if site.kept.is_begun:
         site.kept.append(site.kept.session_id, [setting])

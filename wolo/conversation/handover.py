@@ -12,10 +12,10 @@ from wolo.config import layers
 from wolo.config.cli_options import Given, many
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.resources.hooks import Hooking
-from wolo.conversation.resources.persistence import KeptInStore
+from wolo.conversation.resources.hooks import ConversationHooks
+from wolo.conversation.resources.persistence import SavedSession
 from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import OWN_ADDRESS, Opening, Site, check
+from wolo.conversation.resources.startup import OWN_ADDRESS, StartOptions, StartupState, check_start
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel
@@ -26,7 +26,7 @@ from wolo.sessions.store import Store
 from wolo.tools.tool import ToolContext
 
 
-class Handed(Struct, frozen=True):
+class HandedOver(Struct, frozen=True):
     """What the conversation that follows goes on with; it is not put away then."""
 
     history: bool = False
@@ -36,7 +36,7 @@ class Handed(Struct, frozen=True):
     session: bool = False
 
 
-class NotFollowed(WoloError):
+class HandoverFailed(WoloError):
     """The next conversation could not be opened although nothing spoke against it; the one at hand was closed for it."""
 
     def __init__(self, error: WoloError, conversation: Conversation | None) -> None:
@@ -46,18 +46,18 @@ class NotFollowed(WoloError):
         self.conversation = conversation
 
 
-class Succession:
+class Handover:
     def __init__(
         self,
-        site: Site,
+        site: StartupState,
         servers: Servers,
-        hooking: Hooking,
+        hooking: ConversationHooks,
         subagents: Subagents,
         asker: Asker,
         context: ToolContext,
         recorder: Recorder,
         *,
-        follow: Callable[[Opening], Awaitable[Conversation]],
+        follow: Callable[[StartOptions], Awaitable[Conversation]],
     ) -> None:
         """`follow` opens the next one."""
         self._site = site
@@ -68,7 +68,7 @@ class Succession:
         self._context = context
         self._recorder = recorder
         self._follow = follow
-        self._handed = Handed()
+        self._handed = HandedOver()
 
     async def close(self) -> None:
         """Puts away all that is not handed on."""
@@ -94,8 +94,8 @@ class Succession:
         """
         site, stays = self._site, change.session == ""
         stays = stays and not change.fork
-        handed = Handed(
-            history=stays and not isinstance(site.kept, KeptInStore),
+        handed = HandedOver(
+            history=stays and not isinstance(site.kept, SavedSession),
             shell=stays and self._context.shell.processes.is_anything_alive(),
             servers=True,
             session=stays,
@@ -120,15 +120,15 @@ class Succession:
         try:
             return await self._follow(following)
         except WoloError as error:
-            raise NotFollowed(error, await self._return(following, handed, said)) from error
+            raise HandoverFailed(error, await self._return(following, handed, said)) from error
         except BaseException:
             await self._servers.close()
             raise
 
-    async def _return(self, failed: Opening, handed: Handed, said: tuple[Message, ...]) -> Conversation | None:
+    async def _return(self, failed: StartOptions, handed: HandedOver, said: tuple[Message, ...]) -> Conversation | None:
         """Opens the closed conversation again, with the same model; its servers were closed with the one that failed."""
         same = _following(Change(), self._site, self._asker.choice.thinking)
-        history = not isinstance(self._site.kept, KeptInStore)
+        history = not isinstance(self._site.kept, SavedSession)
         back = replace(
             failed,
             change=same,
@@ -143,7 +143,7 @@ class Succession:
             return None
 
 
-def _in_mode(site: Site, mode: str) -> Given:
+def _in_mode(site: StartupState, mode: str) -> Given:
     """The options for a conversation that follows: a mode that a person has changed to lasts."""
     return site.given if mode == site.enclosure.mode.name else {**site.given, "mode": mode}
 
@@ -156,7 +156,7 @@ def _changed(given: Given, change: Change) -> Given:
     return {**{name: value for name, value in given.items() if name not in layers.ENDPOINT_FLAGS}, **more, OWN_ADDRESS: True}
 
 
-def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Change:
+def _following(change: Change, site: StartupState, level: ThinkingLevel | None) -> Change:
     """The same model goes on thinking as much as it did."""
     same = site.kept.session_id if site.kept.is_begun else None
     session = same if change.session == "" else change.session
@@ -164,9 +164,9 @@ def _following(change: Change, site: Site, level: ThinkingLevel | None) -> Chang
     return replace(change, model=change.model or same_model, session=session)
 
 
-def _check_following(site: Site, following: Opening) -> None:
+def _check_following(site: StartupState, following: StartOptions) -> None:
     """Whatever can fail fails here, while the conversation at hand still lives."""
-    check(following)
+    check_start(following)
     change = following.change
     if change is not None and change.session:
         with Store.open(site.places.data) as store:

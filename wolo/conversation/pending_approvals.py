@@ -11,7 +11,7 @@ from wolo.errors import UsageError
 from wolo.guard.intents import Intent
 
 
-class OpenApprovals:
+class PendingApprovals:
     def __init__(
         self,
         emit: Emit,

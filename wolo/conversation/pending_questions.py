@@ -11,7 +11,7 @@ from wolo.messages.parts import new_id
 from wolo.tools.question_types import Question, Replies
 
 
-class OpenQuestions:
+class PendingQuestions:
     def __init__(self, emit: Emit, hide: Callable[[QuestionsAsked], QuestionsAsked]) -> None:
         """`hide` takes out what must not be seen."""
         self._emit = emit

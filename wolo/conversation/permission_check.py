@@ -12,7 +12,7 @@ from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.edit import forget_rule
 from wolo.config.schema import Config
-from wolo.conversation.resources.sandboxing import settle_walls
+from wolo.conversation.resources.sandboxing import plan_sandbox
 from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.judge import Judge
@@ -22,7 +22,7 @@ from wolo.tools.agent_profiles import BUILTIN, Offer
 from wolo.workspace.root import Workspace, find_root
 
 
-class Bench(NamedTuple):
+class PermissionCheck(NamedTuple):
     judge: Judge
     config: Config
     workspace: Workspace
@@ -60,18 +60,18 @@ class Bench(NamedTuple):
         return "confined" if verdict.confined else "model"
 
 
-def in_order(rules: tuple[Rule, ...]) -> list[Rule]:
+def in_precedence(rules: tuple[Rule, ...]) -> list[Rule]:
     """As they decide."""
     return [rule for decision in ("deny", "ask", "allow") for rule in rules if rule.decision == decision]
 
 
-def told_rules(rules: tuple[Rule, ...]) -> list[str]:
+def rule_lines(rules: tuple[Rule, ...]) -> list[str]:
     """For people: every rule, and who said it."""
-    told = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_order(rules)]
+    told = [f"{rule.decision:<6} {rule!s:<40} {rule.source}" for rule in in_precedence(rules)]
     return told or ["There are no rules here: the mode decides."]
 
 
-def told_verdict(verdict: Verdict) -> list[str]:
+def verdict_lines(verdict: Verdict) -> list[str]:
     """For people: what would become of a call, and why."""
     return [
         f"{verdict.decision}{' (inside the sandbox)' if verdict.confined else ''}: {verdict.reason}",
@@ -79,7 +79,7 @@ def told_verdict(verdict: Verdict) -> list[str]:
     ]
 
 
-def take_back(rule: str, root: Path, *, everywhere: bool) -> list[str]:
+def remove_rule(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     """Forgets a rule that was kept with "always"; under which decisions it stood. Raises UsageError for one that was not."""
     removed = forget_rule(find_places(), None if everywhere else root, rule)
     if not removed:
@@ -88,12 +88,12 @@ def take_back(rule: str, root: Path, *, everywhere: bool) -> list[str]:
     return removed
 
 
-def open_bench(given: Given) -> Bench:
+def open_permission_check(given: Given) -> PermissionCheck:
     """The rules, the mode and the sandbox that a conversation would have here. Raises ConfigError and UsageError as one would."""
     places, cwd = find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, (), cwd)
     workspace = Workspace(find_root(cwd), (), cwd)
-    enclosure = settle_walls(config, workspace, places)
+    enclosure = plan_sandbox(config, workspace, places)
     own = places.own
     judge = Judge(enclosure.mode, config.rules, workspace.root, cwd=cwd, own_places=own, confine=enclosure.confine)
-    return Bench(judge, config, workspace)
+    return PermissionCheck(judge, config, workspace)

@@ -33,7 +33,7 @@ PARTIAL_EVERY_S = 1.0
 PARTIAL_EVERY_CHARS = 8192
 
 
-class Keeper(Protocol):
+class EntrySink(Protocol):
     """Where entries go; one call is one durable commit. Raises SessionError."""
 
     def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None: ...
@@ -54,7 +54,7 @@ class Recorder:
     a stream that pauses, too.
     """
 
-    def __init__(self, keeper: Keeper, session_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, keeper: EntrySink, session_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._keeper = keeper
         self._session_id = session_id
         self._clock = clock

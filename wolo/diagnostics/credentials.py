@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from wolo.config import key_store, layers
-from wolo.diagnostics.key_check import Trial, try_key
+from wolo.diagnostics.key_check import KeyCheck, try_key
 from wolo.errors import ConfigError, UsageError
 from wolo.models import secret_references
 from wolo.models.catalog import ALIASES, checked_key
@@ -20,14 +20,14 @@ LEAST_CHARS = 16
 """Of a shorter key nothing is shown; a name that is not known and so long may be a key."""
 
 
-def takers() -> list[Provider]:
+def login_providers() -> list[Provider]:
     """The providers that are asked with a key which wolo can keep, at an address that is known."""
     overrides = _overrides()
     every = (load(name, overrides, os.environ) for name in names_of(overrides))
     return [each for each in every if each.base_url and not _why_not(each, overrides)]
 
 
-def find_taker(name: str) -> Provider:
+def find_login_provider(name: str) -> Provider:
     """Raises ConfigError for a provider that is not known, or whose key wolo would not use if it kept one."""
     overrides = _overrides()
     provider = load(_spelled(name, overrides), overrides, os.environ)
@@ -41,7 +41,7 @@ def no_argument() -> UsageError:
     return UsageError("A key is never an argument: others could read it there.", hint="`wolo auth login PROVIDER` asks for it.")
 
 
-async def try_to_log_in(provider: Provider, key: str) -> Trial:
+async def try_to_log_in(provider: Provider, key: str) -> KeyCheck:
     """As `try_key`, with the settings as they are."""
     return await try_key(provider, key, environ=os.environ, overrides=_overrides())
 

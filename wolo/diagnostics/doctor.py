@@ -194,7 +194,7 @@ def _hooks(problems: list[str]) -> list[dict[str, Any]]:
     except WoloError as error:
         problems.append(error.message)
         return []
-    problems.extend(hooks.broken(sets, cwd))
+    problems.extend(hooks.find_problems(sets, cwd))
     return [{"source": each.source, "hooks": len(each.hooks), "standing": each.standing} for each in sets]
 
 

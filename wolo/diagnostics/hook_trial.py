@@ -28,7 +28,7 @@ from wolo.workspace.root import Workspace, find_root
 _WOLO_NAMES = {name: ours for ours, name in CLAUDE_NAMES.items()}
 
 
-class Trial(Struct, frozen=True):
+class HookTrial(Struct, frozen=True):
     placed: Placed
     answer: Answer
 
@@ -43,7 +43,7 @@ def hooks_here(given: Given, notices: list[str]) -> tuple[HookSet, ...]:
 
 async def try_hooks(
     sets: Sequence[HookSet], event: str, tool: str, given: Mapping[str, Any], mode: str
-) -> tuple[list[Trial], Answer]:
+) -> tuple[list[HookTrial], Answer]:
     """What each hook of an event answers that may run and matches, and what they say together.
 
     About a call, `tool` and its arguments in `given` may have Claude Code's names; at other events `given` joins what is
@@ -65,7 +65,7 @@ async def try_hooks(
         for each in placed(sets):
             hooks = Hooks([each], ground)
             if hooks.meant(event, payload):
-                trials.append(Trial(each, await hooks.run(event, payload, _nobody, environ=more)))
+                trials.append(HookTrial(each, await hooks.run(event, payload, _nobody, environ=more)))
     finally:
         processes.close_all()
         records.close()

@@ -25,7 +25,7 @@ ANSWER_TOKENS: Final = 16
 """The least that every server takes for a limit."""
 
 
-class Trial(Struct, frozen=True, kw_only=True):
+class KeyCheck(Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     verdict: Literal["works", "refused", "unclear", "untried"]
@@ -39,12 +39,12 @@ class Trial(Struct, frozen=True, kw_only=True):
         return self.verdict in ("works", "untried")
 
 
-async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], overrides: Overrides) -> Trial:
+async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], overrides: Overrides) -> KeyCheck:
     """Raises ConfigError when no request can be made of this key, or of what the settings say of the provider."""
     key = catalog.checked_key(key)
     model = provider.default_model or next((model.id for model in provider.models), "")
     if not model or not provider.base_url:
-        return Trial(
+        return KeyCheck(
             verdict="untried", words=f"The key was not tried: no model of {provider.label} is known that could be asked."
         )
     choice = catalog.find(f"{provider.name}/{model}", environ=environ, api_key=key, overrides=overrides)
@@ -53,10 +53,10 @@ async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], o
     except ProviderError as error:
         redact(error, choice)
         return _judged(error, provider)
-    return Trial(verdict="works", words=f"{provider.label} takes the key.")
+    return KeyCheck(verdict="works", words=f"{provider.label} takes the key.")
 
 
-def _judged(error: ProviderError, provider: Provider) -> Trial:
+def _judged(error: ProviderError, provider: Provider) -> KeyCheck:
     match error:
         case AuthError():
             return _trial("refused", f"{provider.label} refuses the key", error)
@@ -68,9 +68,9 @@ def _judged(error: ProviderError, provider: Provider) -> Trial:
             return _trial("unclear", f"{provider.label} did not say whether the key is good", error)
 
 
-def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: ProviderError) -> Trial:
+def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: ProviderError) -> KeyCheck:
     exit_code = 0 if verdict == "works" else error.exit_code
-    return Trial(verdict=verdict, words=f"{words}: {error.message}", hint=error.hint, exit_code=exit_code)
+    return KeyCheck(verdict=verdict, words=f"{words}: {error.message}", hint=error.hint, exit_code=exit_code)
 
 
 async def _ask(choice: Choice) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from wolo.config import layers
 from wolo.config.edit import set_table
 from wolo.config.layers import PROVIDER_NAME
-from wolo.diagnostics.credentials import find_taker, keep_key
+from wolo.diagnostics.credentials import find_login_provider, keep_key
 from wolo.errors import UsageError
 from wolo.models import address, catalog
 from wolo.models.catalog_files import names_of
@@ -23,13 +23,13 @@ MOST_MODELS = 200
 """So many of the models that a server lists are saved; any other name may be asked for all the same."""
 
 
-class Found(Struct, frozen=True):
+class FoundServer(Struct, frozen=True):
     base_url: str
     models: tuple[str, ...]
     """As the server lists them; empty: it lists none, or nobody answers."""
 
 
-def look_up_server(url: str, key: str) -> Found:
+def look_up_server(url: str, key: str) -> FoundServer:
     """Asks the server for its models; an address without a path means the one that ends with `/v1`, if they are listed there.
 
     Blocks. Raises ConfigError for what is no address.
@@ -38,8 +38,8 @@ def look_up_server(url: str, key: str) -> Found:
     candidates = [checked] if urlsplit(checked).path.strip("/") else [f"{checked}/v1", checked]
     for candidate in candidates:
         if models := served_models(catalog.find("custom/any", environ={}, base_url=candidate, api_key=key or None)):
-            return Found(candidate, tuple(models))
-    return Found(candidates[0], ())
+            return FoundServer(candidate, tuple(models))
+    return FoundServer(candidates[0], ())
 
 
 def suggested_name(url: str, taken: Mapping[str, object] | None = None) -> str:
@@ -51,7 +51,7 @@ def suggested_name(url: str, taken: Mapping[str, object] | None = None) -> str:
     return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each.lower() not in used)
 
 
-def save_provider(name: str, found: Found, key: str) -> None:
+def save_provider(name: str, found: FoundServer, key: str) -> None:
     """Writes `providers.NAME` to the user's settings, and saves the key. Raises UsageError, and saves nothing then."""
     places = find_places()
     overrides = layers.load(places).settings.providers
@@ -67,7 +67,7 @@ def save_provider(name: str, found: Found, key: str) -> None:
     )
     set_table(places, "providers", name, settings)
     if key:
-        keep_key(find_taker(name), key, in_keyring=True)
+        keep_key(find_login_provider(name), key, in_keyring=True)
 
 
 def taken_names() -> dict[str, object]:

@@ -17,9 +17,9 @@ from wolo.agent.redacting_model import hide_question
 from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card
-from wolo.conversation.resources.request_prefix import Prompts, prepare
+from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix
 from wolo.conversation.resources.secrets import make_secrets
-from wolo.conversation.resources.user_files import Library
+from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import ConfigError, UsageError
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import OPENED, Message
@@ -57,7 +57,7 @@ class NextRequest(Struct, frozen=True, kw_only=True):
         return format_of(self.choice).encode(replace(self.request, messages=messages))
 
 
-class Outlook:
+class RequestPreview:
     """Looks from one kept session at one model, in any format."""
 
     def __init__(
@@ -77,8 +77,8 @@ class Outlook:
         self._model = model or session.model
         self._is_named = bool(model)
         root = find_root(cwd)
-        self._library = Library(self._config, places, root, cwd)
-        self._prepare = partial(prepare, self._config, places, root, cwd, Prompts())
+        self._library = UserFiles(self._config, places, root, cwd)
+        self._prepare = partial(build_prefix, self._config, places, root, cwd, PromptOptions())
 
     @property
     def formats(self) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from wolo.errors import SessionError
 from wolo.guard import protected_paths
-from wolo.replay.recording import Tape
-from wolo.replay.sandbox_copy import Stage
+from wolo.replay.recording import RecordedTurns
+from wolo.replay.sandbox_copy import ReplayWorkspace
 from wolo.replay.workspace_rewind import files_used
 from wolo.sessions.exchange import jsonl
 from wolo.sessions.exchange.redaction import Redactor
@@ -62,7 +62,9 @@ class Cassette(Struct, frozen=True, kw_only=True):
                 raise SessionError(f"The file {file.path!r} of the cassette cannot be made here: {error}.") from error
 
 
-def write(store: Store, info: SessionInfo, tape: Tape, stage: Stage, out: jsonl.Write, redactor: Redactor) -> None:
+def write(
+    store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWorkspace, out: jsonl.Write, redactor: Redactor
+) -> None:
     """The files as they are on the stage; secrets are taken out of everything."""
     encode = msgspec.json.Encoder().encode
     files = list(_files(tape, stage, redactor))
@@ -89,7 +91,7 @@ def split(path: Path, session: Path) -> Cassette | None:
     return Cassette(header=header, files=tuple(files)) if header else None
 
 
-def _files(tape: Tape, stage: Stage, redactor: Redactor) -> Iterator[File]:
+def _files(tape: RecordedTurns, stage: ReplayWorkspace, redactor: Redactor) -> Iterator[File]:
     for path in dict.fromkeys((*_small_workspace(stage.root), *sorted(files_used(tape, stage)))):
         if not path.is_relative_to(stage.root):
             continue  # of a directory that was added to the workspace

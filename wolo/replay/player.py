@@ -19,11 +19,11 @@ from wolo.agent.tool_outcomes import DENIED_BY_PERSON, NO_REASON
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
-from wolo.conversation.resources.request_prefix import Prompts, prepare
-from wolo.conversation.resources.run_options import kept_options
+from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix
+from wolo.conversation.resources.run_options import saved_options
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.tool_context import jobs_folder, new_shell
-from wolo.conversation.resources.user_files import Library, own_folders
+from wolo.conversation.resources.user_files import UserFiles, own_folders
 from wolo.conversation.resources.verification import recorded_verify
 from wolo.guard.intents import WriteIntent
 from wolo.guard.judge import Judge
@@ -37,8 +37,8 @@ from wolo.models.replay_model import Diverged, Divergence, Kind, RecordedModel
 from wolo.places import find_places
 from wolo.replay.recorded_hooks import recorded_hooks
 from wolo.replay.recorded_settings import model_of, preamble_check, rules_of
-from wolo.replay.recording import BY_PERSON, RecordedTurn, Tape, renamed, stopped
-from wolo.replay.sandbox_copy import Stage
+from wolo.replay.recording import BY_PERSON, RecordedTurn, RecordedTurns, renamed, was_interrupted
+from wolo.replay.sandbox_copy import ReplayWorkspace
 from wolo.tools.tool import Result, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace import landlock
@@ -57,11 +57,11 @@ class Replayed(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
 
 
-class Rerun(Struct, frozen=True, kw_only=True):
+class ReplayOptions(Struct, frozen=True, kw_only=True):
     """What is played, and under which settings."""
 
-    tape: Tape
-    stage: Stage
+    tape: RecordedTurns
+    stage: ReplayWorkspace
     model: str
     """`provider/model`, as the session knows it."""
     mode: str
@@ -80,13 +80,13 @@ class _Rooms(Struct, frozen=True):
     system: str
 
 
-async def replay(rerun: Rerun) -> Replayed:
+async def replay(rerun: ReplayOptions) -> Replayed:
     """Raises WoloError for settings that cannot be used."""
     return await _Replay(rerun).play()
 
 
 class _Replay:
-    def __init__(self, rerun: Rerun) -> None:
+    def __init__(self, rerun: ReplayOptions) -> None:
         self._rerun = rerun
         self._tape, self._stage = rerun.tape, rerun.stage
         self._calls = rerun.tape.calls
@@ -95,7 +95,7 @@ class _Replay:
         self._places = find_places()
         self._config: Config = layers.load(self._places, os.environ, rerun.given, (), self._stage.settings_from)
         self._choice = model_of(self._tape, rerun.model, self._config)
-        unfinished = frozenset(id for id, call in self._calls.items() if stopped(call))
+        unfinished = frozenset(id for id, call in self._calls.items() if was_interrupted(call))
         check = preamble_check(self._tape, rerun.model, self._config) if rerun.is_strict else None
         self._model = RecordedModel(
             self._choice,
@@ -143,7 +143,7 @@ class _Replay:
     def _open(self, turn: RecordedTurn) -> _Rooms:
         """What files were seen, and where commands run, begins anew."""
         stage = self._stage
-        options = kept_options(turn.opened)
+        options = saved_options(turn.opened)
         config = self._config if options is None else options.applied_to(self._config)
         extra = tuple(stage.added[Path(each)] for each in options.add_dirs if Path(each) in stage.added) if options else ()
         workspace = Workspace(stage.root, extra, stage.cwd_of(turn.opened))
@@ -151,7 +151,7 @@ class _Replay:
         # All of a replay is held to its copy, commands included, where the kernel can do that.
         mode, _ = effective(then or self._config.settings.mode, sandbox_available=landlock.version() > 0)
         places = self._places
-        library = Library(config, places, stage.root, workspace.start)
+        library = UserFiles(config, places, stage.root, workspace.start)
         skills, agents = library.skills(self._choice), library.agents(self._choice)
         judge = Judge(
             mode,
@@ -176,8 +176,8 @@ class _Replay:
             agents=agents.offers,
         )
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
-        preamble = prepare(
-            *(config, places, stage.root, workspace.start, options.prompts if options else Prompts()),
+        preamble = build_prefix(
+            *(config, places, stage.root, workspace.start, options.prompts if options else PromptOptions()),
             calls_in_text=in_text,
             edit_tool=edit_tool,
             attended=turn.is_attended,
@@ -277,7 +277,7 @@ class _Replay:
         assert self._turn is not None  # whose call it is
         self._say(self._turn.said.after_call.get(part.id, ()))
         self._enter_mode(part.id)
-        if stopped(recorded):
+        if was_interrupted(recorded):
             self._stop()
             return
         ran = recorded.outcome not in ("denied_by_rule", "denied_by_person")
@@ -296,7 +296,7 @@ class _Replay:
             return ApprovalGiven(id=asked.id, allowed=False, reason=_reason(recorded))
         if recorded.metadata.get("decided_by") == BY_PERSON or granted:
             return ApprovalGiven(id=asked.id, allowed=True)
-        if stopped(recorded):
+        if was_interrupted(recorded):
             self._stop()
             await asyncio.Event().wait()  # the interruption ends it
         raise self._differs("call", recorded, self._outcome(recorded), f"A person is asked now: {asked.reason}")

@@ -22,13 +22,13 @@ from wolo.models.protocol import Question, producer_of, request_for
 from wolo.models.provider import Choice, Model, Provider
 from wolo.models.replay_model import Check, Diverged, Divergence, Recorded
 from wolo.places import find_places
-from wolo.replay.recording import Tape
+from wolo.replay.recording import RecordedTurns
 
 PREAMBLE = ("system", "tools")
 """Labels of the blocks that requests begin with."""
 
 
-def model_of(tape: Tape, label: str, config: Config) -> Choice:
+def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
     """As the catalogue knows it; a model that nobody knows any more is replayed all the same."""
     producer = next((message.producer for message in tape.messages if message.producer), None)
     try:
@@ -40,7 +40,9 @@ def model_of(tape: Tape, label: str, config: Config) -> Choice:
         return Choice(Provider(name=provider, label=provider, base_url="", format=format), Model(id=model), "")
 
 
-def rules_of(tape: Tape, rules: Iterable[Rule], options: RunOptions | None, here: Callable[[str], str]) -> tuple[Rule, ...]:
+def rules_of(
+    tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None, here: Callable[[str], str]
+) -> tuple[Rule, ...]:
     """Those of today, and those of the run's command line; they are about the copy.
 
     Of a session that does not tell its options, those that decided anything are known.
@@ -61,7 +63,7 @@ def _given_then(verdict: object) -> Rule | None:
         return None
 
 
-def preamble_check(tape: Tape, label: str, config: Config) -> Check:
+def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
     """Compares the system prompt and the tools of a request with what the session keeps of them: their digests."""
 
     def check(recorded: Recorded, question: Question) -> None:

@@ -23,7 +23,7 @@ STOPPED = ("interrupted", "never_started")
 BY_PERSON = "person"
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class UserInput(Struct, frozen=True, kw_only=True):
     """What a person has said in the middle of a turn, by when it was heard."""
 
     first: tuple[Message, ...] = ()
@@ -47,12 +47,12 @@ class RecordedTurn(Struct, frozen=True, kw_only=True):
     """How the conversation was opened that begins with this turn; empty: one goes on."""
     is_attended: bool
     """A person was there to be asked."""
-    said: Said
+    said: UserInput
     modes: dict[str, str]
     """Which mode held when a message or the end of a call was kept, by its id; only where a person had changed it."""
 
 
-class Tape(Struct, frozen=True, kw_only=True):
+class RecordedTurns(Struct, frozen=True, kw_only=True):
     turns: tuple[RecordedTurn, ...]
     messages: tuple[Message, ...]
     """All of them, on the way to where the session ended."""
@@ -67,12 +67,12 @@ class Tape(Struct, frozen=True, kw_only=True):
         return {part.id: part for message in self.messages for part in message.calls}
 
 
-def record_of(entries: Sequence[AnyEntry]) -> Tape:
+def read_recording(entries: Sequence[AnyEntry]) -> RecordedTurns:
     messages = replay_entries.messages(entries)
-    return Tape(turns=tuple(_turns(messages, _as_kept(entries), _cuts(entries), _modes(entries))), messages=messages)
+    return RecordedTurns(turns=tuple(_turns(messages, _as_kept(entries), _cuts(entries), _modes(entries))), messages=messages)
 
 
-def stopped(call: ToolPart) -> bool:
+def was_interrupted(call: ToolPart) -> bool:
     """How far it came depends on the moment at which it was stopped."""
     return call.outcome in STOPPED and not was_set_aside(call)
 
@@ -134,7 +134,7 @@ def _is_answer(messages: Sequence[Message], at: int) -> bool:
     return message.metadata[NUDGE] == EMPTY_ANSWER and _follows_nothing(messages[at - 1])
 
 
-def _said(messages: Sequence[Message], begin: int, end: int) -> Said:
+def _said(messages: Sequence[Message], begin: int, end: int) -> UserInput:
     first: tuple[Message, ...] = ()
     after_answer: dict[int, tuple[Message, ...]] = {}
     after_call: dict[str, tuple[Message, ...]] = {}
@@ -152,7 +152,7 @@ def _said(messages: Sequence[Message], begin: int, end: int) -> Said:
             after_call[heard] = (*after_call.get(heard, ()), message)
         else:
             after_answer[place] = (*after_answer.get(place, ()), message)
-    return Said(first=first, after_answer=after_answer, after_call=after_call)
+    return UserInput(first=first, after_answer=after_answer, after_call=after_call)
 
 
 def _heard_in(calls: Sequence[ToolPart]) -> str:

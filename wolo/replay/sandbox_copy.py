@@ -14,7 +14,7 @@ from wolo.sessions import blobs
 _RECORDED_OUTPUTS = re.compile(r"[^\s\"'`]*/blobs(?=/[0-9a-f]{32})")
 
 
-class Stage:
+class ReplayWorkspace:
     """Everything a replay writes lies in `folder`, which whoever made it takes away."""
 
     def __init__(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.conversation.resources.run_options import kept_options
+from wolo.conversation.resources.run_options import saved_options
 from wolo.errors import SessionError
 from wolo.replay import cassette
 from wolo.replay.cassette import Cassette
-from wolo.replay.recording import Tape, record_of
-from wolo.replay.sandbox_copy import Stage
+from wolo.replay.recording import RecordedTurns, read_recording
+from wolo.replay.sandbox_copy import ReplayWorkspace
 from wolo.replay.workspace_rewind import rewind
 from wolo.sessions.entries import BranchEntry
 from wolo.sessions.exchange import importer
@@ -26,7 +26,7 @@ from wolo.workspace.root import find_root
 
 class Recording(Struct, frozen=True, kw_only=True):
     info: SessionInfo
-    tape: Tape
+    tape: RecordedTurns
     store: Store
     """Holds the session, and is to be closed."""
     root: Path
@@ -42,7 +42,7 @@ class Recording(Struct, frozen=True, kw_only=True):
 def from_store(store: Store, info: SessionInfo) -> Recording:
     loaded = store.load(info.id)
     root = find_root(Path(info.cwd))
-    return Recording(info=info, tape=record_of(loaded.entries), store=store, root=root, notices=tuple(_remarks(loaded)))
+    return Recording(info=info, tape=read_recording(loaded.entries), store=store, root=root, notices=tuple(_remarks(loaded)))
 
 
 def from_file(path: Path, folder: Path) -> Recording:
@@ -61,7 +61,7 @@ def from_file(path: Path, folder: Path) -> Recording:
     root = Path(os.path.normpath(found.header.root)) if found else Path(info.cwd)
     return Recording(
         info=info,
-        tape=record_of(loaded.entries),
+        tape=read_recording(loaded.entries),
         store=store,
         root=root,
         cassette=found,
@@ -77,7 +77,7 @@ def _remarks(loaded: Loaded) -> Iterator[str]:
         yield "This session has branches: the one it ended on is replayed, and what others did to files is not taken back."
 
 
-def set_stage(recording: Recording, folder: Path, at: Path | None) -> Stage:
+def prepare_workspace(recording: Recording, folder: Path, at: Path | None) -> ReplayWorkspace:
     """A copy of the directory `at`, of what the cassette brings, or of the workspace with what the session did taken back.
 
     Raises SessionError when there is nothing to start from.
@@ -91,7 +91,7 @@ def set_stage(recording: Recording, folder: Path, at: Path | None) -> Stage:
         )
     settings_from = at or (folder if recording.is_foreign else cwd)
     add_dirs = _added(recording.tape, recording.root)
-    stage = Stage(
+    stage = ReplayWorkspace(
         folder, recording.root, cwd, settings_from=settings_from, blobs_dir=recording.store.blobs_dir, add_dirs=add_dirs
     )
     stage.temporary.mkdir(mode=0o700, parents=True)
@@ -108,9 +108,9 @@ def set_stage(recording: Recording, folder: Path, at: Path | None) -> Stage:
     return stage
 
 
-def _added(tape: Tape, root: Path) -> list[Path]:
+def _added(tape: RecordedTurns, root: Path) -> list[Path]:
     """The directories that were added to the workspace, and lie neither in it nor in one another."""
-    named = {Path(each) for turn in tape.turns if (options := kept_options(turn.opened)) for each in options.add_dirs}
+    named = {Path(each) for turn in tape.turns if (options := saved_options(turn.opened)) for each in options.add_dirs}
     found: list[Path] = []
     for path in sorted(each for each in named if each.is_absolute() and each.name):
         if not any(path.is_relative_to(other) or other.is_relative_to(path) for other in (root, *found)):
@@ -126,7 +126,7 @@ def _add(original: Path, copy: Path, *, is_foreign: bool) -> tuple[str, ...]:
     return (f"The directory {original}, which was added to the workspace, is not there; it is empty in the copy.",)
 
 
-def _unpack(recording: Recording, stage: Stage) -> None:
+def _unpack(recording: Recording, stage: ReplayWorkspace) -> None:
     if recording.cassette is not None:
         recording.cassette.unpack(stage.root)
         return

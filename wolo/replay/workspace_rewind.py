@@ -17,8 +17,8 @@ from msgspec import Struct
 from wolo.agent.hook_calls import input_as_run
 from wolo.errors import ToolError
 from wolo.messages.parts import ToolPart
-from wolo.replay.recording import Tape
-from wolo.replay.sandbox_copy import Stage
+from wolo.replay.recording import RecordedTurns
+from wolo.replay.sandbox_copy import ReplayWorkspace
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
 from wolo.tools.editing.edit import EditArgs, Replacement
 from wolo.tools.editing.matching import line_number
@@ -48,7 +48,7 @@ class _Call(Struct, frozen=True):
     part: ToolPart
 
 
-def rewind(tape: Tape, stage: Stage) -> tuple[str, ...]:
+def rewind(tape: RecordedTurns, stage: ReplayWorkspace) -> tuple[str, ...]:
     """What could not be taken back, in sentences for people."""
     calls = list(_calls(tape, stage))
     unknown = []
@@ -65,12 +65,12 @@ def rewind(tape: Tape, stage: Stage) -> tuple[str, ...]:
     return (f"Used as they are now, because what they held before the session is not known: {named}{more}.",)
 
 
-def files_used(tape: Tape, stage: Stage) -> Iterator[Path]:
+def files_used(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[Path]:
     """Those that tools of the session read or changed, where they are in the copy; a file may come more than once."""
     return (call.path for call in _calls(tape, stage))
 
 
-def _calls(tape: Tape, stage: Stage) -> Iterator[_Call]:
+def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_Call]:
     """Those that have read or changed a file of the workspace, in their order."""
     toolbox = Toolbox(IN_TEXT)
     cwd = stage.cwd_of({})
@@ -115,7 +115,7 @@ def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
     return arguments if isinstance(arguments, Struct) else None
 
 
-def _of_command(part: ToolPart, stage: Stage) -> Iterator[_Call]:
+def _of_command(part: ToolPart, stage: ReplayWorkspace) -> Iterator[_Call]:
     files = part.metadata.get(FILES)
     for kind in KINDS:
         names = files.get(kind) if isinstance(files, dict) else None
@@ -124,7 +124,7 @@ def _of_command(part: ToolPart, stage: Stage) -> Iterator[_Call]:
                 yield _Call(path, kind, part)
 
 
-def _place(named: Path, stage: Stage) -> Path | None:
+def _place(named: Path, stage: ReplayWorkspace) -> Path | None:
     """In the copy; None for a file elsewhere."""
     try:
         path = Path(os.path.realpath(named))
@@ -133,7 +133,7 @@ def _place(named: Path, stage: Stage) -> Path | None:
     return path if any(path.is_relative_to(root) for root in stage.roots) and path not in stage.roots else None
 
 
-def _shown(path: Path, stage: Stage) -> str:
+def _shown(path: Path, stage: ReplayWorkspace) -> str:
     return os.path.relpath(path, stage.root) if path.is_relative_to(stage.root) else stage.there(str(path))
 
 

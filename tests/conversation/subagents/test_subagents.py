@@ -31,8 +31,8 @@ from wolo.config import trust
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.history.undo import Undoing
-from wolo.conversation.resources.startup import Opening
-from wolo.conversation.subagents.pausable_timer import Alarm
+from wolo.conversation.resources.startup import StartOptions
+from wolo.conversation.subagents.pausable_timer import PausableTimer
 from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo
@@ -46,7 +46,7 @@ PRICED = 'providers.custom.models=[{id="test-model", price={input=1.0, output=2.
 @asynccontextmanager
 async def begun(provider: ProviderServer, *set: str, attended: bool = False, **given: Any) -> AsyncIterator[Conversation]:
     options = {"base_url": provider.base_url, "model": "test-model", "api_key": "key", "mode": "yolo", "sandbox": "off"}
-    conversation = await open_conversation(Opening(given={**options, "set": list(set), **given}, attended=attended))
+    conversation = await open_conversation(StartOptions(given={**options, "set": list(set), **given}, attended=attended))
     try:
         yield conversation
     finally:
@@ -501,7 +501,7 @@ async def test_a_hook_that_stops_everything_in_a_task_ends_the_turn(provider: Pr
 
 async def test_an_alarm_rings_once_and_not_while_it_is_held() -> None:
     rung: list[None] = []
-    alarm = Alarm(0.05, lambda: rung.append(None))
+    alarm = PausableTimer(0.05, lambda: rung.append(None))
     alarm.start()
     with alarm.held():
         with alarm.held():

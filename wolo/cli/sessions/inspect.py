@@ -12,7 +12,7 @@ from wolo.cli.sessions.lookup import SessionSpec, load_session
 from wolo.frontends.streams import say, tell, tell_json
 
 if TYPE_CHECKING:
-    from wolo.diagnostics.request_preview import Outlook
+    from wolo.diagnostics.request_preview import RequestPreview
     from wolo.diagnostics.session_check import Finding
     from wolo.sessions.loaded import Loaded
 
@@ -82,13 +82,13 @@ def lint_session(
     return 1 if errors else 0
 
 
-def _outlook(loaded: Loaded, model: str) -> Outlook:
-    from wolo.diagnostics.request_preview import Outlook
+def _outlook(loaded: Loaded, model: str) -> RequestPreview:
+    from wolo.diagnostics.request_preview import RequestPreview
     from wolo.sessions.partial_load import opening
     from wolo.sessions.replay_entries import compaction, messages
 
     holds = compaction(loaded.entries) or (opening(loaded.unread) if loaded.unread else None)
-    return Outlook(loaded.info, messages(loaded.entries), model, holds)
+    return RequestPreview(loaded.info, messages(loaded.entries), model, holds)
 
 
 def _warn(loaded: Loaded) -> None:

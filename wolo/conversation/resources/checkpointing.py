@@ -9,28 +9,28 @@ from pathlib import Path
 
 from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
 from wolo.agent.tool_calls import Emit
-from wolo.conversation.resources.persistence import Kept
+from wolo.conversation.resources.persistence import SessionSink
 from wolo.places import Places
 from wolo.tools.tool import ToolContext
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.root import Workspace
 
 
-def make_watch(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
+def open_tracker(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
     own = places.own
     roots = (workspace.root, *workspace.extra)
     return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
 
 
-def watch_over(context: ToolContext, places: Places, kept: Kept) -> None:
+def attach_tracker(context: ToolContext, places: Places, kept: SessionSink) -> None:
     """From now on what calls do to files is kept. What a killed wolo's last command did is worked out first."""
-    watch = make_watch(places, context.workspace, kept.session_id, marks_kill=True)
+    watch = open_tracker(places, context.workspace, kept.session_id, marks_kill=True)
     if kept.is_begun:
         watch.make_up()
     context.watch, context.note = watch, watch.note
 
 
-def heard(emit: Emit, context: ToolContext) -> Emit:
+def tracking_emit(emit: Emit, context: ToolContext) -> Emit:
     """`emit`, and the watch hears of it, too."""
     watch, processes = context.watch, context.shell.processes
     if watch is None:

@@ -37,7 +37,7 @@ _MEND = "A PreToolUse hook guards calls of tools; wolo does not start while one 
 END_WITHIN_S = 1.5
 """Nobody waits longer for hooks when wolo ends."""
 
-Standing = Literal["yours", "allowed", "needs consent", "refused"]
+Consent = Literal["yours", "allowed", "needs consent", "refused"]
 """`refused`: the person does not want to be asked again."""
 
 
@@ -47,7 +47,7 @@ class HookSet(Struct, frozen=True, kw_only=True):
     source: str
     hooks: tuple[tuple[str, Hook], ...] = ()
     """By event."""
-    standing: Standing = "yours"
+    standing: Consent = "yours"
     folder: Path | None = None
     """Of a project's: where they run, and what counts as the project to them."""
     named_in: Path | None = None
@@ -65,7 +65,7 @@ def find_hooks(config: Config, places: Places, root: Path, cwd: Path, notices: l
     """All there are; nothing of a project that is not trusted is read. Raises ConfigError for mistakes in the user's own."""
     sets = [*_of_settings(config, places), *_of_user(places, notices)]
     if config.trusts_project:
-        sets += of_project(places, root, cwd)
+        sets += project_hooks(places, root, cwd)
     return tuple(sets)
 
 
@@ -94,7 +94,7 @@ def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
     return [HookSet(source=str(path), hooks=found.hooks, named_in=places.config, problems=found.problems)]
 
 
-def of_project(places: Places, root: Path, cwd: Path) -> list[HookSet]:
+def project_hooks(places: Places, root: Path, cwd: Path) -> list[HookSet]:
     """Of a trusted folder. What is wrong with a file is a problem of its set."""
     sets = []
     for folder in project.folders(root, Path(os.path.realpath(cwd))):
@@ -125,7 +125,7 @@ def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
     return digest(hooks, folder)
 
 
-_STANDINGS: Mapping[consents.Answer | None, Standing] = {"yes": "allowed", "never": "refused", None: "needs consent"}
+_STANDINGS: Mapping[consents.Answer | None, Consent] = {"yes": "allowed", "never": "refused", None: "needs consent"}
 
 
 def _asked(source: str, digest: str) -> str:
@@ -133,19 +133,19 @@ def _asked(source: str, digest: str) -> str:
     return f"hooks {source} {digest}"
 
 
-def keep_answer(places: Places, root: Path, found: HookSet, answer: consents.Answer) -> None:
+def save_consent(places: Places, root: Path, found: HookSet, answer: consents.Answer) -> None:
     """It holds for these hooks as they are now. Raises ConfigError when it cannot be kept."""
     consents.keep(places, root, _asked(found.source, found.digest), answer)
 
 
-def to_agree(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
+def awaiting_consent(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
     """Those of a trusted folder that need a person's consent. Raises ConfigError."""
     if given.get("trust") != str(root) and trust.answer_for(places, root, []) != "trusted":
         return []
-    return [each for each in of_project(places, root, cwd) if each.standing == "needs consent" and each.hooks]
+    return [each for each in project_hooks(places, root, cwd) if each.standing == "needs consent" and each.hooks]
 
 
-def broken(sets: Sequence[HookSet], cwd: Path) -> list[str]:
+def find_problems(sets: Sequence[HookSet], cwd: Path) -> list[str]:
     """What of them could not run, as far as that can be told without running it."""
     said = [problem for each in sets for problem in each.problems]
     for each in sets:
@@ -171,7 +171,7 @@ def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
     return said
 
 
-class Hooking:
+class ConversationHooks:
     """The hooks of a conversation while it lives; without any, nothing is loaded and `run_hook` is None."""
 
     def __init__(self, sets: Sequence[HookSet], root: Path, *, has_begun: bool, variables: Mapping[str, str]) -> None:

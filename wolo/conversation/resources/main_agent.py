@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from wolo.config.schema import Config
-from wolo.conversation.resources.request_prefix import Prompts
-from wolo.conversation.resources.user_files import Library
+from wolo.conversation.resources.request_prefix import PromptOptions
+from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError
 from wolo.extensions.agents import MODELS_ELSEWHERE, Profile
 from wolo.places import Places
@@ -22,7 +22,7 @@ KNOWN_TOOLS = frozenset(tool.name for tool in IN_TEXT)
 def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Profile:
     """The one that the settings name. Raises UsageError for one that is not there, or does tasks only."""
     name = config.settings.agent.strip()
-    found = Library(config, places, root, cwd).all_agents()
+    found = UserFiles(config, places, root, cwd).all_agents()
     profile = next((each for each in found.found if each.name.lower() == name.lower()), None)
     usable = [each.name for each in found.found if each.mode != "subagent"]
     if profile is None:
@@ -64,7 +64,7 @@ def model_notice(profile: Profile) -> str:
     return f"The agent {profile.name} names the model {profile.model}, which is not used: {why}."
 
 
-def with_prompt(prompts: Prompts, profile: Profile) -> Prompts:
+def with_prompt(prompts: PromptOptions, profile: Profile) -> PromptOptions:
     """What the agent is told stands behind the rest of the system prompt."""
     return prompts._replace(appendix="\n\n".join(filter(None, (profile.prompt, prompts.appendix))))
 

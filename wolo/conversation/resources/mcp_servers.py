@@ -25,7 +25,7 @@ from wolo.workspace.processes.runner import Processes
 from wolo.workspace.root import Workspace, find_root
 
 
-class Found(Struct, frozen=True):
+class FoundServers(Struct, frozen=True):
     servers: Servers
     notices: tuple[str, ...]
     programs: tuple[Path, ...] = ()
@@ -34,7 +34,7 @@ class Found(Struct, frozen=True):
 
 async def find_servers(
     config: Config, workspace: Workspace, cwd: Path, places: Places, before: Servers | None, *, attended: bool, was_asked: bool
-) -> Found:
+) -> FoundServers:
     """`before`: those of the conversation that this one follows; they go on if they are the same, and end if not. `was_asked`:
     the person knows which of them wait for a consent.
 
@@ -43,15 +43,15 @@ async def find_servers(
     notices: list[str] = []
     written = wanted_servers(config, places, workspace.root, _real(cwd), notices)
     wanted = tuple(each if _is_offered(each.name, config) else _off(each) for each in written)
-    around = surroundings(workspace, cwd, places)
+    around = server_environment(workspace, cwd, places)
     if not was_asked and (notice := consent_notice(wanted, places, workspace.root)):
         notices.append(notice)
     if before is not None and before.is_for(wanted, around):
-        return Found(before, (), _programs(wanted, workspace, cwd))
+        return FoundServers(before, (), _programs(wanted, workspace, cwd))
     if before is not None:
         await before.close()
     servers = Servers(wanted, around, cached_tools(places), attended=attended)
-    return Found(servers, tuple(notices), _programs(wanted, workspace, cwd))
+    return FoundServers(servers, tuple(notices), _programs(wanted, workspace, cwd))
 
 
 def _programs(wanted: Sequence[Wanted], workspace: Workspace, cwd: Path) -> tuple[Path, ...]:
@@ -85,7 +85,7 @@ def _real(folder: Path) -> Path:
     return Path(os.path.realpath(folder))
 
 
-def surroundings(workspace: Workspace, cwd: Path, places: Places) -> Surroundings:
+def server_environment(workspace: Workspace, cwd: Path, places: Places) -> Surroundings:
     return Surroundings(workspace, cwd, os.environ, Processes(places.state / "mcp"))
 
 
@@ -127,10 +127,10 @@ def last_known(wanted: Wanted) -> LastKnown:
     return LastKnown("failed last time" if remembered.failed else "ready", tools, remembered.why)
 
 
-async def try_out(wanted: Wanted) -> Standing:
+async def try_server(wanted: Wanted) -> Standing:
     """Starts one, lists its tools, and ends it."""
     places = find_places()
-    around = surroundings(Workspace(find_root(), (), Path.cwd()), Path.cwd(), places)
+    around = server_environment(Workspace(find_root(), (), Path.cwd()), Path.cwd(), places)
     allowed = replace(wanted, is_allowed=True, server=replace(wanted.server, enabled=True))
     servers = Servers([allowed], around, cached_tools(places), attended=False)
     try:

@@ -18,7 +18,7 @@ from wolo.models.provider import Choice
 from wolo.places import Places
 
 
-class Reach(Struct, frozen=True, kw_only=True):
+class ModelAccess(Struct, frozen=True, kw_only=True):
     """What every model of a conversation is reached with."""
 
     settings: Settings
@@ -33,7 +33,7 @@ class Reach(Struct, frozen=True, kw_only=True):
     """Hears how many bytes of the embedded model's weights are ready, and of how many; from any thread."""
 
 
-def make_asker(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
+def make_asker(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> Asker:
     """Whatever is asked, and by whom, no secret goes along."""
     return HidingAsker(_bare(reach, choice, fallback), reach.secrets)
 
@@ -51,7 +51,7 @@ def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> 
             format_of(each)
 
 
-def _bare(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
+def _bare(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> Asker:
     first = _to(reach, choice, has_fallback=fallback is not None)
     if fallback is None:
         return first
@@ -64,7 +64,7 @@ def _bare(reach: Reach, choice: Choice, fallback: Choice | None) -> Asker:
     return Fallback(first, fallback, partial(_to, reach, fallback))
 
 
-def _to(reach: Reach, choice: Choice, *, has_fallback: bool = False) -> Asker:
+def _to(reach: ModelAccess, choice: Choice, *, has_fallback: bool = False) -> Asker:
     if choice.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
 
@@ -78,7 +78,7 @@ def _to(reach: Reach, choice: Choice, *, has_fallback: bool = False) -> Asker:
     return Later(choice, partial(_over_network, reach, has_fallback))
 
 
-def _over_network(reach: Reach, has_fallback: bool, choice: Choice) -> Asker:
+def _over_network(reach: ModelAccess, has_fallback: bool, choice: Choice) -> Asker:
     from wolo.models import retry
     from wolo.models.client import ModelStream, Surroundings
     from wolo.models.format_selection import format_of

@@ -30,7 +30,7 @@ from wolo.sessions.store import Store
 log = logging.getLogger(__name__)
 
 
-class Kept(Protocol):
+class SessionSink(Protocol):
     session_id: str
     history: tuple[Message, ...]
     compaction: CompactionEntry | None
@@ -64,7 +64,7 @@ class Kept(Protocol):
         """What came of damage to the store since, for people."""
         ...
 
-    def unread(self) -> Unread:
+    def unread(self) -> UnloadedHistory:
         """What of a huge session was not read; takes a while where there is such a thing."""
         ...
 
@@ -97,14 +97,14 @@ class Branch(Struct, frozen=True, kw_only=True):
     """Kept with it."""
 
 
-class Unread(Struct, frozen=True):
+class UnloadedHistory(Struct, frozen=True):
     messages: tuple[Message, ...] = ()
     summed_up: tuple[Usage, ...] = ()
     """What asking for summaries has cost."""
     asked_aside: tuple[Usage, ...] = ()
 
 
-class KeptInStore:
+class SavedSession:
     """Holds the session for this process. A new session leaves no trace until something was said."""
 
     def __init__(
@@ -184,13 +184,13 @@ class KeptInStore:
     def rescues(self) -> list[str]:
         return self._store.rescues()
 
-    def unread(self) -> Unread:
+    def unread(self) -> UnloadedHistory:
         if not self._unread_until:
-            return Unread()
+            return UnloadedHistory()
         loaded, read = self._store.load(self.session_id), {message.id for message in self.history}
         before = [entry for entry, seq in zip(loaded.entries, loaded.seqs, strict=True) if seq <= self._unread_until]
         unread = tuple(message for message in tree.messages(before) if message.id not in read)
-        return Unread(unread, tree.summed_up(before), tree.asked_aside(before))
+        return UnloadedHistory(unread, tree.summed_up(before), tree.asked_aside(before))
 
     def _make_findable(self) -> None:
         try:
@@ -210,7 +210,7 @@ class KeptInStore:
             )
 
 
-class KeptNowhere:
+class UnsavedSession:
     """`--no-session`: large outputs lie in a private directory until the end."""
 
     def __init__(self, state: Path, now: float, said: tuple[Message, ...] = (), id: str = "") -> None:
@@ -247,8 +247,8 @@ class KeptNowhere:
     def rescues(self) -> list[str]:
         return []
 
-    def unread(self) -> Unread:
-        return Unread()
+    def unread(self) -> UnloadedHistory:
+        return UnloadedHistory()
 
     def tree(self) -> tuple[list[Node], int]:
         return [], 0

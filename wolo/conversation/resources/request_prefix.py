@@ -13,7 +13,7 @@ from msgspec import Struct
 from wolo.agent.prompt import build_system_prompt
 from wolo.config.cli_options import Given, text, text_or_file
 from wolo.config.schema import Config
-from wolo.conversation.resources.user_files import Library
+from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError
 from wolo.extensions.agents import NONE as NO_AGENTS
 from wolo.extensions.agents import Agents
@@ -27,7 +27,7 @@ from wolo.tools.tool import ForeignTool
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 
 
-class Prompts(NamedTuple):
+class PromptOptions(NamedTuple):
     """The options that change the system prompt."""
 
     name: str = ""
@@ -36,12 +36,12 @@ class Prompts(NamedTuple):
     appendix: str = ""
 
 
-def prompts_of(given: Given) -> Prompts:
+def prompt_options(given: Given) -> PromptOptions:
     """Reads the files that are named. Raises UsageError."""
-    return Prompts(text(given, "name"), text_or_file(given, "system_prompt"), text_or_file(given, "append_system_prompt"))
+    return PromptOptions(text(given, "name"), text_or_file(given, "system_prompt"), text_or_file(given, "append_system_prompt"))
 
 
-class Preamble(Struct, frozen=True):
+class RequestPrefix(Struct, frozen=True):
     system: str
     without_skills: str
     """The same for whoever has no tool to load one with."""
@@ -50,12 +50,12 @@ class Preamble(Struct, frozen=True):
     """What a person should know about the instructions and skills that were read."""
 
 
-def prepare(
+def build_prefix(
     config: Config,
     places: Places,
     root: Path,
     cwd: Path,
-    prompts: Prompts,
+    prompts: PromptOptions,
     *,
     calls_in_text: bool = False,
     edit_tool: EditTool = "edit",
@@ -64,7 +64,7 @@ def prepare(
     skills: Skills = NO_SKILLS,
     agents: Agents = NO_AGENTS,
     more_tools: Iterable[ForeignTool] = (),
-) -> Preamble:
+) -> RequestPrefix:
     """`root` is the workspace's, `edit_tool` what the model was trained on, `most_tools` what its provider takes; `attended`: a
     person is there. `more_tools` stand behind ours.
 
@@ -79,10 +79,12 @@ def prepare(
     compose, notices = _composer(places, root, cwd, prompts)
     bare = compose()
     system = compose(skills=listed(skills)) if WITH_SKILLS & {*offered.names} else bare
-    return Preamble(system, bare, offered, (*notices, *skills.notices, *agents.notices))
+    return RequestPrefix(system, bare, offered, (*notices, *skills.notices, *agents.notices))
 
 
-def read_again(before: Preamble, places: Places, root: Path, cwd: Path, prompts: Callable[[], Prompts], library: Library) -> str:
+def reload_prompt(
+    before: RequestPrefix, places: Places, root: Path, cwd: Path, prompts: Callable[[], PromptOptions], library: UserFiles
+) -> str:
     """The system prompt as the files on disk make it now; the one `before` where they cannot be read any more."""
     skills = library.skills() if WITH_SKILLS & {*before.toolbox.names} else NO_SKILLS
     try:
@@ -91,7 +93,7 @@ def read_again(before: Preamble, places: Places, root: Path, cwd: Path, prompts:
         return before.system
 
 
-def _composer(places: Places, root: Path, cwd: Path, prompts: Prompts) -> tuple[Callable[..., str], tuple[str, ...]]:
+def _composer(places: Places, root: Path, cwd: Path, prompts: PromptOptions) -> tuple[Callable[..., str], tuple[str, ...]]:
     """Makes the system prompt, with `skills` or without."""
     instructions = read_instructions(root, Path(os.path.realpath(cwd)), places.config)
     compose = partial(

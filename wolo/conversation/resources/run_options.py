@@ -9,7 +9,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from wolo.config.schema import Config, Tools
-from wolo.conversation.resources.request_prefix import Prompts
+from wolo.conversation.resources.request_prefix import PromptOptions
 from wolo.errors import WoloError
 from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.workspace.root import Workspace
@@ -32,8 +32,8 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     append_system_prompt: str = ""
 
     @property
-    def prompts(self) -> Prompts:
-        return Prompts(self.name, self.system_prompt, self.append_system_prompt)
+    def prompts(self) -> PromptOptions:
+        return PromptOptions(self.name, self.system_prompt, self.append_system_prompt)
 
     def applied_to(self, config: Config) -> Config:
         """The settings with the tools of the run."""
@@ -53,7 +53,7 @@ class RunOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(found)
 
 
-def options_of(config: Config, workspace: Workspace, prompts: Prompts, hide: Callable[[str], str]) -> dict[str, Any]:
+def options_of(config: Config, workspace: Workspace, prompts: PromptOptions, hide: Callable[[str], str]) -> dict[str, Any]:
     """The options of a run as they are kept; `hide` takes secrets out."""
     tools = config.settings.tools
     options = RunOptions(
@@ -73,7 +73,7 @@ def _is_of_run(key: str, config: Config) -> bool:
     return config.sources.get(key, "").startswith("--")
 
 
-def kept_options(opened: Mapping[str, Any]) -> RunOptions | None:
+def saved_options(opened: Mapping[str, Any]) -> RunOptions | None:
     """None where the session does not tell: an older wolo recorded it."""
     try:
         return convert(opened[OPTIONS], RunOptions)

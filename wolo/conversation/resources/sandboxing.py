@@ -21,7 +21,7 @@ from wolo.tools.tool import ToolContext
 from wolo.workspace.root import Workspace
 
 
-class Enclosure(Struct, frozen=True):
+class SandboxPlan(Struct, frozen=True):
     """What was settled about the sandbox before the rooms are tied together."""
 
     mode: Mode
@@ -31,28 +31,28 @@ class Enclosure(Struct, frozen=True):
     confine: Confine
 
 
-def settle_walls(config: Config, workspace: Workspace, places: Places) -> Enclosure:
+def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxPlan:
     """Raises UsageError where a sandbox is required and there is none."""
     wanted = config.settings.sandbox.backend
     needs_walls = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
-    found = found_here(config, workspace, places) if needs_walls else Found()
+    found = find_sandbox(config, workspace, places) if needs_walls else Found()
     if wanted == "required" and found.make is None:
         raise UsageError(
             "--sandbox required: there is no sandbox on this machine that wolo can use.", hint="; ".join(found.tried).capitalize()
         )
     mode, notice = effective(config.settings.mode, sandbox_available=found.make is not None)
     confine: Confine = "never" if found.make is None else "always" if wanted == "required" else "unless_allowed"
-    return Enclosure(mode, notice, found, confine)
+    return SandboxPlan(mode, notice, found, confine)
 
 
-def found_here(config: Config, workspace: Workspace, places: Places) -> Found:
+def find_sandbox(config: Config, workspace: Workspace, places: Places) -> Found:
     """What would hold commands here."""
     if config.settings.sandbox.backend == "off":
         return Found(tried=("It is switched off in the settings (sandbox.backend).",))
     return find((workspace.root, *workspace.extra), places.state, places.cache)
 
 
-def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Places, shown: Sequence[Path]) -> None:
+def apply_sandbox(enclosure: SandboxPlan, judge: Judge, context: ToolContext, places: Places, shown: Sequence[Path]) -> None:
     """From now on the commands of this conversation are held. `shown` is what the model may read of wolo's own places."""
     judge.confine = enclosure.confine
     if enclosure.found.make is not None:
@@ -69,7 +69,7 @@ def put_up(enclosure: Enclosure, judge: Judge, context: ToolContext, places: Pla
 
 
 @dataclass(frozen=True, slots=True)
-class Confines:
+class ModeSwitch:
     """What holds the commands of a conversation that lives, in whatever mode it is."""
 
     config: Config
@@ -78,11 +78,11 @@ class Confines:
     places: Places
     shown: Sequence[Path]
 
-    def enter(self, name: str) -> Enclosure:
+    def enter(self, name: str) -> SandboxPlan:
         """Another mode holds from the next call on, and its walls with it. Raises UsageError for one that cannot be entered."""
         settings = replace(self.config.settings, mode=find_mode(name).name)
-        enclosure = settle_walls(replace(self.config, settings=settings), self.context.workspace, self.places)
+        enclosure = plan_sandbox(replace(self.config, settings=settings), self.context.workspace, self.places)
         if self.context.walls is None:
-            put_up(enclosure, self.judge, self.context, self.places, self.shown)
+            apply_sandbox(enclosure, self.judge, self.context, self.places, self.shown)
         self.judge.confine, self.judge.mode = enclosure.confine, enclosure.mode
         return enclosure

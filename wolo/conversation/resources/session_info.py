@@ -11,7 +11,7 @@ from wolo.messages.message import Message
 from wolo.sessions.entries import CustomEntry
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class ConversationInfo(Struct, frozen=True, kw_only=True):
     """What a front end may show about a conversation; only `set_mode` changes some of it while the conversation lives."""
 
     session_id: str

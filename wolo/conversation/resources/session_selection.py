@@ -38,7 +38,7 @@ def find_session(store: Store, given: Given, change: Change | None, cwd: Path) -
     return store.fork(session.id) if session and given.get("fork") else session
 
 
-def moved(session: SessionInfo | None, cwd: Path) -> tuple[str, ...]:
+def moved_notice(session: SessionInfo | None, cwd: Path) -> tuple[str, ...]:
     if session is None or os.path.realpath(session.cwd) == os.path.realpath(cwd):
         return ()
     gone = "" if Path(session.cwd).is_dir() else ", which is gone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wolo.places import Places, make_private
 
 
-def said_once(places: Places, notice: str) -> tuple[str, ...]:
+def show_once(places: Places, notice: str) -> tuple[str, ...]:
     """The notice, if nobody has read it yet on this machine."""
     told = places.state / "told-no-sandbox"
     if not notice or told.exists():

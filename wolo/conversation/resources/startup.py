@@ -22,11 +22,11 @@ from wolo.conversation.resources.model_selection import (
     for_provider_of,
     gone_notice,
 )
-from wolo.conversation.resources.persistence import Branch, Kept, KeptInStore, KeptNowhere, Origin
-from wolo.conversation.resources.sandboxing import Enclosure, settle_walls
+from wolo.conversation.resources.persistence import Branch, Origin, SavedSession, SessionSink, UnsavedSession
+from wolo.conversation.resources.sandboxing import SandboxPlan, plan_sandbox
 from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.session_selection import find_session, moved
-from wolo.conversation.resources.shown_notices import said_once
+from wolo.conversation.resources.session_selection import find_session, moved_notice
+from wolo.conversation.resources.shown_notices import show_once
 from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.mcp.servers import Servers
@@ -43,7 +43,7 @@ OWN_ADDRESS = "own_address"
 """Among the options of a conversation: the address that was given for this run does not count any more."""
 
 
-class Opening(Struct, frozen=True, kw_only=True):
+class StartOptions(Struct, frozen=True, kw_only=True):
     """Which conversation to open, and how."""
 
     given: Given
@@ -77,20 +77,20 @@ class Opening(Struct, frozen=True, kw_only=True):
         return self.attended and self.change is None
 
 
-class Site(Struct, frozen=True, kw_only=True):
+class StartupState(Struct, frozen=True, kw_only=True):
     """What is settled before the rooms are tied together."""
 
-    opening: Opening
+    opening: StartOptions
     config: Config
     places: Places
     cwd: Path
     workspace: Workspace
-    enclosure: Enclosure
+    enclosure: SandboxPlan
     choice: Choice
     fallback: Choice | None
     agent: Profile | None
     """The one that it works as."""
-    kept: Kept
+    kept: SessionSink
     notices: tuple[str, ...]
 
     @property
@@ -98,14 +98,14 @@ class Site(Struct, frozen=True, kw_only=True):
         return self.opening.given
 
 
-class Grounds(Struct, frozen=True, kw_only=True):
+class StartEnvironment(Struct, frozen=True, kw_only=True):
     """What a conversation is opened on: the settings, the directories and the sandbox."""
 
     config: Config
     places: Places
     cwd: Path
     workspace: Workspace
-    enclosure: Enclosure
+    enclosure: SandboxPlan
     environ: Mapping[str, str]
     """With the keys that wolo keeps."""
     agent: Profile | None
@@ -113,14 +113,14 @@ class Grounds(Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...]
 
 
-class Models(Struct, frozen=True):
+class ChosenModels(Struct, frozen=True):
     config: Config
     """As it holds for the provider that is asked."""
     choice: Choice
     fallback: Choice | None
 
 
-def check(opening: Opening) -> None:
+def check_start(opening: StartOptions) -> None:
     """Raises WoloError where the conversation of this `opening` could not be opened. Its session is looked up, not locked."""
     grounds = _prepare_grounds(opening.given)
     session, change = None, opening.change and replace(opening.change, fork=False)
@@ -131,7 +131,7 @@ def check(opening: Opening) -> None:
     check_reachable(models.choice, models.fallback, grounds.places)
 
 
-def settle(opening: Opening) -> Site:
+def prepare_start(opening: StartOptions) -> StartupState:
     """Raises WoloError for what a person must mend; nothing has been sent or kept then."""
     given, grounds = opening.given, _prepare_grounds(opening.given)
     places, cwd, enclosure = grounds.places, grounds.cwd, grounds.enclosure
@@ -148,7 +148,7 @@ def settle(opening: Opening) -> Site:
         if store:
             store.close()
         raise
-    return Site(
+    return StartupState(
         opening=opening,
         config=config,
         places=places,
@@ -161,7 +161,7 @@ def settle(opening: Opening) -> Site:
         kept=kept,
         notices=(
             *grounds.notices,
-            *said_once(places, enclosure.notice),
+            *show_once(places, enclosure.notice),
             *filter(
                 None,
                 [
@@ -171,12 +171,12 @@ def settle(opening: Opening) -> Site:
                 ],
             ),
             *kept.notices,
-            *moved(session, cwd),
+            *moved_notice(session, cwd),
         ),
     )
 
 
-def _prepare_grounds(given: Given) -> Grounds:
+def _prepare_grounds(given: Given) -> StartEnvironment:
     places, cwd = find_places(), Path.cwd()
     config = layers.load(places, os.environ, given, many(given, "set"), cwd)
     if given.get(OWN_ADDRESS):
@@ -191,19 +191,19 @@ def _prepare_grounds(given: Given) -> Grounds:
         agent = find_main_agent(config, places, workspace.root, cwd)
         config = as_agent(config, agent)
         notices += filter(None, [model_notice(agent)])
-    return Grounds(
+    return StartEnvironment(
         config=config,
         places=places,
         cwd=cwd,
         workspace=workspace,
-        enclosure=settle_walls(config, workspace, places),
+        enclosure=plan_sandbox(config, workspace, places),
         environ=environ,
         agent=agent,
         notices=tuple(notices),
     )
 
 
-def _choose_models(opening: Opening, grounds: Grounds, session: SessionInfo | None) -> Models:
+def _choose_models(opening: StartOptions, grounds: StartEnvironment, session: SessionInfo | None) -> ChosenModels:
     environ, named = grounds.environ, opening.change.model if opening.change else ""
     config = for_provider_of(grounds.config, environ, named, opening.first_provider)
     choice = choose(config, environ, named=named, last=session.model if session else "")
@@ -213,7 +213,7 @@ def _choose_models(opening: Opening, grounds: Grounds, session: SessionInfo | No
         )
     fallback = choose_fallback(config, environ, choice)
     check_prices(config, choice, fallback)
-    return Models(config, choice, fallback)
+    return ChosenModels(config, choice, fallback)
 
 
 def _no_effect_notice(choice: Choice) -> str:
@@ -224,15 +224,15 @@ def _no_effect_notice(choice: Choice) -> str:
     return no_effect_notice(choice)
 
 
-def _new_name(opening: Opening) -> str | None:
+def _new_name(opening: StartOptions) -> str | None:
     """The name a session gets if it has to be made."""
     return None if opening.change else text(opening.given, "session") or None
 
 
-def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, opening: Opening) -> Kept:
+def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, places: Places, opening: StartOptions) -> SessionSink:
     if store is None:
-        return KeptNowhere(places.state, time.time(), opening.said, opening.unkept_id)
+        return UnsavedSession(places.state, time.time(), opening.said, opening.unkept_id)
     change, branch = opening.change, None
     if change is not None and change.behind is not None:
         branch = Branch(behind=change.behind, summary=change.summary, why=change.why)
-    return KeptInStore(store, session, origin, time.time(), branch)
+    return SavedSession(store, session, origin, time.time(), branch)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wolo.config.schema import Config
-from wolo.conversation.resources.persistence import Kept
+from wolo.conversation.resources.persistence import SessionSink
 from wolo.errors import ConfigError, ToolError
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode
@@ -67,7 +67,7 @@ def make_context(
     workspace: Workspace,
     cwd: Path,
     places: Places,
-    kept: Kept,
+    kept: SessionSink,
     judge: Judge,
     secrets: Secrets,
     shell: ShellState | None,

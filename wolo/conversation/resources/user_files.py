@@ -22,7 +22,7 @@ from wolo.places import Places, find_home
 from wolo.tools.tool import OfferedSkill
 
 
-def shelves(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[Shelf, ...]:
+def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[Shelf, ...]:
     """The project's before the user's, the nearest first; of a project that is not trusted none. `root` is real."""
     found = []
     if config.trusts_project:
@@ -34,11 +34,11 @@ def shelves(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -
     return (*found, *(Shelf(folder, partial(project.read_file, root=Path("/"))) for folder in own))
 
 
-class Library:
+class UserFiles:
     def __init__(self, config: Config, places: Places, root: Path, cwd: Path) -> None:
-        self._skills = shelves(project.SKILLS, config, places, root, cwd)
-        self._commands = shelves(project.COMMANDS, config, places, root, cwd)
-        self._agents = shelves(project.AGENTS, config, places, root, cwd)
+        self._skills = search_paths(project.SKILLS, config, places, root, cwd)
+        self._commands = search_paths(project.COMMANDS, config, places, root, cwd)
+        self._agents = search_paths(project.AGENTS, config, places, root, cwd)
 
     def skills(self, choice: Choice | None = None) -> Skills:
         """As they are now; none for a model that can hardly do without."""

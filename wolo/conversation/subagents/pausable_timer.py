@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class Alarm:
+class PausableTimer:
     def __init__(self, seconds: float, ring: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
         self.rang = False
         self._left_s = seconds

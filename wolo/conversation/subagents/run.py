@@ -29,7 +29,7 @@ from wolo.agent.events import (
 )
 from wolo.agent.tool_calls import AskPerson, Emit
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.subagents.pausable_timer import Alarm
+from wolo.conversation.subagents.pausable_timer import PausableTimer
 from wolo.messages.call_text import call_line
 from wolo.messages.message import Usage
 from wolo.messages.parts import TASK, ToolPart
@@ -43,11 +43,11 @@ LONGEST_SUBJECT = 100
 _NOTHING_SAID = "(It said nothing.)"
 
 
-class Errand:
+class SubagentRun:
     """`hear` is what the agent emits to; `call` the context of the call that gave the task, `tell` the parent's emit."""
 
     def __init__(
-        self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: ToolContext, tell: Emit, alarm: Alarm
+        self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: ToolContext, tell: Emit, alarm: PausableTimer
     ) -> None:
         self.agent = agent
         self.prompt = prompt

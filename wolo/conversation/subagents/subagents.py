@@ -23,15 +23,15 @@ from wolo.agent.loop import Agent
 from wolo.agent.tool_calls import AskPerson, Emit
 from wolo.config import keys
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.resources.model_access import Reach, make_asker
+from wolo.conversation.resources.model_access import ModelAccess, make_asker
 from wolo.conversation.resources.model_selection import check_prices, find, for_provider_of
-from wolo.conversation.resources.persistence import Kept, KeptInStore, KeptNowhere, Origin
-from wolo.conversation.resources.request_prefix import Preamble
-from wolo.conversation.resources.startup import Site
+from wolo.conversation.resources.persistence import Origin, SavedSession, SessionSink, UnsavedSession
+from wolo.conversation.resources.request_prefix import RequestPrefix
+from wolo.conversation.resources.startup import StartupState
 from wolo.conversation.resources.tool_context import new_shell
 from wolo.conversation.subagents.hooks import for_agent
-from wolo.conversation.subagents.pausable_timer import Alarm
-from wolo.conversation.subagents.run import Errand
+from wolo.conversation.subagents.pausable_timer import PausableTimer
+from wolo.conversation.subagents.run import SubagentRun
 from wolo.errors import ConfigError, ToolError, WoloError
 from wolo.extensions.agents import MODELS_ELSEWHERE, Agents, Profile
 from wolo.guard.judge import Judge
@@ -55,9 +55,9 @@ AT_ONCE = 4
 class Parent:
     """The rooms of the conversation that gives tasks."""
 
-    site: Site
-    reach: Reach
-    preamble: Preamble
+    site: StartupState
+    reach: ModelAccess
+    preamble: RequestPrefix
     context: ToolContext
     judge: Judge
 
@@ -67,7 +67,7 @@ class Subagents:
 
     def __init__(self, parent: Parent, agents: Agents) -> None:
         self.agents = agents
-        self.running: list[Errand] = []
+        self.running: list[SubagentRun] = []
         """In the order in which they began."""
         self._parent = parent
         self._contexts: list[ToolContext] = []
@@ -116,12 +116,12 @@ class Subagents:
                 await self._emit(Noticed(text=notice, level="warning"))
             return await self._work(profile, choice, kept, prompt, call)
 
-    async def _work(self, profile: Profile, choice: Choice, kept: Kept, prompt: str, call: ToolContext) -> Result:
+    async def _work(self, profile: Profile, choice: Choice, kept: SessionSink, prompt: str, call: ToolContext) -> Result:
         parent, settings = self._parent, self._parent.site.config.settings
         recorder = Recorder(kept, kept.session_id)
         asker = make_asker(parent.reach, choice, parent.site.fallback if not profile.model else None)
-        alarm = Alarm(settings.tasks.timeout_s, lambda: agent.interrupt())
-        errand = Errand(profile.name, prompt, kept.session_id, recorder, call, self._emit, alarm)
+        alarm = PausableTimer(settings.tasks.timeout_s, lambda: agent.interrupt())
+        errand = SubagentRun(profile.name, prompt, kept.session_id, recorder, call, self._emit, alarm)
         context, toolbox = self._context(kept, call, errand), self._toolbox(profile, choice)
         begins = parent.preamble.system if WITH_SKILLS & {*toolbox.names} else parent.preamble.without_skills
         agent = Agent(
@@ -177,10 +177,10 @@ class Subagents:
         check_prices(site.config, choice)
         return replace(choice, thinking=choice.thinking or own.thinking), ""
 
-    async def _keep(self, profile: Profile, choice: Choice) -> Kept:
+    async def _keep(self, profile: Profile, choice: Choice) -> SessionSink:
         site = self._parent.site
-        if not isinstance(site.kept, KeptInStore):
-            return KeptNowhere(site.places.state, time.time())
+        if not isinstance(site.kept, SavedSession):
+            return UnsavedSession(site.places.state, time.time())
         opening = asyncio.ensure_future(asyncio.to_thread(self._open, profile, choice))
         try:
             return await asyncio.shield(opening)
@@ -190,16 +190,16 @@ class Subagents:
                 opening.result().close()
             raise
 
-    def _open(self, profile: Profile, choice: Choice) -> Kept:
+    def _open(self, profile: Profile, choice: Choice) -> SessionSink:
         site = self._parent.site
         parent = task_of(site.kept.session_id, profile.name)
         origin = Origin(cwd=site.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
-        return KeptInStore(Store.open(site.places.data), None, origin, time.time())
+        return SavedSession(Store.open(site.places.data), None, origin, time.time())
 
-    def _context(self, kept: Kept, call: ToolContext, errand: Errand) -> ToolContext:
+    def _context(self, kept: SessionSink, call: ToolContext, errand: SubagentRun) -> ToolContext:
         """The parent's, but for what an agent has seen and what it runs."""
         site, own = self._parent.site, self._parent.context
-        keep = (lambda name, data: kept.keep(name, own.secrets.hide_data(data))) if isinstance(kept, KeptInStore) else own.keep
+        keep = (lambda name, data: kept.keep(name, own.secrets.hide_data(data))) if isinstance(kept, SavedSession) else own.keep
         return dataclasses.replace(
             own,
             ledger=FileLedger(site.places.state / "file-locks"),
@@ -239,7 +239,7 @@ def _prose() -> str:
     return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
 
 
-async def _leave(context: ToolContext, asker: Asker, recorder: Recorder, kept: Kept) -> None:
+async def _leave(context: ToolContext, asker: Asker, recorder: Recorder, kept: SessionSink) -> None:
     await asyncio.to_thread(context.shell.processes.close_all)
     context.shell.close()
     await asker.close()
@@ -247,6 +247,6 @@ async def _leave(context: ToolContext, asker: Asker, recorder: Recorder, kept: K
     await asyncio.to_thread(_put_away, kept)
 
 
-def _put_away(kept: Kept) -> None:
+def _put_away(kept: SessionSink) -> None:
     kept.tidy()
     kept.close()

@@ -14,7 +14,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from wolo.commands.arguments import last_word, quoted
-from wolo.commands.command import Command, Desk, named
+from wolo.commands.command import Command, CommandContext, named
 from wolo.errors import WoloError
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.root import find_root
@@ -35,7 +35,7 @@ AT_ONCE, BREATH_S = 200, 0.001
 class Suggestions(Completer):
     """Runs in a thread of its own (`ThreadedCompleter`), so that no key waits for it."""
 
-    def __init__(self, desk: Callable[[], Desk]) -> None:
+    def __init__(self, desk: Callable[[], CommandContext]) -> None:
         self._desk = desk
         self._files = FileNames()
 
@@ -136,7 +136,7 @@ def beside(cwd: Path, typed: str) -> list[str]:
     return sorted(found)
 
 
-def _arguments(desk: Desk, command: Command | None) -> Sequence[tuple[str, str]]:
+def _arguments(desk: CommandContext, command: Command | None) -> Sequence[tuple[str, str]]:
     if command is None or command.arguments is None:
         return ()
     try:

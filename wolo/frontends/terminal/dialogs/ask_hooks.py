@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.text import Text
 
 from wolo.config.cli_options import Given
-from wolo.conversation.resources.hooks import HookSet, to_agree
-from wolo.conversation.resources.hooks import keep_answer as keep_agreement
+from wolo.conversation.resources.hooks import HookSet, awaiting_consent
+from wolo.conversation.resources.hooks import save_consent as keep_agreement
 from wolo.frontends.terminal.dialogs.ask_trust import Wording, ask_once, keep_answer, whole
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.places import find_places
@@ -21,7 +21,7 @@ LET_RUN = Wording("Let them run?", "Yes, let them run", "the hooks of this proje
 async def ask_hooks(given: Given, terminal: Terminal) -> None:
     """Whatever is not a yes lets nothing run. Raises Dismissed for Ctrl-C, ConfigError for answers others may have written."""
     root = find_root()
-    for found in to_agree(find_places(), root, Path.cwd(), given):
+    for found in awaiting_consent(find_places(), root, Path.cwd(), given):
         answer = await ask_once(_shown(found), LET_RUN, terminal)
         if answer in ("y", "yes", "never"):
             keep_answer(partial(keep_agreement, find_places(), root, found, "never" if answer == "never" else "yes"), terminal)

@@ -12,7 +12,7 @@ from rich.text import Text
 from wolo.config import keys, layers
 from wolo.config.edit import set_value
 from wolo.conversation.resources.model_selection import choose_now
-from wolo.diagnostics.credentials import takers
+from wolo.diagnostics.credentials import login_providers
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
 from wolo.frontends.terminal.dialogs.login import log_in, named, show_providers
@@ -60,7 +60,7 @@ async def _offer(terminal: Terminal) -> str:
     menu = Menu(
         models=tuple(model for server in servers for model in server.models)[:MOST_SHOWN],
         has_embedded=has_engine(),
-        providers=tuple(each for each in takers() if each.default_model),
+        providers=tuple(each for each in login_providers() if each.default_model),
     )
     if terminal.screen.stage is None:
         _show_menu(menu, [server.label for server in servers if server.models], terminal)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from wolo.diagnostics.credentials import keep_key, try_to_log_in
-from wolo.diagnostics.key_check import Trial
+from wolo.diagnostics.key_check import KeyCheck
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.confirm import confirm
 from wolo.frontends.terminal.dialogs.secret_prompt import ask_unseen
@@ -77,7 +77,7 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
             return True
 
 
-async def _try(provider: Provider, key: str, terminal: Terminal) -> Trial:
+async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
     terminal.screen.status.start("trying the key")
     try:
         trial = await try_to_log_in(provider, key)
@@ -87,7 +87,7 @@ async def _try(provider: Provider, key: str, terminal: Terminal) -> Trial:
     return trial
 
 
-async def _is_wanted_anyway(trial: Trial, terminal: Terminal) -> bool:
+async def _is_wanted_anyway(trial: KeyCheck, terminal: Terminal) -> bool:
     """A key that was refused is not kept."""
     if trial.verdict == "refused":
         return False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from wolo.diagnostics.new_provider import Found, look_up_server, save_provider, suggested_name, taken_names
+from wolo.diagnostics.new_provider import FoundServer, look_up_server, save_provider, suggested_name, taken_names
 from wolo.errors import ConfigError, ProviderError, UsageError
 from wolo.frontends.terminal.dialogs.confirm import confirm
 from wolo.frontends.terminal.dialogs.secret_prompt import ask_unseen
@@ -66,7 +66,7 @@ def _show(finding: Finding, terminal: Terminal) -> None:
     terminal.screen.say(f"{SIGNS[finding.works]:>5}  {finding.what:<18} {finding.words}".rstrip(), "dim")
 
 
-async def _look_up(url: str, key: str, terminal: Terminal) -> Found | None:
+async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None:
     terminal.screen.status.start("asking the server for its models")
     try:
         found = await asyncio.to_thread(look_up_server, url, key)
@@ -91,7 +91,7 @@ async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
     return typed or (shown[0] if shown else "")
 
 
-async def _save(found: Found, model: str, key: str, terminal: Terminal) -> str:
+async def _save(found: FoundServer, model: str, key: str, terminal: Terminal) -> str:
     suggested = suggested_name(found.base_url, taken_names())
     while True:
         name = await _ask(f"Name of this provider, Enter for {suggested} › ", terminal) or suggested

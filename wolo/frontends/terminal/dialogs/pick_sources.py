@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from wolo.commands.command import Desk
+from wolo.commands.command import CommandContext
 from wolo.conversation.history.undo import Undoing
 from wolo.diagnostics import model_info
 from wolo.errors import ToolError, WoloError
@@ -49,7 +49,7 @@ def sessions_menu(cwd: Path, here: str = "") -> Menu[str]:
     return Menu("Which session?", listed, "all directories" if near and far else "", _last_exchange_of)
 
 
-def models_menu(desk: Desk, *, ahead: bool = False) -> Menu[str]:
+def models_menu(desk: CommandContext, *, ahead: bool = False) -> Menu[str]:
     """Models that can be asked now, the current one first; the switch adds those without a key. Any other name may be written.
 
     Asks the model servers on this machine, or the one of this run, what they serve: blocks. `ahead`: it is chosen for later,
@@ -97,7 +97,7 @@ def _served(label: str) -> Item[str]:
     return Item(label, label, "on this server")
 
 
-def rewind_menu(desk: Desk) -> Menu[Place]:
+def rewind_menu(desk: CommandContext) -> Menu[Place]:
     """The prompts on the way to here, the newest first; the switch takes files back, too."""
     conversation = desk.conversation
     prompts = [place for place in outline(*conversation.tree()) if place.is_on_way and place.kind == "prompt"]

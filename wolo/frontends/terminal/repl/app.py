@@ -14,10 +14,10 @@ from rich.text import Text
 from wolo.conversation.attachments import compose, must_be_sent
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.handover import NotFollowed
+from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.model_selection import NO_MODEL
 from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import Opening
+from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.ask_hooks import ask_hooks
 from wolo.frontends.terminal.dialogs.ask_mcp_servers import ask_servers
@@ -40,7 +40,7 @@ class Task(Struct, frozen=True, kw_only=True):
     """After the prompt, if there is one, the REPL goes on."""
 
 
-async def start(opening: Opening, task: Task) -> int:
+async def start(opening: StartOptions, task: Task) -> int:
     """The exit status. Raises WoloError for what a person must mend."""
     with hold_terminal() as terminal:
         terminal.screen.make_plain(bool(opening.given.get("plain")))
@@ -60,7 +60,7 @@ async def start(opening: Opening, task: Task) -> int:
             return terminal.signals.exit_status
 
 
-async def _run(opening: Opening, task: Task, terminal: Terminal) -> int:
+async def _run(opening: StartOptions, task: Task, terminal: Terminal) -> int:
     conversation = await _go_there(await _open(opening, terminal), opening, terminal)
     terminal.screen.dress(conversation.facts.ui)
     gc.enable()
@@ -101,7 +101,7 @@ async def _close(conversation: Conversation, terminal: Terminal) -> None:
         terminal.screen.print(again)
 
 
-async def _pick(opening: Opening, terminal: Terminal) -> Opening | None:
+async def _pick(opening: StartOptions, terminal: Terminal) -> StartOptions | None:
     """`-r` without a session: the person chooses one. None: no one."""
     if opening.given.get("resume") != "":
         return opening
@@ -111,7 +111,7 @@ async def _pick(opening: Opening, terminal: Terminal) -> Opening | None:
     return replace(opening, given={**opening.given, "resume": session_id}) if session_id else None
 
 
-async def _open(opening: Opening, terminal: Terminal) -> Conversation:
+async def _open(opening: StartOptions, terminal: Terminal) -> Conversation:
     opening = replace(opening, progress=terminal.screen.weights_progress())
     try:
         return await open_conversation(opening)
@@ -124,7 +124,7 @@ async def _open(opening: Opening, terminal: Terminal) -> Conversation:
     return await open_conversation(opening)
 
 
-async def _go_there(conversation: Conversation, opening: Opening, terminal: Terminal) -> Conversation:
+async def _go_there(conversation: Conversation, opening: StartOptions, terminal: Terminal) -> Conversation:
     """A session of another directory: shall it go on there, or here? Where `-C` said it, or there is none, nobody is asked."""
     there = conversation.facts.begun_in
     if "cd" in opening.given or not _is_elsewhere(there, conversation.cwd):
@@ -144,7 +144,7 @@ async def _go_there(conversation: Conversation, opening: Opening, terminal: Term
         raise
     try:
         return await conversation.reopen(Change())
-    except NotFollowed as failed:
+    except HandoverFailed as failed:
         if failed.conversation is None:
             raise
         terminal.screen.say(f"{failed.message} {failed.hint}".rstrip(), "red")

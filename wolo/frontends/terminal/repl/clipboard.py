@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from wolo.commands.command import Command, Desk, Outcome, Shown
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.messages.plural import counted
 from wolo.workspace.processes.trusted_path import find_program
@@ -37,7 +37,7 @@ def copy_command(write: Callable[[str], None] | None) -> Command:
     )
 
 
-async def _run(write: Callable[[str], None] | None, desk: Desk, rest: str) -> Outcome:
+async def _run(write: Callable[[str], None] | None, desk: CommandContext, rest: str) -> Outcome:
     answer = _last_answer(desk)
     text, what = (_block(answer, rest), f"Block {rest}") if rest else (answer, "The last answer")
     ways = await copy(text, write, desk.conversation.bench.workspace)
@@ -46,10 +46,10 @@ async def _run(write: Callable[[str], None] | None, desk: Desk, rest: str) -> Ou
             f"{what} could not be copied: there is no way to a clipboard for {len(text.encode()):,} bytes.",
             hint="/export writes a file; wl-copy, xclip, xsel or pbcopy take more than a terminal.",
         )
-    return Shown(f"{what} is copied ({counted(len(text), 'character')}), through {' and '.join(ways)}.")
+    return ShowText(f"{what} is copied ({counted(len(text), 'character')}), through {' and '.join(ways)}.")
 
 
-def _arguments(desk: Desk) -> list[tuple[str, str]]:
+def _arguments(desk: CommandContext) -> list[tuple[str, str]]:
     found = blocks(_answers(desk)[-1]) if _answers(desk) else []
     return [(str(number), block.strip().partition("\n")[0]) for number, block in enumerate(found, start=1)]
 
@@ -89,11 +89,11 @@ def blocks(answer: str) -> list[str]:
     return [*found, "\n".join(lines)] if fence else found
 
 
-def _answers(desk: Desk) -> list[str]:
+def _answers(desk: CommandContext) -> list[str]:
     return [message.text for message in desk.conversation.history if message.role == "assistant" and message.text.strip()]
 
 
-def _last_answer(desk: Desk) -> str:
+def _last_answer(desk: CommandContext) -> str:
     answers = _answers(desk)
     if not answers:
         raise UsageError("There is no answer to copy yet.")

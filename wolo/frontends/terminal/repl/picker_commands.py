@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from prompt_toolkit.buffer import Buffer
 
 from wolo.commands import undo
-from wolo.commands.command import Command, Desk, Opened, Outcome, Shown, find
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, find
 from wolo.conversation.resources.session_info import Change
 from wolo.frontends.terminal.composer.completion import mention
 from wolo.frontends.terminal.dialogs.pick_item import pick
@@ -28,8 +28,8 @@ from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, SERVER
 from wolo.frontends.terminal.display.line_prompt import Dismissed
 from wolo.frontends.terminal.display.terminal import Terminal
 
-NOTHING = Shown("")
-Choose = Callable[[Terminal, Command, Desk], Awaitable[Outcome]]
+NOTHING = ShowText("")
+Choose = Callable[[Terminal, Command, CommandContext], Awaitable[Outcome]]
 
 
 def with_lists(commands: Sequence[Command], terminal: Terminal) -> tuple[Command, ...]:
@@ -45,7 +45,7 @@ def is_chosen_ahead(line: str) -> bool:
     return line in _AHEAD
 
 
-async def choose_ahead(line: str, desk: Desk, terminal: Terminal) -> str:
+async def choose_ahead(line: str, desk: CommandContext, terminal: Terminal) -> str:
     """The same command with what was chosen, or as it is where there is nothing to choose from; empty when nothing was chosen."""
     menu = await asyncio.to_thread(_AHEAD[line], desk)
     if not menu.listed(True):
@@ -64,7 +64,7 @@ async def mention_file(cwd: Path, writing: Buffer, terminal: Terminal) -> None:
             writing.insert_text(f"{mention(picked.value)} ")
 
 
-async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Desk, rest: str) -> Outcome:
+async def _run(terminal: Terminal, command: Command, choose: Choose, desk: CommandContext, rest: str) -> Outcome:
     if rest:
         return await command.run(desk, rest)
     try:
@@ -73,29 +73,29 @@ async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Desk,
         return NOTHING
 
 
-async def _log_in(terminal: Terminal, desk: Desk, rest: str) -> Outcome:
+async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcome:
     """Saves a key; the conversation goes on with the one it began with."""
-    from wolo.diagnostics.credentials import find_taker, takers  # noqa: PLC0415  # loads what speaks with providers
+    from wolo.diagnostics.credentials import find_login_provider, login_providers  # noqa: PLC0415  # loads what speaks with providers
     from wolo.frontends.terminal.dialogs.login import ask_provider, log_in  # noqa: PLC0415  # the same
 
     try:
-        provider = find_taker(rest) if rest else await ask_provider(takers(), terminal)
+        provider = find_login_provider(rest) if rest else await ask_provider(login_providers(), terminal)
         is_saved = await log_in(provider, terminal)
     except (Dismissed, EOFError):
         return NOTHING
     model = f"{provider.name}/{provider.default_model}" if provider.default_model else f"{provider.name}/MODEL"
-    return Shown(f"/model {model} changes to it." if is_saved else "")
+    return ShowText(f"/model {model} changes to it." if is_saved else "")
 
 
-async def _session(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+async def _session(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
     menu = sessions_menu(desk.conversation.cwd, desk.conversation.session_id)
     if not menu.listed(True):
-        return Shown("There is no other session yet.")
+        return ShowText("There is no other session yet.")
     picked = await pick(menu, terminal)
     return await command.run(desk, picked.value) if picked else NOTHING
 
 
-async def _model(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+async def _model(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
     from wolo.frontends.terminal.dialogs.embedded_model import offer_embedded  # noqa: PLC0415  # loads what speaks with providers
     from wolo.frontends.terminal.dialogs.new_server import add_server  # noqa: PLC0415  # the same
 
@@ -109,19 +109,19 @@ async def _model(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
         spec = await ways[picked.value](terminal)
     except EOFError:
         return NOTHING
-    return Opened(await desk.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
+    return SwitchConversation(await desk.conversation.reopen(Change(model=spec, at_own_address=True))) if spec else NOTHING
 
 
-_AHEAD: dict[str, Callable[[Desk], Menu[str]]] = {
+_AHEAD: dict[str, Callable[[CommandContext], Menu[str]]] = {
     "/model": partial(models_menu, ahead=True),
     "/resume": lambda desk: sessions_menu(desk.conversation.cwd, desk.conversation.session_id),
 }
 
 
-async def _place(terminal: Terminal, command: Command, desk: Desk) -> Outcome:
+async def _place(terminal: Terminal, command: Command, desk: CommandContext) -> Outcome:
     menu = rewind_menu(desk)
     if not menu.listed(False):
-        return Shown("Nothing was said yet.")
+        return ShowText("Nothing was said yet.")
     picked = await pick(menu, terminal)
     if picked is None:
         return NOTHING

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from wolo.agent.events import CallEnded
-from wolo.commands.command import Beforehand, Opened, Prompted
+from wolo.commands.command import EmbeddedCommand, SendPrompt, SwitchConversation
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.handover import NotFollowed
+from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.display.event_view import Screen
@@ -23,9 +23,9 @@ from wolo.messages.terminal_text import clean
 from wolo.tools.tool import Output
 
 
-def message_of(said: str | Prompted, conversation: Conversation, pastes: Pastes, ran: Sequence[str]) -> Message:
+def message_of(said: str | SendPrompt, conversation: Conversation, pastes: Pastes, ran: Sequence[str]) -> Message:
     """Raises UsageError for a file that cannot be attached."""
-    if isinstance(said, Prompted):
+    if isinstance(said, SendPrompt):
         text, typed = said.text, said.text if said.typed is None else said.typed
     else:
         text = typed = said[1:] if said.startswith("//") else said
@@ -34,13 +34,13 @@ def message_of(said: str | Prompted, conversation: Conversation, pastes: Pastes,
     )
 
 
-def show_prompt(prompted: Prompted, screen: Screen) -> None:
+def show_prompt(prompted: SendPrompt, screen: Screen) -> None:
     screen.print(Text.assemble(("› ", "bold"), clean(prompted.shown or prompted.text)))
     for notice in prompted.notices:
         screen.say(notice, "yellow")
 
 
-async def run_first(prompted: Prompted, conversation: Conversation, terminal: Terminal) -> Prompted:
+async def run_first(prompted: SendPrompt, conversation: Conversation, terminal: Terminal) -> SendPrompt:
     """With what its commands have printed. Raises UsageError when the person stops one of them."""
     text, typed = prompted.text, prompted.text if prompted.typed is None else prompted.typed
     printed = [await _printed(run, conversation, terminal) for run in prompted.runs]
@@ -49,7 +49,7 @@ async def run_first(prompted: Prompted, conversation: Conversation, terminal: Te
     return replace(prompted, text=text, typed=typed, runs=())
 
 
-async def _printed(run: Beforehand, conversation: Conversation, terminal: Terminal) -> str:
+async def _printed(run: EmbeddedCommand, conversation: Conversation, terminal: Terminal) -> str:
     ended = None
     with terminal.signals.during(conversation.interrupt):
         async for event in conversation.run_by_hand(run.command, run.footing):
@@ -64,7 +64,7 @@ async def _printed(run: Beforehand, conversation: Conversation, terminal: Termin
 
 @asynccontextmanager
 async def answered_by(
-    model: str, conversation: Conversation, change_to: Callable[[Opened], None], screen: Screen
+    model: str, conversation: Conversation, change_to: Callable[[SwitchConversation], None], screen: Screen
 ) -> AsyncIterator[None]:
     """Meanwhile this model answers; the one at hand where none is named, or it cannot be had."""
     if model in ("", conversation.model):
@@ -73,14 +73,14 @@ async def answered_by(
     before = f"{conversation.model}:{conversation.thinking}" if conversation.thinking else conversation.model
     try:
         other = await conversation.reopen(Change(model=model))
-    except NotFollowed:
+    except HandoverFailed:
         raise
     except WoloError as error:
         screen.say(f"{error.message} {conversation.model} answers instead.", "yellow")
         yield
         return
-    change_to(Opened(other, text=f"{other.model} answers this prompt."))
+    change_to(SwitchConversation(other, text=f"{other.model} answers this prompt."))
     try:
         yield
     finally:
-        change_to(Opened(await other.reopen(Change(model=before)), text=f"{conversation.model} goes on."))
+        change_to(SwitchConversation(await other.reopen(Change(model=before)), text=f"{conversation.model} goes on."))

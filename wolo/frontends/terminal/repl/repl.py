@@ -10,9 +10,9 @@ from functools import partial
 from rich.text import Text
 
 from wolo.agent.events import Event, PromptRefused
-from wolo.commands.command import Command, Left, Opened, Prompted, Shown, Worked, dispatch, is_command
+from wolo.commands.command import Command, Exit, RunEvents, SendPrompt, ShowText, SwitchConversation, dispatch, is_command
 from wolo.conversation.conversation import Conversation
-from wolo.conversation.handover import NotFollowed
+from wolo.conversation.handover import HandoverFailed
 from wolo.errors import WoloError
 from wolo.frontends.terminal.composer.completion import Suggestions
 from wolo.frontends.terminal.composer.composer import Composer, Leave, Said
@@ -232,15 +232,15 @@ class Repl:
                     self._ran.append(told)
             elif not is_note(line) or await keep_note(line, self.conversation, self._terminal):
                 await self._prompt(line, line)
-        except NotFollowed as failed:
+        except HandoverFailed as failed:
             if failed.conversation is None:
                 raise  # there is nothing left to talk with
             complain(failed, self._screen)
-            self._change_to(Opened(failed.conversation, text="Continuing this conversation."))
+            self._change_to(SwitchConversation(failed.conversation, text="Continuing this conversation."))
         except WoloError as error:
             complain(error, self._screen)
 
-    async def _prompt(self, said: str | Prompted, line: str) -> None:
+    async def _prompt(self, said: str | SendPrompt, line: str) -> None:
         message = None
         try:
             message = self._compose(said)
@@ -249,7 +249,7 @@ class Repl:
             if message is None or all(each.id != message.id for each in reversed(self.conversation.history)):
                 self._composer.give_back(line)
 
-    def _compose(self, said: str | Prompted) -> Message:
+    def _compose(self, said: str | SendPrompt) -> Message:
         message = message_of(said, self.conversation, self._composer.pastes, self._ran)
         self._ran.clear()
         return message
@@ -266,27 +266,27 @@ class Repl:
         running = jobs.running if jobs is not None else ()
         outcome = await dispatch(line, self._known.desk(anew=True))
         match outcome:
-            case Shown(text=""):
+            case ShowText(text=""):
                 pass
-            case Shown(is_answer=True):
+            case ShowText(is_answer=True):
                 self._screen.answer(outcome.text)
-            case Shown():
+            case ShowText():
                 self._screen.say(show_hidden(outcome.text))
-            case Opened():
+            case SwitchConversation():
                 self._change_to(outcome)
                 if jobs is not None and self.conversation.jobs is not jobs:
                     tell_jobs(jobs, running, self._screen)
-            case Worked():
+            case RunEvents():
                 await run_work(self.conversation, outcome.events, self._terminal)
-            case Prompted():
+            case SendPrompt():
                 show_prompt(outcome, self._screen)
                 outcome = await run_first(outcome, self.conversation, self._terminal)
                 async with answered_by(outcome.model, self.conversation, self._change_to, self._screen):
                     await self._prompt(outcome, line)
-            case Left():
+            case Exit():
                 self._composer.leave()
 
-    def _change_to(self, opened: Opened) -> None:
+    def _change_to(self, opened: SwitchConversation) -> None:
         is_other = opened.conversation.session_id != self.conversation.session_id
         self._waiting.settle(self.conversation)
         self.conversation = opened.conversation

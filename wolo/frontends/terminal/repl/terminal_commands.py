@@ -10,7 +10,7 @@ from typing import Protocol, get_args
 
 from msgspec.structs import fields
 
-from wolo.commands.command import Command, Desk, Outcome, Shown
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.config.edit import set_value
 from wolo.config.schema import Ui
 from wolo.errors import UsageError
@@ -56,22 +56,22 @@ def own_commands(room: Room, write: Callable[[str], None] | None) -> tuple[Comma
     )
 
 
-async def _editor(room: Room, desk: Desk, rest: str) -> Outcome:
+async def _editor(room: Room, desk: CommandContext, rest: str) -> Outcome:
     room.open_editor()
-    return Shown("")
+    return ShowText("")
 
 
-async def _keys(room: Room, desk: Desk, rest: str) -> Outcome:
-    return Shown(room.keys_listed())
+async def _keys(room: Room, desk: CommandContext, rest: str) -> Outcome:
+    return ShowText(room.keys_listed())
 
 
-async def _theme(room: Room, desk: Desk, rest: str) -> Outcome:
+async def _theme(room: Room, desk: CommandContext, rest: str) -> Outcome:
     if not rest:
         off = " (NO_COLOR is set: there are none)" if os.environ.get("NO_COLOR") else ""
-        return Shown("\n".join([f"{name:<5} {_ABOUT.get(name, '')}" for name in THEMES]) + f"\n\n/theme NAME changes it{off}.")
+        return ShowText("\n".join([f"{name:<5} {_ABOUT.get(name, '')}" for name in THEMES]) + f"\n\n/theme NAME changes it{off}.")
     if rest not in THEMES:
         raise UsageError(f"There is no theme {rest}.", hint=f"Themes are {', '.join(THEMES)}; NO_COLOR=1 turns colours off.")
     room.use_theme(rest)
     places = find_places()
     await asyncio.to_thread(set_value, places, "ui.theme", rest)
-    return Shown(f"Theme {rest}, from now on; kept in {places.config / 'config.toml'}.")
+    return ShowText(f"Theme {rest}, from now on; kept in {places.config / 'config.toml'}.")
