@@ -31,8 +31,8 @@ from wolo.tools.search.ripgrep import stand_in
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import Watch
-from wolo.workspace.files.file_ledger import FileLedger
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.files.file_reading import FileLedger
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 RULES = ("shell:pytest *", "shell:git push *", "shell:npm run build")

@@ -30,7 +30,7 @@ from wolo.models.http.http import HttpTransport
 from wolo.tools.shell.shell import Shell
 from wolo.tools.tool import Result, ShellState, Tool, ToolContext
 from wolo.tools.toolbox import BUILTIN, Toolbox
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 SECRET = "a-secret-nobody-may-see"

@@ -14,7 +14,7 @@ import pytest
 
 from wolo.extensions.hooks.runner import Ground, Hooks, Placed
 from wolo.extensions.hooks.settings import Hook
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 
 READ = "import json, os, re, sys\ndata = json.load(sys.stdin)\n"
 COMMAND = """

@@ -14,7 +14,7 @@ from wolo.messages.parts import ToolPart
 from wolo.models.protocol import Asker
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 

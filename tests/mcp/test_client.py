@@ -24,8 +24,8 @@ from wolo.mcp.servers import Servers
 from wolo.mcp.tool import RemoteTool
 from wolo.mcp.tool_cache import CachedTools
 from wolo.tools.tool import Interrupted, Result, ShellState, ToolContext
-from wolo.workspace.files.file_ledger import FileLedger
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.files.file_reading import FileLedger
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 FAKES = Path(__file__).parents[1] / "fakes"

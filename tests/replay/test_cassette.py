@@ -13,7 +13,7 @@ import pytest
 from wolo.errors import SessionError
 from wolo.replay.player import Replayed, ReplayOptions, replay
 from wolo.replay.setup import from_file, prepare_workspace
-from wolo.workspace.landlock_run import Confined
+from wolo.workspace.landlock import Confined
 
 CASSETTES = Path(__file__).parent.parent / "cassettes"
 WHOLE = (CASSETTES / "detours.cassette").read_bytes()

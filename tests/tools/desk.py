@@ -10,8 +10,8 @@ from wolo.tools.background.jobs import Jobs
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import Watch
-from wolo.workspace.files.file_ledger import FileLedger
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.files.file_reading import FileLedger
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 

@@ -12,7 +12,7 @@ from wolo.messages.parts import TextPart, ToolPart
 from wolo.tools.expand_message import MOST_CHARS, ExpandMessage, ExpandMessageArgs
 from wolo.tools.tool import ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 LINES = "".join(f"line {number} of the log\n" for number in range(1, 3001))

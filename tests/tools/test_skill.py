@@ -12,7 +12,7 @@ from wolo.guard.intents import ReadIntent
 from wolo.tools.skill import Skill, SkillArgs
 from wolo.tools.tool import OfferedSkill, Result, ShellState, ToolContext
 from wolo.tools.toolbox import Toolbox
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 INSIDE, OUTSIDE = Path("/work/.agents/skills/pdf/SKILL.md"), Path("/home/me/.agents/skills/pdf/SKILL.md")

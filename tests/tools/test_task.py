@@ -12,7 +12,7 @@ from wolo.tools.agent_profiles import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, O
 from wolo.tools.task import IN_FOREGROUND, Task, TaskArgs, find
 from wolo.tools.tool import Result, ShellState, ToolContext
 from wolo.tools.toolbox import TO_DELEGATE, Toolbox
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 

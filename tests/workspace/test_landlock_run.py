@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.workspace.landlock_run import Confined
+from wolo.workspace.landlock import Confined
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has Landlock")
 

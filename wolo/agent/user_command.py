@@ -15,7 +15,7 @@ from wolo.agent.tool_progress import Progress
 from wolo.messages.parts import ToolPart
 from wolo.tools.shell.shell import Shell, ShellArgs
 from wolo.tools.tool import Result, ToolContext
-from wolo.workspace.processes.environment import persons_environment
+from wolo.workspace.processes.command_environment import persons_environment
 
 MOST_S = 3600.0
 

@@ -79,7 +79,7 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
     from wolo.replay.player import ReplayOptions, replay
     from wolo.replay.setup import prepare_workspace
-    from wolo.workspace.landlock_run import Confined
+    from wolo.workspace.landlock import Confined
 
     info = recording.info
     stage = prepare_workspace(recording, folder / "stage", at)

@@ -19,7 +19,7 @@ from wolo.extensions.search_paths import shown
 from wolo.extensions.skills import Skill, told
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 GROUP: Group = "From files"
 FRESH_S = 2.0

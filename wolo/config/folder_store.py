@@ -9,7 +9,7 @@ from typing import Any
 
 from wolo.config.files import read_own, replace_file
 from wolo.errors import ConfigError
-from wolo.workspace.folder_id import identity_of
+from wolo.workspace.root import identity_of
 
 Kept = dict[str, Mapping[str, Any]]
 """By the real path of a folder."""

@@ -21,8 +21,8 @@ from wolo.extensions.hooks.runner import Ground, Hooks, Placed
 from wolo.extensions.hooks.settings import ABOUT_TOOLS, EVENTS
 from wolo.extensions.hooks.tool_aliases import CLAUDE_NAMES
 from wolo.places import find_places
-from wolo.workspace.processes.runner import Processes
-from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.processes.command_environment import find_program
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace, find_root
 
 _WOLO_NAMES = {name: ours for ours, name in CLAUDE_NAMES.items()}

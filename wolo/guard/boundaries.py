@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wolo.guard import protected_paths
 from wolo.guard.shell.named_paths import Named, files_of, may_name, spelled
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 
 class Boundaries:

@@ -19,7 +19,7 @@ from wolo.guard.self_protection import are_changed_by, may_remove, removed_by
 from wolo.guard.shell.named_paths import Named, named_in_text, named_paths
 from wolo.guard.shell.parser import Command, Line, Place, TooComplex, read_line
 from wolo.guard.shell.words import name_of
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 Confine = Literal["never", "unless_allowed", "always"]
 """Which commands run inside the walls: `unless_allowed` leaves out what a person, or a rule a person wrote, allowed."""

@@ -29,7 +29,7 @@ from wolo.guard.rules import Rule, Verdict, parse_rule, strictest
 from wolo.guard.safe_commands import SafeList
 from wolo.guard.shell.words import printable
 from wolo.places import find_home
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 LONG_ADDRESS = 256
 """Characters of host, path and query together."""

@@ -19,8 +19,7 @@ from wolo.mcp.stdio_process import Said, start_child
 from wolo.mcp.tool_listing import Listed
 from wolo.mcp.tool_result import Answer
 from wolo.messages.terminal_text import clean
-from wolo.workspace.processes.environment import command_environment
-from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.processes.command_environment import command_environment, find_program
 
 State = Literal["idle", "starting", "ready", "failed"]
 _BETWEEN_LISTS_S = 1.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wolo.messages.terminal_text import clean_line
-from wolo.workspace.processes.runner import Processes, Program, Start
+from wolo.workspace.processes.process_runner import Processes, Program, Start
 
 LONGEST_LINE_BYTES = 64 * 1024 * 1024
 """A message is one line; a server that writes a longer one is no longer listened to."""

@@ -42,7 +42,7 @@ from wolo.replay.sandbox_copy import ReplayWorkspace
 from wolo.tools.tool import Result, ToolContext
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace import landlock
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 LEAST_RUN_S = 0.3

@@ -20,7 +20,7 @@ from wolo.sessions.exchange import importer
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Loaded
 from wolo.sessions.store import Store
-from wolo.workspace.copy import copy_tree
+from wolo.workspace.directory_copy import copy_tree
 from wolo.workspace.root import find_root
 
 

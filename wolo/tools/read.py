@@ -16,8 +16,7 @@ from wolo.messages.parts import ImagePart, ToolKind
 from wolo.tools import argument_aliases
 from wolo.tools.path_suggestions import folder_names, missing
 from wolo.tools.tool import Result, ToolContext
-from wolo.workspace.files.file_ledger import MAX_TEXT_BYTES
-from wolo.workspace.files.line_pages import Limits, Page, read_page
+from wolo.workspace.files.file_reading import MAX_TEXT_BYTES, Limits, Page, read_page
 from wolo.workspace.files.safe_open import explain, open_regular, read_all
 from wolo.workspace.root import Resolved
 

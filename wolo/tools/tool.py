@@ -23,8 +23,8 @@ from wolo.tools.background.jobs import Jobs
 from wolo.tools.question_types import AskQuestions
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.atomic_write import FileChange
-from wolo.workspace.files.file_ledger import FileLedger
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.files.file_reading import FileLedger
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Resolved, Workspace
 
 UNOFFERED = "x-unoffered"

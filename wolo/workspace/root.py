@@ -1,16 +1,27 @@
-"""The workspace: which directory the agent works in, and whether a path lies inside it."""
+"""Finds the workspace directory and tells whether a path is inside it."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from wolo.errors import ToolError, UsageError
 from wolo.places import find_home
-from wolo.workspace.files.real_path import led_to
+
+
+def led_to(path: str | os.PathLike[str]) -> str:
+    """`os.path.realpath`, which raises before Python 3.13 at links of `/proc` that belong to another's process."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100  # text all along
+        return os.path.join(led_to(above), name) if name else above  # noqa: PTH118  # the same
+
 
 _MAX_PATH_BYTES = 4096
 """PATH_MAX: beyond it links could not be judged, and other programs could not reach the file."""
@@ -132,3 +143,38 @@ def _refuse_link_loop(path: Path, given: str) -> None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ToolError(f"`{given}` is a link that leads back to itself.") from error
+
+
+_AT_FDCWD = -100
+_STATX_BTIME = 0x800
+_STATX_BYTES = 256
+_BORN_AT = 80
+"""Where in what the system returns the time of birth stands: seconds and nanoseconds."""
+
+
+def identity_of(folder: Path) -> str:
+    """Raises OSError when it is not there.
+
+    Device numbers are given out anew when disks are mounted, and an inode goes to the next folder that is made. So the time of
+    birth, which nobody can set, stands beside the inode; the device does only where a file system keeps no such time.
+    """
+    found = os.stat(folder)  # noqa: PTH116  # beside the system call below
+    born = _born(folder, found)
+    return f"inode {found.st_ino} born {born}" if born else f"inode {found.st_ino} device {found.st_dev}"
+
+
+def _born(folder: Path, found: os.stat_result) -> str:
+    """Empty when it is not known."""
+    if sys.platform != "linux":
+        return str(getattr(found, "st_birthtime", "") or "")
+    import ctypes  # noqa: PLC0415  # 2 ms, for folders a person was asked about only
+
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    if statx is None:
+        return ""
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    if statx(ctypes.c_int(_AT_FDCWD), os.fsencode(folder), ctypes.c_int(0), ctypes.c_uint(_STATX_BTIME), buffer):
+        return ""
+    (told,) = struct.unpack_from("=I", buffer.raw)
+    seconds, nanoseconds = struct.unpack_from("=qI", buffer.raw, _BORN_AT)
+    return f"{seconds}.{nanoseconds:09}" if told & _STATX_BTIME and seconds else ""

@@ -16,7 +16,7 @@ from wolo.extensions.hooks.response import NOTHING
 from wolo.extensions.hooks.runner import Ground, Hooks, Placed
 from wolo.extensions.hooks.settings import Hook
 from wolo.extensions.referenced_files import programs, runs_relative_program
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 
 
 @pytest.mark.parametrize(

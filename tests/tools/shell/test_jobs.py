@@ -25,7 +25,7 @@ from wolo.tools.background.jobs import Job, Jobs
 from wolo.tools.shell.shell import ShellArgs
 from wolo.tools.tool import Result
 from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from wolo.workspace.checkpoints.checkpoint_store import Store
+from wolo.workspace.checkpoints.path_state import Changes
 from wolo.workspace.checkpoints.restore import Outcome, restore
-from wolo.workspace.checkpoints.states import Changes
-from wolo.workspace.checkpoints.store import Store
 from wolo.workspace.checkpoints.tracker import Watch
-from wolo.workspace.checkpoints.undo import Plan, plan
+from wolo.workspace.checkpoints.undo_plan import Plan, plan
 from wolo.workspace.files.atomic_write import content_hash, write_atomic
 
 Picture = dict[str, tuple[str, int, bytes]]

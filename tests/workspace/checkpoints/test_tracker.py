@@ -14,8 +14,8 @@ import pytest
 from tests import unprivileged
 from tests.workspace.checkpoints.bench import Bench, names
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints import attribution, directory_cache, retention, scan, tracker
-from wolo.workspace.checkpoints.undo import UNCLEAR
+from wolo.workspace.checkpoints import attribution, directory_cache, scan, tracker
+from wolo.workspace.checkpoints.undo_plan import UNCLEAR
 from wolo.workspace.files.atomic_write import FileChange
 
 
@@ -257,8 +257,8 @@ def test_wolos_own_files_are_left_out_wherever_they_lie(bench: Bench) -> None:
 
 
 def test_old_changes_and_contents_go_and_what_counts_stays(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "MAX_STORE_BYTES", 1 << 20)
-    monkeypatch.setattr(retention, "_PRUNE_EVERY_S", 0.0)
+    monkeypatch.setattr(tracker, "MAX_STORE_BYTES", 1 << 20)
+    monkeypatch.setattr(tracker, "_PRUNE_EVERY_S", 0.0)
     bench.put("a", os.urandom(300_000))
     bench.turn()
     for _ in range(10):

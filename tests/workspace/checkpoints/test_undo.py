@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests import unprivileged
 from tests.workspace.checkpoints.bench import Bench, names
 from wolo.workspace.checkpoints import restore as restoring
+from wolo.workspace.checkpoints.path_state import Change
 from wolo.workspace.checkpoints.restore import restore
-from wolo.workspace.checkpoints.states import Change
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests import unprivileged
 from tests.components import require
 from wolo.errors import ToolError
 from wolo.workspace.files.atomic_write import FileChanged, Written, content_hash, write_atomic
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 
 OLD = b"old content\n"
 

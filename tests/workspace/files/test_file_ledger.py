@@ -7,7 +7,7 @@ import pytest
 
 from wolo.errors import ToolError
 from wolo.workspace.files.atomic_write import content_hash
-from wolo.workspace.files.file_ledger import MAX_TEXT_BYTES, FileLedger, read_file
+from wolo.workspace.files.file_reading import MAX_TEXT_BYTES, FileLedger, read_file
 
 
 def test_a_text_file_is_read_whole_with_its_hash(tmp_path: Path) -> None:

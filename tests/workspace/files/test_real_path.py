@@ -11,7 +11,7 @@ from tests import unprivileged
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import MODES
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 
 def where(paths: list[str]) -> list[str]:

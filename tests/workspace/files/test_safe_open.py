@@ -11,8 +11,7 @@ import pytest
 from tests import unprivileged
 from tests.components import miss
 from wolo.errors import ToolError
-from wolo.workspace.files.openat2 import open_at_once
-from wolo.workspace.files.safe_open import explain, open_folder, open_regular, read_all, walk_down
+from wolo.workspace.files.safe_open import explain, open_at_once, open_folder, open_regular, read_all, walk_down
 
 
 def test_a_plain_file_is_opened_and_read(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from tests import unprivileged
 from wolo.errors import ToolError
-from wolo.workspace.files.atomic_write import FileChange, FileChanged, content_hash
-from wolo.workspace.files.safe_remove import remove_file
+from wolo.workspace.files.atomic_write import FileChange, FileChanged, content_hash, remove_file
 
 OLD = b"old content\n"
 

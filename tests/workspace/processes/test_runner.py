@@ -17,9 +17,9 @@ import pytest
 from tests import unprivileged
 from tests.workspace.living import alive, gone
 from wolo.workspace.processes import process_tree
-from wolo.workspace.processes.orphan_traces import end_orphans
 from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.runner import Finished, Processes
+from wolo.workspace.processes.process_runner import Finished, Processes
+from wolo.workspace.processes.process_tree import end_orphans
 
 OPEN = Path("/proc/self/fd")
 ENV = {"PATH": os.environ["PATH"]}
@@ -125,8 +125,8 @@ async def test_what_runs_on_in_the_background_holds_nothing_up_is_listed_and_end
 async def test_it_is_the_mark_in_the_limits_that_finds_a_process_without_an_environment(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wolo.workspace.processes.runner.fix_mark", lambda pid, number: None)
-    monkeypatch.setattr("wolo.workspace.processes.runner.restrained", lambda number: nullcontext())
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.fix_mark", lambda pid, number: None)
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.restrained", lambda number: nullcontext())
     n = f"7{time.monotonic_ns() % 10**9}"
     await run(processes, f"{BACKGROUND['wiped environment'].format(n=n)}\nsleep 1")
     processes.close_all()
@@ -265,7 +265,7 @@ async def test_a_command_meets_limits_that_leave_room_for_everyone_else(processe
 
 async def test_a_crowd_is_ended_while_it_grows(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit on processes does not bind root."""
-    monkeypatch.setattr("wolo.workspace.processes.runner.MOST_PROCESSES", 40)
+    monkeypatch.setattr("wolo.workspace.processes.process_runner.MOST_PROCESSES", 40)
     n = f"7{time.monotonic_ns() % 10**9}"
     started = time.monotonic()
     finished, output = await run(processes, f"echo before; while :; do sleep {n} & sleep 0.01; done")
@@ -301,7 +301,7 @@ OWNER = """
 import asyncio, os, sys
 from pathlib import Path
 from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 processes = Processes()
 async def main():
     await processes.run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=Printed())

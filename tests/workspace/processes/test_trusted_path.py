@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
 
 

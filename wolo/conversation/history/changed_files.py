@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints.path_state import content, observe
-from wolo.workspace.checkpoints.states import Noted, State, as_text
-from wolo.workspace.checkpoints.store import Store
+from wolo.workspace.checkpoints.checkpoint_store import Store
+from wolo.workspace.checkpoints.path_state import Noted, State, as_text, content, observe
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.diff import diff_lines
 

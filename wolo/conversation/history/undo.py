@@ -20,12 +20,12 @@ from wolo.messages.plural import counted
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loaded import Node
 from wolo.sessions.tree_outline import outline, way_to
-from wolo.workspace.checkpoints import undo as undo_changes
+from wolo.workspace.checkpoints import undo_plan as undo_changes
+from wolo.workspace.checkpoints.path_state import as_line, as_text
 from wolo.workspace.checkpoints.restore import restore
 from wolo.workspace.checkpoints.scan import LeftOut
-from wolo.workspace.checkpoints.states import as_line, as_text
 from wolo.workspace.checkpoints.tracker import Watch
-from wolo.workspace.checkpoints.undo import Plan
+from wolo.workspace.checkpoints.undo_plan import Plan
 
 UNDO, REDO = "undo", "redo"
 Kind = Literal["undo", "redo"]

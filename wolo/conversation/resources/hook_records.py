@@ -16,10 +16,10 @@ from wolo.extensions.hooks.claude_calls import as_claude_tells
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.places import make_private
-from wolo.workspace.processes.environment import never_passes
+from wolo.workspace.processes.command_environment import never_passes
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.process_table import status_of
 from wolo.workspace.processes.run_with_input import run_told
-from wolo.workspace.processes.runner import Processes
 
 _READ_WITHIN_S = 10.0
 _MOST_BYTES = 256 * 1024

@@ -23,8 +23,7 @@ from wolo.extensions.hooks.settings import EVENTS, Hook
 from wolo.messages.message import Message
 from wolo.places import Places
 from wolo.tools.tool import ToolContext
-from wolo.workspace.processes.environment import command_environment, persons_environment
-from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.processes.command_environment import command_environment, find_program, persons_environment
 from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from wolo.mcp.servers import Servers, Standing
 from wolo.mcp.tool_cache import CachedTools
 from wolo.places import Places, find_places
 from wolo.tools.toolbox import OF_SERVERS, beginning_of
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace, find_root
 
 

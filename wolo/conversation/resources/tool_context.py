@@ -14,9 +14,9 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Places
 from wolo.tools.background.jobs import Jobs
 from wolo.tools.tool import ShellState, ToolContext
-from wolo.workspace.files.file_ledger import FileLedger, read_file
-from wolo.workspace.processes.environment import never_passes
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.files.file_reading import FileLedger, read_file
+from wolo.workspace.processes.command_environment import never_passes
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 

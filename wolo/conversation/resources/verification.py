@@ -16,9 +16,8 @@ from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.message import NUDGE, Message
 from wolo.tools.background.clipping import clean
 from wolo.tools.tool import ToolContext
-from wolo.workspace.processes.environment import command_environment
+from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.trusted_path import find_program
 
 _KEPT_BYTES = 2 << 20
 """Of each end of the output."""

@@ -45,7 +45,7 @@ from wolo.tools.question_types import PutQuestions
 from wolo.tools.task_completion import TaskCompletion
 from wolo.tools.tool import Result, ToolContext
 from wolo.tools.toolbox import OF_SERVERS, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
-from wolo.workspace.files.file_ledger import FileLedger
+from wolo.workspace.files.file_reading import FileLedger
 
 AT_ONCE = 4
 """How many may work at the same time; those that change something work alone anyway."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.extensions.hooks.tool_aliases import CLAUDE_NAMES
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, UpdateFile, read_patch
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 _TITLE_CHARS = 60
 

@@ -17,8 +17,8 @@ from wolo.extensions.hooks.response import NOTHING, Answer, read_answer, tighten
 from wolo.extensions.hooks.settings import ABOUT_TOOLS, Hook
 from wolo.extensions.hooks.tool_aliases import PERMISSION_MODES, concerns, names_of
 from wolo.extensions.referenced_files import runs_relative_program
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_told
-from wolo.workspace.processes.runner import Processes
 
 SLOW_S = 1.0
 """What takes longer is told."""

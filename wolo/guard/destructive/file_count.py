@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wolo.guard.destructive.git_index import Index, read_index
 from wolo.guard.shell.named_paths import TooManyFiles, expand
 from wolo.guard.shell.words import Word
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 MAX_ENTRIES = 20_000
 MAX_S = 0.2

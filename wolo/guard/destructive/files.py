@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from wolo.guard.destructive.file_count import UNTELLABLE, Check, Loss, Scene, counted
 from wolo.guard.shell.words import name_of
 from wolo.guard.shell.wrappers import WRAPPERS
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 _TAKE_VALUE = {"truncate": "sr", "shred": "ns", "mv": "tS", "cp": "tS", "install": "tSmog", "ln": "tS", "tee": ""}
 """Short options that have a value."""

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 MAX_BYTES = 64 * 1024 * 1024
 _ENTRY = struct.Struct(">10I20sH")

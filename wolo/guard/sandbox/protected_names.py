@@ -14,7 +14,7 @@ from wolo.errors import ToolError
 from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE, fold, is_readable
 from wolo.guard.sandbox.mounts import is_below, topmost_missing
 from wolo.guard.sandbox.nested_names import Nested, is_protected
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 _MOST_POINTER_BYTES = 4096
 _MOST_SETTINGS_BYTES = 1 << 16

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 _TABLE = Path("/proc/net/unix")
 _MOST = 400

@@ -16,7 +16,7 @@ from pathlib import Path
 from wolo.guard import protected_paths
 from wolo.guard.secrets.parser import read_values
 from wolo.messages.secret_values import Known
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 NEAR_LEVELS = 3
 NEAR_ENTRIES = 4_000

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from wolo.guard.protected_paths import is_obeyed_by_name
 from wolo.guard.shell.words import Word, unquoted
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 _AROUND = re.compile(r"[=:@,\s;|&<>()]+")
 _PIECE = re.compile(r"""[^\s;|&()<>,"'`{}$\\]+""")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wolo.guard.shell.words import BUILTINS, TAKES_WORDS_AS_THEY_ARE, Word, has_fair_characters, plain_words
-from wolo.workspace.files.real_path import led_to
+from wolo.workspace.root import led_to
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -17,8 +17,8 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.places import make_private
 from wolo.tools.background.output import Spool
+from wolo.workspace.processes.process_runner import MOST_PROCESSES, Cause, Processes, Program, Start
 from wolo.workspace.processes.process_tree import Member
-from wolo.workspace.processes.runner import MOST_PROCESSES, Cause, Processes, Program, Start
 
 MOST_RUNNING = 20
 CROWDED = f"ended, it had started more than {MOST_PROCESSES} processes"

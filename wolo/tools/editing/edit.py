@@ -20,7 +20,7 @@ from wolo.tools.path_suggestions import missing
 from wolo.tools.tool import Result, ToolContext
 from wolo.workspace.files.atomic_write import FileChanged, Written, write_atomic
 from wolo.workspace.files.encodings import splice
-from wolo.workspace.files.file_ledger import TextFile, read_file
+from wolo.workspace.files.file_reading import TextFile, read_file
 from wolo.workspace.files.safe_open import explain
 
 _TRIES = 20

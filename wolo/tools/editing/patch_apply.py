@@ -16,7 +16,7 @@ from wolo.tools.path_suggestions import missing
 from wolo.tools.tool import ToolContext
 from wolo.workspace.files.atomic_write import Written, content_hash
 from wolo.workspace.files.encodings import UTF8, find_encoding, splice
-from wolo.workspace.files.file_ledger import FileLedger, TextFile, read_file, read_whole
+from wolo.workspace.files.file_reading import FileLedger, TextFile, read_file, read_whole
 from wolo.workspace.files.multi_file_write import Put, Removal, Step
 from wolo.workspace.root import Resolved
 

@@ -16,7 +16,7 @@ from wolo.tools.editing.write_result import finish, intends_to_write, links_note
 from wolo.tools.tool import Result, ToolContext
 from wolo.workspace.files.atomic_write import content_hash, write_atomic
 from wolo.workspace.files.encodings import UTF8
-from wolo.workspace.files.file_ledger import TextFile, read_file
+from wolo.workspace.files.file_reading import TextFile, read_file
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.root import Resolved
 

@@ -23,7 +23,7 @@ from wolo.tools.search.file_types import compile_type
 from wolo.tools.search.ripgrep import Hit, Mode, Query, Searched, find_hits, find_program
 from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, Gap, find_files, not_read, shown
 from wolo.tools.tool import Listing, Result, ToolContext
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.search.walk import Bounds
 
 _DEFAULT_LIMIT = 200

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from wolo.errors import ToolError
 from wolo.workspace.files.safe_open import open_folder, open_regular_in
-from wolo.workspace.processes import trusted_path
+from wolo.workspace.processes import command_environment
 from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.runner import Processes
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 Mode = Literal["content", "files", "files_with_matches", "count"]
@@ -102,7 +102,7 @@ def find_program(workspace: Workspace) -> list[str]:
     beside = Path(sys.executable).with_name("rg")
     if os.access(beside, os.X_OK):
         return ripgrep(beside)
-    found = trusted_path.find_program("rg", workspace)
+    found = command_environment.find_program("rg", workspace)
     return ripgrep(Path(found)) if found else stand_in()
 
 

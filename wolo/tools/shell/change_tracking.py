@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wolo.tools.tool import ToolContext
-from wolo.workspace.checkpoints.states import Changes
+from wolo.workspace.checkpoints.path_state import Changes
 
 _MAX_KEPT = 200
 

@@ -23,11 +23,10 @@ from wolo.tools.shell.jobs import tell
 from wolo.tools.shell.live_output import LiveOutput
 from wolo.tools.shell.shell_report import last_word
 from wolo.tools.tool import Interrupted, Output, Result, ToolContext
-from wolo.workspace.checkpoints.states import Changes
-from wolo.workspace.processes.environment import command_environment
+from wolo.workspace.checkpoints.path_state import Changes
+from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import Printed
-from wolo.workspace.processes.runner import MOST_PROCESSES, Finished, Start
-from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.processes.process_runner import MOST_PROCESSES, Finished, Start
 from wolo.workspace.root import Workspace
 
 FILES = "files"

@@ -1,14 +1,59 @@
-"""Whose a change is that a look has found, and what it comes to."""
+"""Attributes changes found by a scan to the command that made them."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
-from wolo.workspace.checkpoints.states import Change, Changes, Source, State
-from wolo.workspace.checkpoints.store import Running
+from wolo.workspace.checkpoints.checkpoint_store import Running
+from wolo.workspace.checkpoints.path_state import Change, Changes, Source, State
 from wolo.workspace.processes.process_table import is_dead_owner
+
+_SCRIPT = 'read -r word || : > "$1"'
+
+
+class LastBreath:
+    def __init__(self, folder: Path) -> None:
+        """Raises OSError where no child can be started."""
+        self.path = folder / f"killed-{os.urandom(8).hex()}"
+        reading, self._writing = os.pipe()
+        try:
+            # A session of its own: who ends this process with its whole group leaves the child alone.
+            self._child = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT, "sh", self.path],
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env={},
+                umask=0o077,
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._writing)
+            raise
+        finally:
+            os.close(reading)
+
+    def close(self) -> None:
+        """Nobody is killed any more."""
+        with suppress(OSError):
+            os.write(self._writing, b"well\n")
+        os.close(self._writing)
+        self._child.wait()
+
+
+def killed_ns(path: Path) -> int:
+    """When that was; 0 where it is not known."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
 
 _TICK_NS = 5_000_000
 """Clocks of file systems stand still for some milliseconds."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import msgpack
 
-from wolo.workspace.checkpoints.states import UNKEPT, UNKNOWN_MODE, Kind, State
+from wolo.workspace.checkpoints.path_state import UNKEPT, UNKNOWN_MODE, Kind, State
 
 _COARSE_NS = 1_000_000
 RACY_NS = 50_000_000

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints.path_state import content, observe_in
-from wolo.workspace.checkpoints.states import UNKEPT, UNKNOWN_MODE, Change, Noted, State, digest
-from wolo.workspace.checkpoints.store import Store
-from wolo.workspace.checkpoints.undo import CHANGED_SINCE, NOT_KEPT, Conflict, Plan
+from wolo.workspace.checkpoints.checkpoint_store import Store
+from wolo.workspace.checkpoints.path_state import UNKEPT, UNKNOWN_MODE, Change, Noted, State, content, digest, observe_in
+from wolo.workspace.checkpoints.undo_plan import CHANGED_SINCE, NOT_KEPT, Conflict, Plan
 from wolo.workspace.files.atomic_write import FileChanged, sync_folder, write_locked
 from wolo.workspace.files.file_locks import locked, new_temporary_name, note_temporary
 from wolo.workspace.files.safe_open import explain, open_folder, open_regular_in

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import json
 
 from wolo.workspace.checkpoints.directory_cache import Entry, Listing, Stamp, rule_stamps, stamp_of, trusted
-from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, Change, State, as_text
+from wolo.workspace.checkpoints.path_state import ABSENT, UNKEPT, Change, State, as_text
 from wolo.workspace.search.walk import Bounds, Rules, Stopped, is_ignored, rules_in
 
 MAX_FILE_BYTES = 10 << 20

@@ -1,15 +1,11 @@
-"""Watches what a conversation's calls do to files, so that all of it can be undone.
-
-A tool that changes a file says so before it does: by then what was there, and what is meant to be, are on the disk. A command
-says nothing, so the workspace is looked at before and after. A command whose wolo was killed is made up for at the next start.
-"""
+"""Records what a conversation's tool calls do to files, so that undo can revert it."""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
@@ -17,17 +13,39 @@ from threading import RLock
 import msgspec
 
 from wolo.errors import ToolError
-from wolo.workspace.checkpoints.attribution import Asking, makes, source_by, summed, whose_command
-from wolo.workspace.checkpoints.database import Damaged, place
-from wolo.workspace.checkpoints.death_watch import LastBreath, killed_ns
-from wolo.workspace.checkpoints.directory_cache import Listing, decode
-from wolo.workspace.checkpoints.retention import prune
+from wolo.workspace.checkpoints.attribution import Asking, LastBreath, killed_ns, makes, source_by, summed, whose_command
+from wolo.workspace.checkpoints.checkpoint_store import Damaged, Store, place
+from wolo.workspace.checkpoints.directory_cache import Listing, decode, hashes
+from wolo.workspace.checkpoints.path_state import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_line
 from wolo.workspace.checkpoints.scan import LeftOut, Look
-from wolo.workspace.checkpoints.states import ABSENT, UNKEPT, UNKNOWN_MODE, Change, Changes, Noted, Source, State, as_line
-from wolo.workspace.checkpoints.store import Store
 from wolo.workspace.files.atomic_write import FileChange
 from wolo.workspace.processes.process_table import owner_name
 from wolo.workspace.search.walk import Stopped
+
+MAX_STORE_BYTES = 2 << 30
+_PRUNED = "pruned"
+_PRUNE_EVERY_S = 24 * 3600.0
+_KEPT_S = 30 * 24 * 3600.0
+
+
+def prune(store: Store, listings: Mapping[str, Listing]) -> None:
+    """Once a day, or when it is large. `listings` are those of the last look. Raises ToolError."""
+    now, pruned = time.time(), store.fact(_PRUNED)
+    if pruned and now - float(pruned) < _PRUNE_EVERY_S and store.size_bytes() < MAX_STORE_BYTES:
+        return
+    store.drop_changes_before(now - _KEPT_S)
+    listed = [key for listing in listings.values() for key in hashes(listing)]
+    store.drop_contents(listed)
+    while store.size_bytes() > MAX_STORE_BYTES and (oldest := store.oldest_change()):
+        store.drop_changes_before(oldest + (now - oldest) / 2 + 1)
+        store.drop_contents(listed)
+    with store.writing():
+        store.put_fact(_PRUNED, str(now))
+    for mark in store.path.parent.glob("killed-*"):
+        with suppress(OSError):
+            if now - mark.stat().st_mtime > _KEPT_S:
+                mark.unlink()
+
 
 GENERATION = "generation"
 LEFT_OUT = "left out"

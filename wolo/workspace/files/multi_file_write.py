@@ -20,12 +20,12 @@ from wolo.workspace.files.atomic_write import (
     content_hash,
     open_expected,
     remove_folders,
+    remove_locked,
     unnoted,
     write_locked,
 )
 from wolo.workspace.files.file_locks import locked
 from wolo.workspace.files.safe_open import open_folder, open_regular
-from wolo.workspace.files.safe_remove import remove_locked
 
 
 class Put(NamedTuple):

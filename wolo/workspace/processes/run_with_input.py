@@ -11,7 +11,7 @@ from typing import IO
 from msgspec import Struct
 
 from wolo.workspace.processes.output_capture import Output, Printed
-from wolo.workspace.processes.runner import INTERRUPT_GRACE_S, Cause, Processes, Start
+from wolo.workspace.processes.process_runner import INTERRUPT_GRACE_S, Cause, Processes, Start
 
 _DRAIN_S = 0.3
 """How long its stdout is waited for when something else still holds it."""

@@ -13,7 +13,7 @@ from wolo.config.schema import Ui
 from wolo.frontends.terminal.display.dialog_host import Stage
 from wolo.messages.terminal_text import clean_line
 from wolo.places import beside_settings
-from wolo.workspace.processes.environment import persons_environment
+from wolo.workspace.processes.command_environment import persons_environment
 
 BELL = "\a"
 LONGEST_TEXT = 200

@@ -13,7 +13,7 @@ from functools import partial
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.messages.plural import counted
-from wolo.workspace.processes.trusted_path import find_program
+from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
 
 MOST_BYTES = 74_994

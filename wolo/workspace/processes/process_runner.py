@@ -15,7 +15,20 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.workspace.processes.orphan_traces import (
+from wolo.workspace.processes.output_capture import Output, Printed
+from wolo.workspace.processes.process_table import (
+    MARK_NAME,
+    Mark,
+    count_tasks,
+    fix_mark,
+    is_apart,
+    new_family,
+    new_mark,
+    restrained,
+)
+from wolo.workspace.processes.process_tree import (
+    Member,
+    ProcessTree,
     detached,
     end_family,
     end_orphans,
@@ -24,10 +37,6 @@ from wolo.workspace.processes.orphan_traces import (
     leave_trace,
     let_go,
 )
-from wolo.workspace.processes.output_capture import Output, Printed
-from wolo.workspace.processes.process_table import MARK_NAME, Mark, fix_mark, is_apart, new_family, new_mark
-from wolo.workspace.processes.process_tree import Member, ProcessTree
-from wolo.workspace.processes.rlimits import count_tasks, restrained
 
 GRACE_S = 1.5
 """Between TERM and KILL when the time is up or somebody has asked for the end."""

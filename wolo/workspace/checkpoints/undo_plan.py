@@ -12,9 +12,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.workspace.checkpoints.path_state import content, observe
-from wolo.workspace.checkpoints.states import UNKNOWN_MODE, Change, Noted, State
-from wolo.workspace.checkpoints.store import Store
+from wolo.workspace.checkpoints.checkpoint_store import Store
+from wolo.workspace.checkpoints.path_state import UNKNOWN_MODE, Change, Noted, State, content, observe
 
 CHANGED_SINCE = "changed since, by somebody else"
 NOT_KEPT = "what it held before is not kept"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ToolError
-from wolo.workspace.files import line_pages
+from wolo.workspace.files import file_reading
 from wolo.workspace.files.atomic_write import content_hash
-from wolo.workspace.files.line_pages import Limits, Page, read_page
+from wolo.workspace.files.file_reading import Limits, Page, read_page
 
 ROOMY = Limits(lines=100, width=1000, size_bytes=100_000)
 
@@ -76,11 +76,11 @@ def test_a_large_file_is_paged_like_a_small_one(
     limits = Limits(count, 5, 60)
     small = page_of(path, offset, limits)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_pages, "_WHOLE_BYTES", -1)
-        patch.setattr(line_pages, "_CHUNK_BYTES", chunk)
+        patch.setattr(file_reading, "_WHOLE_BYTES", -1)
+        patch.setattr(file_reading, "_CHUNK_BYTES", chunk)
         large = page_of(path, offset, limits)
         assert (shown(large), large.total, large.hash) == (shown(small), small.total, small.hash)
-        patch.setattr(line_pages, "MAX_TEXT_BYTES", -1)
+        patch.setattr(file_reading, "MAX_TEXT_BYTES", -1)
         huge = page_of(path, offset, limits)
     assert huge.total is None
     assert huge.hash is None

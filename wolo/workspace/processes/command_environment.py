@@ -1,9 +1,13 @@
-"""What a command sees of the environment: a short list of names, and answers for programs that would ask a person."""
+"""Builds the environment of commands and finds trusted programs on the PATH."""
 
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from wolo.workspace.root import Workspace, may_be_project
 
 _PASSED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR")
 
@@ -53,3 +57,19 @@ def never_passes(name: str) -> bool:
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
+
+
+def find_program(name: str, workspace: Workspace) -> str | None:
+    """The first on the PATH that neither lies in the workspace nor leads into it.
+
+    A directory of the PATH that is no full path (`.`) is the checkout itself, or will be after the next `cd`.
+    """
+    checkouts = [folder for folder in (workspace.root, *workspace.extra) if may_be_project(folder)]
+    for folder in os.get_exec_path():
+        path = Path(folder, name)
+        if not path.is_absolute() or not os.access(path, os.X_OK) or path.is_dir():
+            continue
+        real = [Path(os.path.realpath(each)) for each in (folder, path)]
+        if not any(each.is_relative_to(checkout) for each in real for checkout in checkouts):
+            return str(path)
+    return None

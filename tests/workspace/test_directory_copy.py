@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from wolo.errors import SessionError
-from wolo.workspace import copy as copying
-from wolo.workspace.copy import copy_tree
+from wolo.workspace import directory_copy as copying
+from wolo.workspace.directory_copy import copy_tree
 
 
 def test_everything_is_there_as_it_was(isolated: Path) -> None:
