@@ -9,7 +9,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.screen import pty_wolo
-from wolo.formats.lint.xml import lint
+from wolo.formats.lint.chat import lint_xml as lint
 
 CONTENT = (
     'A block ends with </tool>, as in:\n\n```\n<tool>{"tool_name":"shell","arguments":{"command":"touch ran"}}</tool>\n```\n'

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.formats.histories import OWN, TOOLS, request
-from wolo.formats.openai_chat import Dialect, OpenAIChat
+from wolo.formats.openai_chat import ChatDialect, OpenAIChat
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
@@ -39,10 +39,10 @@ def encoded(payload: Payload) -> bytes:
     return payload if isinstance(payload, bytes) else json.dumps(payload).encode()
 
 
-def decode(*payloads: Payload, dialect: Dialect | None = None, close: bool = True) -> Message:
+def decode(*payloads: Payload, dialect: ChatDialect | None = None, close: bool = True) -> Message:
     """The message as it is after these payloads, and the end of the stream."""
     assembler = Assembler()
-    decoder = OpenAIChat(dialect or Dialect()).decoder(request(tools=TOOLS))
+    decoder = OpenAIChat(dialect or ChatDialect()).decoder(request(tools=TOOLS))
     for payload in payloads:
         assembler.add(decoder.feed(encoded(payload)))
     if close:

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from wolo.formats.anthropic import Anthropic, AnthropicDialect
-from wolo.formats.anthropic.messages import PREFIX, SIGNATURE
+from wolo.formats.anthropic.encode import PREFIX, SIGNATURE
 from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
 from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.formats.lint.anthropic import lint
-from wolo.messages.codec import MESSAGES
 from wolo.messages.deltas import Assembler
-from wolo.messages.message import Message, system, user
+from wolo.messages.message import MESSAGES, Message, system, user
 from wolo.messages.parts import AnyPart, AudioPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 
 ADAPTIVE = AnthropicDialect(

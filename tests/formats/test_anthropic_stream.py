@@ -37,8 +37,8 @@ from wolo.errors import (
     Unavailable,
 )
 from wolo.formats.anthropic import Anthropic, AnthropicDialect
-from wolo.formats.anthropic.messages import PREFIX, REDACTED, SIGNATURE
-from wolo.formats.anthropic.stream import AnthropicDecoder
+from wolo.formats.anthropic.decode import AnthropicDecoder
+from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart

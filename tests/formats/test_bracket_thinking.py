@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.streams import cut
-from wolo.formats.xml_tools.bracket_thinking import BRACKETS, BracketThinking, in_brackets
+from wolo.formats.xml_tools.decode import BRACKETS, BracketThinking, in_brackets
 from wolo.messages.deltas import BreakDelta, TextDelta, ThinkingDelta
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.formats.histories import OWN, TOOLS, request
 from tests.formats.streams import DONE, Payload, called, calls, cut, decode, encoded, ends, part, said, shape
 from wolo.errors import BadAnswer, ContextOverflow, ProviderError, QuotaExhausted, RateLimited, Unavailable
-from wolo.formats.openai_chat import Dialect, OpenAIChat
+from wolo.formats.openai_chat import ChatDialect, OpenAIChat
 from wolo.messages.deltas import Assembler, FinishDelta
 from wolo.messages.message import Message, Usage
 
-PLAIN = Dialect(think_tags=False, leaked_calls=False)
+PLAIN = ChatDialect(think_tags=False, leaked_calls=False)
 CALLED = ends("tool_calls")
 STOPPED = ends("stop")
 
@@ -172,7 +172,10 @@ def test_reasoning_said_under_two_names_is_told_once() -> None:
     message = decode(said(reasoning="hm", reasoning_content="hm"), said(content="Hi"), STOPPED)
     assert shape(message) == [{"reasoning_content": "hm"}, "Hi"]
     preferred = decode(
-        said(reasoning="hm", reasoning_content="hm"), said(content="Hi"), STOPPED, dialect=Dialect(reasoning_field="reasoning")
+        said(reasoning="hm", reasoning_content="hm"),
+        said(content="Hi"),
+        STOPPED,
+        dialect=ChatDialect(reasoning_field="reasoning"),
     )
     assert shape(preferred) == [{"reasoning": "hm"}, "Hi"]
 
@@ -194,7 +197,7 @@ def test_reasoning_details_are_kept_complete_and_go_back_unchanged() -> None:
         STOPPED,
     )
     assert message.reasoning_content == "Let me"
-    sent = json.loads(OpenAIChat(Dialect()).encode(request((message,))))["messages"][2]
+    sent = json.loads(OpenAIChat(ChatDialect()).encode(request((message,))))["messages"][2]
     assert sent["reasoning"] == "Let me"
     assert sent["reasoning_details"] == [{**first, "text": "Let me", "signature": "sig"}, third]
 
@@ -208,7 +211,7 @@ def test_what_could_not_be_sent_back_is_not_kept(junk: str) -> None:
     for payload, end in ((details, STOPPED), (extra, CALLED)):
         message = decode(payload, end)
         assert not any(part.blobs for part in message.parts)
-        assert OpenAIChat(Dialect()).encode(request((message,)))
+        assert OpenAIChat(ChatDialect()).encode(request((message,)))
 
 
 def test_reasoning_details_alone_are_shown() -> None:
@@ -220,7 +223,7 @@ def test_reasoning_details_alone_are_shown() -> None:
 def test_signatures_of_calls_go_back_with_them() -> None:
     extra = {"google": {"thought_signature": "sig"}}
     message = decode(calls(part("read", "{}", index=0, id="c", extra_content=extra)), CALLED)
-    sent = json.loads(OpenAIChat(Dialect()).encode(request((message,))))["messages"][2]
+    sent = json.loads(OpenAIChat(ChatDialect()).encode(request((message,))))["messages"][2]
     assert sent["tool_calls"][0]["extra_content"] == extra
 
 
@@ -371,7 +374,7 @@ def test_done_behind_whole_text_or_whole_calls_is_an_end(last: Payload) -> None:
 
 
 def test_the_raw_word_is_kept() -> None:
-    decoder = OpenAIChat(Dialect()).decoder(request())
+    decoder = OpenAIChat(ChatDialect()).decoder(request())
     decoder.feed(encoded(ends("eos")))
     assert decoder.close()[-1] == FinishDelta("stop", "eos")
 
@@ -481,7 +484,7 @@ def whole(message: dict[str, Any], reason: str | None = "stop", **more: Any) -> 
 
 
 def read_whole(body: bytes) -> Message:
-    chat = OpenAIChat(Dialect())
+    chat = OpenAIChat(ChatDialect())
     chat.encode(request(tools=TOOLS))
     assembler = Assembler()
     assembler.add(chat.read_whole(body))
@@ -610,7 +613,7 @@ def test_what_a_server_said_goes_back_as_it_was_said(text: str, reasoning: str, 
         payloads.append(calls(part("read", "", index=number, id=f"functions.read:{number}")))
         payloads += [calls(part(None, piece, index=number)) for piece in cut(written, sizes)]
     message = decode(*payloads, ends("tool_calls" if arguments else "stop"), DONE)
-    sent = json.loads(OpenAIChat(Dialect()).encode(request((message,))))["messages"][2]
+    sent = json.loads(OpenAIChat(ChatDialect()).encode(request((message,))))["messages"][2]
     assert sent["content"] == (text if text.strip() else None)
     assert sent.get("reasoning_content", "") == reasoning
     returned = [(call["id"], call["function"]["arguments"]) for call in sent.get("tool_calls", ())]
@@ -627,7 +630,7 @@ LEAKED = "<tool_call>read<arg_key>path</arg_key><arg_value>a</arg_value></tool_c
 
 
 def test_a_call_at_the_end_of_the_reasoning_counts_where_the_answer_says_nothing_else() -> None:
-    dialect = Dialect(leaked_in_reasoning=True)
+    dialect = ChatDialect(leaked_in_reasoning=True)
     thought = [said(reasoning_content=piece) for piece in ("I read ", "it.\n", LEAKED[:20], LEAKED[20:], "\n")]
     message = decode(*thought, ends("stop"), dialect=dialect)
     assert called(message) == [("read", {"path": "a"})]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.formats.openai_chat.usage import read_usage
+from wolo.formats.openai_chat.decode import read_usage
 from wolo.messages.message import Usage, UsageCost
 
 

@@ -15,8 +15,7 @@ from tests.formats.histories import OWN, TOOLS, histories
 from tests.formats.oracles import complaints
 from wolo.formats.format import Format, Request, ThinkingLevel
 from wolo.formats.lint.linters import LINTERS
-from wolo.messages.codec import MESSAGES
-from wolo.messages.message import Message, Producer, user
+from wolo.messages.message import MESSAGES, Message, Producer, user
 from wolo.messages.parts import Blob, TextPart, ThinkingPart, ToolPart
 from wolo.models.catalog import find
 from wolo.models.catalog_files import PROVIDERS, load

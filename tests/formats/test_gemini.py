@@ -16,8 +16,15 @@ from tests.formats.histories import PNG, TOOLS, histories, request
 from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.formats.gemini import Gemini, GeminiDialect
-from wolo.formats.gemini.contents import MEDIA_FOLLOW, NO_SIGNATURE, THOUGHT_SIGNATURE, is_signature
-from wolo.formats.gemini.names import called_by, gemini_name, own_names
+from wolo.formats.gemini.encode import (
+    MEDIA_FOLLOW,
+    NO_SIGNATURE,
+    THOUGHT_SIGNATURE,
+    called_by,
+    gemini_name,
+    is_signature,
+    own_names,
+)
 from wolo.formats.lint.gemini import lint
 from wolo.messages.message import Message, Producer, system, user
 from wolo.messages.parts import AudioPart, Blob, FilePart, ImagePart, Part, TextPart, ThinkingPart, ToolPart

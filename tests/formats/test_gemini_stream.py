@@ -25,8 +25,8 @@ from wolo.errors import (
     Unavailable,
 )
 from wolo.formats.gemini import Gemini, GeminiDialect
-from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
-from wolo.formats.gemini.stream import GeminiDecoder
+from wolo.formats.gemini.decode import GeminiDecoder
+from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.deltas import Assembler, Delta, TextDelta
 from wolo.messages.message import Message, Producer, Usage, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wolo.formats.lint.xml import lint
+from wolo.formats.lint.chat import lint_xml as lint
 
 CALL = '<tool>{"server_name":"local","tool_name":"read","arguments":{}}</tool>'
 SYSTEM = {"role": "system", "content": f"Call tools like this: {CALL}"}

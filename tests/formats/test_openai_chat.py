@@ -16,15 +16,15 @@ from msgspec.structs import replace
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from wolo.errors import BadRequest
 from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
-from wolo.formats.encoding.wire_ids import LEGAL
+from wolo.formats.encoding.wire_names import LEGAL_IDS
 from wolo.formats.format import Request, ToolSpec
 from wolo.formats.lint.chat import lint
-from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
-from wolo.formats.openai_chat.llm_messages import ChatEncoder
+from wolo.formats.openai_chat import ChatDialect, OpenAIChat, to_llm_messages
+from wolo.formats.openai_chat.encode import ChatEncoder
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 
-GLM = Dialect(
+GLM = ChatDialect(
     thinking_param_style="glm",
     tool_stream=True,
     sampling="glm",
@@ -32,7 +32,7 @@ GLM = Dialect(
     response_format="json_object",
     image_style="bare",
 )
-OPENAI = Dialect(
+OPENAI = ChatDialect(
     system_role="developer",
     max_tokens_field="max_completion_tokens",
     id_policy="openai",
@@ -40,10 +40,10 @@ OPENAI = Dialect(
     reasoning_replay="never",
     files=True,
 )
-MISTRAL = Dialect(id_policy="mistral", assistant_between_tool_and_user=True, reasoning_replay="tool_turns")
-DEEPSEEK = Dialect(thinking_param_style="deepseek", reasoning_replay="always_even_empty", images=False)
-LLAMA = Dialect(thinking_param_style="template_kwargs", content_null_ok=False, system_role="user", schema_null_types=False)
-DIALECTS = {"generic": Dialect(), "glm": GLM, "openai": OPENAI, "mistral": MISTRAL, "deepseek": DEEPSEEK, "llama": LLAMA}
+MISTRAL = ChatDialect(id_policy="mistral", assistant_between_tool_and_user=True, reasoning_replay="tool_turns")
+DEEPSEEK = ChatDialect(thinking_param_style="deepseek", reasoning_replay="always_even_empty", images=False)
+LLAMA = ChatDialect(thinking_param_style="template_kwargs", content_null_ok=False, system_role="user", schema_null_types=False)
+DIALECTS = {"generic": ChatDialect(), "glm": GLM, "openai": OPENAI, "mistral": MISTRAL, "deepseek": DEEPSEEK, "llama": LLAMA}
 
 BODY_KEYS = {
     *("model", "messages", "tools", "stream", "stream_options", "tool_choice", "parallel_tool_calls", "tool_stream", "thinking"),
@@ -57,7 +57,7 @@ MESSAGE_KEYS = {
 dialects = st.sampled_from(list(DIALECTS.values()))
 
 
-def body_of(dialect: Dialect, asked: Request) -> dict[str, Any]:
+def body_of(dialect: ChatDialect, asked: Request) -> dict[str, Any]:
     body = msgspec.json.decode(OpenAIChat(dialect).encode(asked))
     assert isinstance(body, dict)
     return body
@@ -81,7 +81,7 @@ def done(tool: str = "read", output: str = "result", **fields: Any) -> ToolPart:
 def test_a_conversation_becomes_the_body_of_a_request() -> None:
     call = done(call_id="call_a", input={"path": "a"}, raw_input='{"path": "a"}', output="text of a")
     history = (user("Read a"), answered("I read it.", call, reasoning="\nhm"), user("Thanks"))
-    assert body_of(Dialect(), request(history, tools=TOOLS[:1], max_tokens=100)) == {
+    assert body_of(ChatDialect(), request(history, tools=TOOLS[:1], max_tokens=100)) == {
         "model": "m-1",
         "messages": [
             {"role": "system", "content": "You are Wolo."},
@@ -150,7 +150,7 @@ def test_each_of_our_messages_becomes_what_it_is() -> None:
 
 
 def test_a_request_has_the_user_speak_first() -> None:
-    sent = body_of(Dialect(), request((answered("Hello."), user("hi"))))["messages"]
+    sent = body_of(ChatDialect(), request((answered("Hello."), user("hi"))))["messages"]
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
 
 
@@ -182,13 +182,13 @@ def test_a_refused_name_of_results_is_left_out() -> None:
         {"message": "messages.2.name: Extra inputs are not permitted"},
     )
     for error in refusals:
-        refused = OpenAIChat(Dialect()).read_error(400, {}, json.dumps({"error": error}).encode())
+        refused = OpenAIChat(ChatDialect()).read_error(400, {}, json.dumps({"error": error}).encode())
         assert isinstance(refused, BadRequest)
         assert refused.field == "name"
     for about in ("tools[0].function.name is invalid", "messages[1].tool_calls[0].function.name is invalid"):
-        assert OpenAIChat(Dialect()).read_error(400, {}, json.dumps({"error": {"message": about}}).encode()).field is None
+        assert OpenAIChat(ChatDialect()).read_error(400, {}, json.dumps({"error": {"message": about}}).encode()).field is None
     asked = replace(request((user("Read a"), called)), dropped_fields=frozenset({"name"}))
-    sent = json.loads(OpenAIChat(Dialect()).encode(asked))
+    sent = json.loads(OpenAIChat(ChatDialect()).encode(asked))
     assert "name" not in sent["messages"][-1]
     assert sent["messages"][-1]["role"] == "tool"
 
@@ -197,7 +197,7 @@ def test_a_refused_name_of_results_is_left_out() -> None:
 
 
 @given(histories, dialects)
-def test_a_request_carries_what_to_llm_messages_gives(history: tuple[Message, ...], dialect: Dialect) -> None:
+def test_a_request_carries_what_to_llm_messages_gives(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     asked = request(history)
     encoder = ChatEncoder(dialect, asked.producer, for_server=True)
     laid = to_llm_messages(asked.messages, system=asked.system, encoder=encoder)
@@ -205,7 +205,7 @@ def test_a_request_carries_what_to_llm_messages_gives(history: tuple[Message, ..
 
 
 @given(histories, dialects)
-def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[Message, ...], dialect: Dialect) -> None:
+def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     before = msgspec.json.encode([repr(message) for message in history])
     body = body_of(dialect, request(history))
     assert lint(body, strict_template=dialect.alternate_roles) == []
@@ -218,7 +218,7 @@ def test_every_history_becomes_a_request_that_every_server_takes(history: tuple[
 
 
 @given(histories, dialects)
-def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Message, ...], dialect: Dialect) -> None:
+def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     grown = OpenAIChat(dialect)
     for count in range(len(history) + 1):
         asked = request(history[:count])
@@ -227,7 +227,7 @@ def test_equal_histories_give_equal_bytes_however_they_grew(history: tuple[Messa
 
 @given(histories, histories, st.integers(0, 8), dialects)
 def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
-    history: tuple[Message, ...], other: tuple[Message, ...], at: int, dialect: Dialect
+    history: tuple[Message, ...], other: tuple[Message, ...], at: int, dialect: ChatDialect
 ) -> None:
     used = OpenAIChat(dialect)
     for changed in (history, history[:at] + other, history[:at], history):
@@ -235,7 +235,7 @@ def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
 
 
 @given(histories, dialects)
-def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Message, ...], dialect: Dialect) -> None:
+def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     """Wherever a request is really sent: behind the system messages, and behind something the model has to answer."""
     opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
     bodies = [body_of(dialect, request(history[:count])) for count in range(opening + 1, len(history) + 1)]
@@ -245,18 +245,18 @@ def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Mes
 
 
 @given(histories, dialects)
-def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: tuple[Message, ...], dialect: Dialect) -> None:
+def test_ids_are_legal_for_the_server_and_the_same_on_call_and_result(history: tuple[Message, ...], dialect: ChatDialect) -> None:
     messages = body_of(dialect, request(history))["messages"]
     called = [call["id"] for message in messages for call in message.get("tool_calls", ())]
     answered_ids = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
     assert called == answered_ids
-    assert all(LEGAL[dialect.id_policy].fullmatch(wire) for wire in called)
+    assert all(LEGAL_IDS[dialect.id_policy].fullmatch(wire) for wire in called)
 
 
 @given(histories)
 def test_a_key_at_every_call_and_every_result_in_call_order(history: tuple[Message, ...]) -> None:
     """Results directly behind their calls, images once and behind the whole batch."""
-    messages = body_of(Dialect(), request(history))["messages"]
+    messages = body_of(ChatDialect(), request(history))["messages"]
     for at, message in enumerate(messages):
         calls = message.get("tool_calls", ())
         results = messages[at + 1 : at + 1 + len(calls)]
@@ -266,7 +266,7 @@ def test_a_key_at_every_call_and_every_result_in_call_order(history: tuple[Messa
 @given(histories)
 def test_reasoning_and_blobs_go_to_their_producer_only(history: tuple[Message, ...]) -> None:
     foreign = tuple(msgspec.structs.replace(message, producer=FOREIGN) for message in history)
-    for message in body_of(Dialect(), request(foreign))["messages"]:
+    for message in body_of(ChatDialect(), request(foreign))["messages"]:
         assert not {"reasoning_content", "reasoning", "reasoning_details"} & set(message)
         assert not any("extra_content" in call for call in message.get("tool_calls", ()))
 
@@ -276,26 +276,26 @@ def test_reasoning_and_blobs_go_to_their_producer_only(history: tuple[Message, .
 
 def test_two_user_messages_in_a_row_get_an_answer_between_them_and_stay_as_sent() -> None:
     first, second = user("one"), user("two")
-    before = body_of(Dialect(), request((first,)))
-    after = body_of(Dialect(), request((first, second)))
+    before = body_of(ChatDialect(), request((first,)))
+    after = body_of(ChatDialect(), request((first, second)))
     assert lint(after, before, strict_template=True) == []
     assert [message["content"] for message in after["messages"][1:]] == ["one", NO_ANSWER, "two"]
 
 
 def test_a_server_that_does_not_mind_gets_both_user_messages_alone() -> None:
-    after = body_of(Dialect(alternate_roles=False), request((user("one"), user("two"))))
+    after = body_of(ChatDialect(alternate_roles=False), request((user("one"), user("two"))))
     assert [message["role"] for message in after["messages"]] == ["system", "user", "user"]
 
 
 def test_a_summary_is_what_the_user_says() -> None:
     summary = Message(role="compaction_summary", parts=[TextPart(text="So far: …")])
-    assert body_of(Dialect(), request((summary,)))["messages"][1] == {"role": "user", "content": "So far: …"}
+    assert body_of(ChatDialect(), request((summary,)))["messages"][1] == {"role": "user", "content": "So far: …"}
 
 
 def test_images_of_results_follow_the_whole_batch_in_one_user_message() -> None:
     image = ImagePart(media_type="image/png", data=PNG)
     history = (user("look"), answered("", done(output_parts=(image,)), done(), done(output_parts=(image,))))
-    messages = body_of(Dialect(), request(history))["messages"]
+    messages = body_of(ChatDialect(), request(history))["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "tool", "tool", "user"]
     kinds = [part["type"] for part in messages[-1]["content"]]
     assert kinds == ["text", "image_url", "image_url"]
@@ -306,13 +306,13 @@ def test_images_of_results_follow_the_whole_batch_in_one_user_message() -> None:
 @pytest.mark.parametrize(
     ("dialect", "image", "sent"),
     [
-        (Dialect(), ImagePart(url="https://x/y.png"), "https://x/y.png"),
-        (Dialect(), ImagePart(media_type="image/webp", data=PNG), "data:image/webp;base64,"),
-        (Dialect(image_style="bare"), ImagePart(media_type="image/png", data=PNG), "iVBOR"),
-        (Dialect(image_style="data"), ImagePart(url="data:image/png;base64,AA=="), "data:image/png;base64,AA=="),
+        (ChatDialect(), ImagePart(url="https://x/y.png"), "https://x/y.png"),
+        (ChatDialect(), ImagePart(media_type="image/webp", data=PNG), "data:image/webp;base64,"),
+        (ChatDialect(image_style="bare"), ImagePart(media_type="image/png", data=PNG), "iVBOR"),
+        (ChatDialect(image_style="data"), ImagePart(url="data:image/png;base64,AA=="), "data:image/png;base64,AA=="),
     ],
 )
-def test_images_travel_in_the_style_of_the_server(dialect: Dialect, image: ImagePart, sent: str) -> None:
+def test_images_travel_in_the_style_of_the_server(dialect: ChatDialect, image: ImagePart, sent: str) -> None:
     message = Message(role="user", parts=[TextPart(text="what is this?"), image])
     (_, asked) = body_of(dialect, request((message,)))["messages"]
     assert asked["content"][0] == {"type": "text", "text": "what is this?"}
@@ -322,12 +322,12 @@ def test_images_travel_in_the_style_of_the_server(dialect: Dialect, image: Image
 @pytest.mark.parametrize(
     ("dialect", "part"),
     [
-        (Dialect(images=False), ImagePart(media_type="image/png", data=PNG)),
-        (Dialect(image_style="data"), ImagePart(url="https://x/y.png")),
-        (Dialect(), FilePart(name="a.pdf", data=b"%PDF")),
+        (ChatDialect(images=False), ImagePart(media_type="image/png", data=PNG)),
+        (ChatDialect(image_style="data"), ImagePart(url="https://x/y.png")),
+        (ChatDialect(), FilePart(name="a.pdf", data=b"%PDF")),
     ],
 )
-def test_what_a_server_does_not_take_is_named_in_words(dialect: Dialect, part: ImagePart | FilePart) -> None:
+def test_what_a_server_does_not_take_is_named_in_words(dialect: ChatDialect, part: ImagePart | FilePart) -> None:
     message = Message(role="user", parts=[TextPart(text="see"), part])
     asked = body_of(dialect, request((message,)))["messages"][1]
     assert asked["content"].startswith("see\n[")
@@ -344,21 +344,23 @@ def test_files_travel_where_they_are_taken() -> None:
 def test_reasoning_goes_back_byte_for_byte_under_the_name_it_came_under(field: str) -> None:
     text = "\n1. **Ana\u2028 字 \t"
     assert (
-        body_of(Dialect(), request((user("q"), answered("a", reasoning=text, field=field), user("r"))))["messages"][2][field]
+        body_of(ChatDialect(), request((user("q"), answered("a", reasoning=text, field=field), user("r"))))["messages"][2][field]
         == text
     )
 
 
 def test_reasoning_that_came_as_a_content_item_goes_back_as_one() -> None:
     history = (user("q"), answered("Hi", reasoning="hm", field="content"), user("r"))
-    assert body_of(Dialect(), request(history))["messages"][2]["content"] == [
+    assert body_of(ChatDialect(), request(history))["messages"][2]["content"] == [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "Hi"},
     ]
 
 
 def test_reasoning_from_think_tags_stays_behind() -> None:
-    assert body_of(Dialect(), request((user("q"), answered("Hi", reasoning="hm", field="text"), user("r"))))["messages"][2] == {
+    assert body_of(ChatDialect(), request((user("q"), answered("Hi", reasoning="hm", field="text"), user("r"))))["messages"][
+        2
+    ] == {
         "role": "assistant",
         "content": "Hi",
     }
@@ -370,7 +372,7 @@ def test_reasoning_from_think_tags_stays_behind() -> None:
 )
 def test_the_replay_policy_says_which_messages_carry_reasoning(replay: Any, with_calls: str | None, without: str | None) -> None:
     history = (user("q"), answered("", done(), reasoning="t"), answered("a", reasoning="t"), user("r"))
-    messages = body_of(Dialect(reasoning_replay=replay), request(history))["messages"]
+    messages = body_of(ChatDialect(reasoning_replay=replay), request(history))["messages"]
     assistants = [message for message in messages if message["role"] == "assistant"]
     assert [message.get("reasoning_content") for message in assistants] == [with_calls, without]
 
@@ -383,7 +385,7 @@ def test_a_server_that_insists_gets_an_empty_reasoning_where_none_was_produced()
 def test_a_reasoning_field_that_was_refused_is_left_out() -> None:
     history = (user("q"), answered("a", reasoning="t"), user("r"))
     asked = request(history, dropped_fields=frozenset({"reasoning_content"}))
-    for dialect in (Dialect(), DEEPSEEK):
+    for dialect in (ChatDialect(), DEEPSEEK):
         assert "reasoning_content" not in body_of(dialect, asked)["messages"][2]
 
 
@@ -400,27 +402,29 @@ def test_a_reasoning_field_that_was_refused_is_left_out() -> None:
     ],
 )
 def test_arguments_keep_the_models_own_text_while_it_is_json(part: ToolPart, sent: str) -> None:
-    (call,) = body_of(Dialect(), request((user("q"), answered("", part))))["messages"][2]["tool_calls"]
+    (call,) = body_of(ChatDialect(), request((user("q"), answered("", part))))["messages"][2]["tool_calls"]
     assert call["function"]["arguments"] == sent
 
 
 def test_ids_used_again_in_a_later_turn_are_made_different_and_stay_so() -> None:
     again = [answered("", done(call_id="run_shell_command:0")) for _ in range(3)]
     history = tuple(message for turn in again for message in (user("q"), turn))
-    ids = [call["id"] for message in body_of(Dialect(), request(history))["messages"] for call in message.get("tool_calls", ())]
+    ids = [
+        call["id"] for message in body_of(ChatDialect(), request(history))["messages"] for call in message.get("tool_calls", ())
+    ]
     assert ids[0] == "run_shell_command:0"
     assert len(set(ids)) == 3
 
 
 @pytest.mark.parametrize("dialect", [OPENAI, MISTRAL])
-def test_ids_that_share_a_long_beginning_do_not_collide(dialect: Dialect) -> None:
+def test_ids_that_share_a_long_beginning_do_not_collide(dialect: ChatDialect) -> None:
     calls = [done(call_id=f"call_{'0' * 60}_{number}") for number in range(50)]
     messages = body_of(dialect, request((user("q"), answered("", *calls))))["messages"]
     assert len({call["id"] for call in messages[2]["tool_calls"]}) == 50
 
 
 def test_names_no_server_takes_are_rewritten_and_come_back_as_they_were() -> None:
-    chat = OpenAIChat(Dialect(reserved_tool_names=("python",)))
+    chat = OpenAIChat(ChatDialect(reserved_tool_names=("python",)))
     tools = (
         TOOLS[1],
         ToolSpec(name="python", description="", parameters={}),
@@ -437,7 +441,7 @@ def test_names_no_server_takes_are_rewritten_and_come_back_as_they_were() -> Non
 
 
 def test_a_tool_offered_twice_is_sent_once_and_no_tools_are_no_key() -> None:
-    assert len(body_of(Dialect(), request((user("q"),), tools=(TOOLS[0], TOOLS[0])))["tools"]) == 1
+    assert len(body_of(ChatDialect(), request((user("q"),), tools=(TOOLS[0], TOOLS[0])))["tools"]) == 1
     body = body_of(GLM, request((user("q"),), tools=()))
     assert "tools" not in body
     assert "tool_stream" not in body
@@ -445,13 +449,13 @@ def test_a_tool_offered_twice_is_sent_once_and_no_tools_are_no_key() -> None:
 
 def test_the_server_decides_between_the_two_names_of_the_limit() -> None:
     asked = request((user("q"),), max_tokens=7)
-    assert body_of(Dialect(), asked)["max_tokens"] == 7
+    assert body_of(ChatDialect(), asked)["max_tokens"] == 7
     assert body_of(OPENAI, asked)["max_completion_tokens"] == 7
-    for dialect in (Dialect(), OPENAI):
+    for dialect in (ChatDialect(), OPENAI):
         assert len({"max_tokens", "max_completion_tokens"} & set(body_of(dialect, asked))) == 1
     refused = request((user("q"),), max_tokens=7, dropped_fields=frozenset({"max_tokens"}))
-    assert body_of(Dialect(), refused)["max_completion_tokens"] == 7
-    assert "max_tokens" not in body_of(Dialect(), request((user("q"),)))
+    assert body_of(ChatDialect(), refused)["max_completion_tokens"] == 7
+    assert "max_tokens" not in body_of(ChatDialect(), request((user("q"),)))
 
 
 @pytest.mark.parametrize("field", ["stream_options", "tool_stream", "thinking", "parallel_tool_calls", "temperature", "stop"])
@@ -498,18 +502,18 @@ def test_every_turn_carries_its_reasoning_to_glm_unchanged() -> None:
 
 
 def test_lone_surrogates_and_nul_never_reach_the_wire() -> None:
-    body = OpenAIChat(Dialect()).encode(request((user("a\0b\ud83dc"), answered("", done(output="\udc80\0")))))
+    body = OpenAIChat(ChatDialect()).encode(request((user("a\0b\ud83dc"), answered("", done(output="\udc80\0")))))
     sent = msgspec.json.decode(body)["messages"]
     assert sent[1]["content"] == "a\ufffdb\ufffdc"
     assert sent[3]["content"] == "\ufffd\ufffd"
 
 
 def test_a_blank_system_prompt_is_no_message() -> None:
-    assert body_of(Dialect(), request((user("q"),), system=" "))["messages"] == [{"role": "user", "content": "q"}]
+    assert body_of(ChatDialect(), request((user("q"),), system=" "))["messages"] == [{"role": "user", "content": "q"}]
 
 
 def test_a_change_of_prompt_producer_or_refused_fields_starts_the_bytes_anew() -> None:
-    chat = OpenAIChat(Dialect())
+    chat = OpenAIChat(ChatDialect())
     history = (user("q"), answered("a", reasoning="t"), user("r"))
     for asked in (
         request(history),
@@ -518,16 +522,16 @@ def test_a_change_of_prompt_producer_or_refused_fields_starts_the_bytes_anew() -
         request(history, dropped_fields=frozenset({"reasoning_content"})),
         request(history),
     ):
-        assert chat.encode(asked) == OpenAIChat(Dialect()).encode(asked)
+        assert chat.encode(asked) == OpenAIChat(ChatDialect()).encode(asked)
 
 
 def test_an_unknown_flag_in_a_dialect_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="quirk"):
-        msgspec.convert({"quirk": True}, Dialect)
+        msgspec.convert({"quirk": True}, ChatDialect)
 
 
 def test_cache_marks_stand_at_the_system_message_and_the_last_words_and_change_nothing_else() -> None:
-    marks, plain = OpenAIChat(Dialect(cache_marks=True)), OpenAIChat(Dialect())
+    marks, plain = OpenAIChat(ChatDialect(cache_marks=True)), OpenAIChat(ChatDialect())
     call = ToolPart(tool="read", input={}, call_id="c1", status="completed", output="x")
     history: tuple[Message, ...] = ()
     previous = None

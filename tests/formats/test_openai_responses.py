@@ -17,7 +17,7 @@ from wolo.formats.encoding.encoder import GO_ON
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.formats.lint.responses import lint
 from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
-from wolo.formats.openai_responses.reasoning import AS_IT_CAME, ENCRYPTED
+from wolo.formats.openai_responses.encode import AS_IT_CAME, ENCRYPTED
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import AnyPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 

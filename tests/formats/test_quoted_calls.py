@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from wolo.formats.dialect import Dialect
+from wolo.formats.chat_dialect import ChatDialect
+from wolo.formats.ollama.decode import OllamaDecoder
 from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.ollama.stream import OllamaDecoder
-from wolo.formats.openai_chat.stream import ChatDecoder
+from wolo.formats.openai_chat.decode import ChatDecoder
 from wolo.formats.text_recovery.leaked_calls import Leaked, LeakedCalls
-from wolo.formats.xml_tools.parse import ToolBlocks
+from wolo.formats.xml_tools.decode import ToolBlocks
 from wolo.messages.deltas import Assembler, size_of
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE
@@ -134,7 +134,7 @@ RUNS = {
 
 
 def through_chat(text: str, size: int = 0) -> Message:
-    decoder = ChatDecoder(Dialect(), OFFERED)
+    decoder = ChatDecoder(ChatDialect(), OFFERED)
     assembler = Assembler()
     for piece in pieces(text, size):
         assembler.add(decoder.feed(json.dumps({"choices": [{"index": 0, "delta": {"content": piece}}]}).encode()))
@@ -223,7 +223,7 @@ def test_reasoning_between_two_pieces_of_text_changes_nothing(form: str, said: s
         ("It is `", "{call}`", 0),
         ("> so\n", "{call}", 0),
     ):
-        decoder, assembler = ChatDecoder(Dialect(), OFFERED), Assembler()
+        decoder, assembler = ChatDecoder(ChatDialect(), OFFERED), Assembler()
         for delta in (
             {"content": before.replace("{call}", FORMS[form])},
             {"reasoning_content": said},
@@ -249,7 +249,7 @@ def test_blanks_without_end_are_no_part_of_a_call() -> None:
 
 def test_blanks_without_end_are_not_held() -> None:
     for before in ("", "<think>hm</think>", FORMS["object"]):
-        decoder = ChatDecoder(Dialect(), OFFERED)
+        decoder = ChatDecoder(ChatDialect(), OFFERED)
         text = 0
         for piece in pieces(before, 7) + ["\n"] * 3_000:
             deltas = decoder.feed(json.dumps({"choices": [{"index": 0, "delta": {"content": piece}}]}).encode())

@@ -26,7 +26,7 @@ from wolo.errors import (
     Unavailable,
 )
 from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
-from wolo.formats.openai_responses.reasoning import AS_IT_CAME, ENCRYPTED
+from wolo.formats.openai_responses.encode import AS_IT_CAME, ENCRYPTED
 from wolo.messages.deltas import Assembler, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import Blob, TextPart, ThinkingPart

@@ -6,10 +6,10 @@ from typing import Any, get_args
 
 import pytest
 
-from wolo.formats.dialect import Dialect
+from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.thinking_levels import nearest
 from wolo.formats.format import ThinkingLevel
-from wolo.formats.openai_chat.thinking import thinking_fields
+from wolo.formats.openai_chat import thinking_fields
 
 LEVELS = get_args(ThinkingLevel)
 KEPT = {"type": "enabled", "clear_thinking": False}
@@ -17,7 +17,7 @@ OFF = {"type": "disabled", "clear_thinking": False}
 
 
 def fields(style: Any, model: str, level: ThinkingLevel | None, **flags: Any) -> dict[str, Any]:
-    return thinking_fields(Dialect(thinking_param_style=style, **flags), model, level)
+    return thinking_fields(ChatDialect(thinking_param_style=style, **flags), model, level)
 
 
 @pytest.mark.parametrize("model", ["glm-5.3", "GLM-5.3", "glm-5.3-flash", "GLM-5.3-FlashX", "zai-org/GLM-5.3", "glm-6"])

@@ -14,12 +14,11 @@ from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from tests.formats.streams import DONE, cut, encoded, ends, said
 from wolo.errors import Unavailable
 from wolo.formats.format import Request, ToolSpec
-from wolo.formats.lint.xml import lint
+from wolo.formats.lint.chat import lint_xml as lint
 from wolo.formats.openai_chat import OpenAIChat
-from wolo.formats.xml_tools import XmlTools
-from wolo.formats.xml_tools.blocks import Malformed, check_call, check_message, spell_call
-from wolo.formats.xml_tools.dialect import XmlDialect, below
-from wolo.formats.xml_tools.parse import ToolBlocks
+from wolo.formats.xml_tools import XmlDialect, XmlTools, carrier_dialect
+from wolo.formats.xml_tools.call_blocks import Malformed, check_call, check_message, spell_call
+from wolo.formats.xml_tools.decode import ToolBlocks
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ImagePart, TextPart, ThinkingPart, ToolPart
@@ -30,7 +29,7 @@ READ_A = '<tool>{"server_name":"local","tool_name":"read","arguments":{"path":"a
 
 
 def make(dialect: XmlDialect = PLAIN) -> XmlTools:
-    return XmlTools(OpenAIChat(below(dialect)), dialect)
+    return XmlTools(OpenAIChat(carrier_dialect(dialect)), dialect)
 
 
 def asked(history: tuple[Message, ...] = (), **fields: object) -> Request:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.mcp_plain import NASTY
-from wolo.formats.encoding.tool_names import LEGAL
-from wolo.formats.lint.tool_schema import complaints
+from wolo.formats.encoding.wire_names import LEGAL_NAME
+from wolo.formats.lint.checks import schema_complaints
 from wolo.guard.matching import TargetPattern
 from wolo.mcp.names import offered_name, rule_name
 from wolo.mcp.schemas import MOST_BYTES, Fitted
@@ -39,7 +39,7 @@ def test_a_plain_name_is_joined_and_an_odd_one_is_marked() -> None:
 @given(st.lists(st.tuples(SERVERS, TOOLS), min_size=2, max_size=8, unique=True))
 def test_every_name_is_legal_and_no_two_tools_share_one(pairs: list[tuple[str, str]]) -> None:
     names = [offered_name(server, tool) for server, tool in pairs]
-    assert all(LEGAL.fullmatch(name) for name in names)
+    assert all(LEGAL_NAME.fullmatch(name) for name in names)
     assert len(set(names)) == len(names)
 
 
@@ -67,7 +67,7 @@ def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:
     (listed,) = read_listed([{"name": "x", "inputSchema": schema}])
     parameters = Fitted(listed.parameters).parameters
     assert parameters["type"] == "object"
-    assert not list(complaints("x", parameters))
+    assert not list(schema_complaints("x", parameters))
     assert len(json.dumps(parameters)) <= 2 * MOST_BYTES
 
 

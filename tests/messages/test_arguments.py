@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.messages.arguments import MAX_DEPTH, Unreadable, read_arguments
+from wolo.messages.call_arguments import MAX_DEPTH, Unreadable, read_arguments
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

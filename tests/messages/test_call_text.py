@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.messages.call_text import arguments_line, call_line, patched_files
+from wolo.messages.call_arguments import arguments_line, call_line, patched_files
 from wolo.messages.parts import ToolPart
 
 HIDING = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from wolo.messages.codec import MESSAGES, VERSION
-from wolo.messages.message import Message, Producer, Usage, UsageCost
+from wolo.messages.message import MESSAGES, VERSION, Message, Producer, Usage, UsageCost
 from wolo.messages.parts import AudioPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 
 EVERYTHING = Message(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 
 def test_one_has_no_s() -> None:

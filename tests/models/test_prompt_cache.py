@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.formats.format import Block
-from wolo.messages.codec import MESSAGES
-from wolo.messages.message import Message, Producer, Usage, user
+from wolo.messages.message import MESSAGES, Message, Producer, Usage, user
 from wolo.models.cache_misses import find_miss, look_through
 from wolo.models.prompt_cache import METADATA, PrefixWatch, digests_of, prefix_of
 from wolo.models.provider import Price

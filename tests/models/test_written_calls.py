@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from wolo.formats.dialect import Dialect
+from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.models.catalog import find
 from wolo.models.catalog_files import PROVIDERS, in_format, load
@@ -20,7 +20,7 @@ def choice_of(name: str, format: str, base_url: str = "") -> Choice:
 
 def searches(choice: Choice) -> bool:
     dialect = dialect_of(choice)
-    assert isinstance(dialect, Dialect | OllamaDialect)
+    assert isinstance(dialect, ChatDialect | OllamaDialect)
     return dialect.leaked_calls
 
 

@@ -18,8 +18,8 @@ from wolo.agent.events import AnswerEnded, CallEnded, CallStarted, RequestStarte
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.formats.encoding.encoder import EncodedHistory
-from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
-from wolo.formats.openai_chat.llm_messages import ChatEncoder
+from wolo.formats.openai_chat import ChatDialect, OpenAIChat, to_llm_messages
+from wolo.formats.openai_chat.encode import ChatEncoder
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import FinishReason, Message, Role, system, user
 from wolo.messages.parts import Part, TextPart, ThinkingPart, ToolPart, ToolStatus
@@ -162,7 +162,7 @@ def test_c1_16_requests_carry_the_opencode_headers() -> None:
 
 
 def test_c1_17_stream_events_become_parts() -> None:
-    decoder = OpenAIChat(Dialect()).decoder(request(()))
+    decoder = OpenAIChat(ChatDialect()).decoder(request(()))
     builder = Assembler()
     events = (
         {"delta": {"reasoning_content": "hm"}},

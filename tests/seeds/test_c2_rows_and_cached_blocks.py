@@ -20,7 +20,7 @@ from wolo.formats.encoding.cached_blocks import (
     without_embedded_results,
 )
 from wolo.formats.lint.chat import lint
-from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
+from wolo.formats.openai_chat import ChatDialect, OpenAIChat, to_llm_messages
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.messages.roles import SystemMessage, to_messages
@@ -99,7 +99,7 @@ def test_c2_08_a_message_is_a_role_and_content_which_may_be_a_list(tmp_path: Pat
     listed = json.dumps({"role": "system", "content": [{"type": "text", "text": "Be kind."}]})
     assert to_llm_messages(read(tmp_path, row("m", "system", listed))) == [{"role": "system", "content": "Be kind."}]
     assert to_llm_messages(to_messages([SystemMessage.text("x")])) == [{"role": "system", "content": "x"}]
-    body = json.loads(OpenAIChat(Dialect(cache_marks=True)).encode(request((user("hi"),))))
+    body = json.loads(OpenAIChat(ChatDialect(cache_marks=True)).encode(request((user("hi"),))))
     assert body["messages"][0]["content"][0]["type"] == "text"
 
 
@@ -117,7 +117,7 @@ def test_c2_10_a_result_names_its_call_and_its_tool_and_comes_after() -> None:
     assert wire[1] == {"role": "tool", "tool_call_id": "c1", "name": "search", "content": "found"}
     assert wire[0]["tool_calls"][0]["id"] == wire[1]["tool_call_id"]
     assert wire[0]["tool_calls"][0]["function"]["name"] == wire[1]["name"]
-    assert json.loads(OpenAIChat(Dialect()).encode(request((user("a"), ANSWERED))))["messages"][-1]["name"] == "search"
+    assert json.loads(OpenAIChat(ChatDialect()).encode(request((user("a"), ANSWERED))))["messages"][-1]["name"] == "search"
 
 
 def test_c2_11_a_tool_row_names_its_call_in_its_metadata(store: Store, tmp_path: Path) -> None:

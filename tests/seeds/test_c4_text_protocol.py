@@ -14,8 +14,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.formats.test_bracket_thinking import Thought, scan
 from tests.formats.test_xml_tools import OWN, answer, sent, shape
-from wolo.formats.xml_tools.blocks import Malformed, check_call, check_message, spell_call
-from wolo.formats.xml_tools.dialect import XmlDialect
+from wolo.formats.xml_tools import XmlDialect
+from wolo.formats.xml_tools.call_blocks import Malformed, check_call, check_message, spell_call
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.tokens import (

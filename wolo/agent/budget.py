@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from wolo.messages.message import Usage, UsageCost
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 Spent = Literal["max_turns", "max_cost", "max_tokens", "max_seconds"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from wolo.agent.compaction.context_usage import Filling
 from wolo.commands.command import CommandContext, Outcome, ShowText
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 
 async def run(desk: CommandContext, rest: str) -> Outcome:

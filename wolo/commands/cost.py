@@ -8,7 +8,7 @@ from functools import reduce
 from wolo.agent.budget import NOTHING, add
 from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.messages.message import Usage, used_by_task
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 
 async def run(desk: CommandContext, rest: str) -> Outcome:

@@ -9,7 +9,7 @@ import sys
 from wolo import __version__
 from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.messages.message import Message
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 from wolo.places import find_places
 
 

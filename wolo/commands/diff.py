@@ -9,7 +9,7 @@ from wolo.commands.arguments import words
 from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.conversation.history.changed_files import Changed, changed_by, patch, paths_changed
 from wolo.errors import UsageError
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 MOST_LINES = 400
 

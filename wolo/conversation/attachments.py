@@ -9,10 +9,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import UsageError
-from wolo.messages.media_types import audio_type, image_type
+from wolo.messages.media import audio_type, image_type
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 from wolo.models.protocol import has_media
 from wolo.models.provider import Choice
 from wolo.places import find_home

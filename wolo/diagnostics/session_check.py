@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from wolo.diagnostics.request_preview import NextRequest
-from wolo.formats.encoding.media import base64_text
+from wolo.formats.encoding.attachments import base64_text
 from wolo.formats.encoding.pairing import as_sent, outcome_of
 from wolo.formats.lint.linters import BODY_LIMITS_BYTES, LINTERS
-from wolo.messages.arguments import Unreadable, read_arguments
+from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, MediaPart, ThinkingPart, ToolPart
 from wolo.sessions.entries import AnyEntry, ResultsEntry

@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.messages.plural import counted
-from wolo.messages.terminal_text import show_hidden
+from wolo.messages.terminal_text import counted, show_hidden
 
 MOST_ENTRIES = 1_000
 """Of one folder; nobody writes so many by hand."""

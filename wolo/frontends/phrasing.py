@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, HookAwaited, JobEnded, ModelReplaced, Verified
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 from wolo.tools.background.jobs import CROWDED
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.encoding.schema import bend
+from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.messages.terminal_text import clean
 
 MOST_BYTES = 64 * 1024
@@ -26,7 +26,7 @@ class Fitted:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._keys: dict[str, str] = {}
-        bent = self._renamed(bend(schema))
+        bent = self._renamed(adapt_schema(schema))
         try:
             size = len(msgspec.json.encode(bent))
         except (TypeError, ValueError, RecursionError):

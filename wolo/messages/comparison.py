@@ -10,7 +10,7 @@ from difflib import unified_diff
 
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ToolPart
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 Told = Callable[[str], str]
 """A text without what changes from run to run."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.messages.arguments import Unreadable, read_arguments
+from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import FinishReason, Message, Producer, Usage
 from wolo.messages.parts import IN_FENCE, AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import is_whole, whole

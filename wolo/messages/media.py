@@ -1,7 +1,6 @@
 """Image and audio parts from whatever a caller has: bytes, base64, an address, a file, a Pillow image.
 
-The only code of this room that may read a file, and only when it is handed a path.
-"""
+The only code of this room that may read a file, and only when it is handed a path."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Protocol
 
-from wolo.messages.media_types import audio_type, image_type
 from wolo.messages.parts import AudioPart, ImagePart
 
 ADDRESSES = ("http://", "https://")
@@ -99,3 +97,33 @@ def _decoded(text: str, what: str) -> tuple[str, bytes]:
 
 def _told(data: bytes, by: Callable[[bytes], str]) -> str:
     return by(data[:HEAD_BYTES])
+
+
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_SOUNDS = (
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\xff\xf3", "audio/mpeg"),
+    (b"\xff\xf2", "audio/mpeg"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+)
+
+
+def image_type(head: bytes) -> str:
+    """The media type of an image that models take; empty for anything else."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((media_type for magic, media_type in _IMAGES if head.startswith(magic)), "")
+
+
+def audio_type(head: bytes) -> str:
+    """The media type of a recording; empty for anything else."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
+        return "audio/wav"
+    return next((media_type for magic, media_type in _SOUNDS if head.startswith(magic)), "")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+import msgspec
 from msgspec import Struct, StructMeta, ValidationError, convert, field
 from msgspec.structs import replace
 
 from wolo.messages.parts import TASK, AnyPart, Part, TextPart, ThinkingPart, ToolPart, new_id
+from wolo.messages.unicode import whole_throughout
 
 Role = Literal["system", "user", "assistant", "custom", "branch_summary", "compaction_summary"]
 """The last three are session-only: a summary becomes a user message at the wire border, a custom message never leaves."""
@@ -178,3 +180,34 @@ def custom(custom_type: str, text: str, *more: AnyPart, metadata: dict[str, Any]
     """A message that stays in the session and is never sent; `custom_type` says whose it is."""
     parts = (TextPart(text=text), *more)
     return Message(role="custom", custom_type=custom_type, parts=parts, finished=True, metadata=metadata or {})
+
+
+T = TypeVar("T")
+
+VERSION = 1
+"""Raised, together with a migration of the store, when the meaning of a field changes. A new optional field does not raise
+it: an older wolo ignores what it does not know."""
+
+
+class Codec(Generic[T]):
+    """Between values of one type and JSON bytes. What was encoded decodes to an equal value."""
+
+    def __init__(self, kind: Any) -> None:
+        """`kind` is the type T, or a union of tagged structs."""
+        # What metadata holds is up to hooks and extensions; a value that JSON does not know is kept as its text.
+        self._encoder = msgspec.json.Encoder(enc_hook=str)
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    def encode(self, value: T) -> bytes:
+        try:
+            return self._encoder.encode(value)
+        except UnicodeEncodeError:
+            # Half a surrogate pair has no UTF-8: models and file names produce it. Better one mark than no entry.
+            return self._encoder.encode(whole_throughout(msgspec.to_builtins(value, enc_hook=str)))
+
+    def decode(self, data: bytes) -> T:
+        """Raises msgspec.MsgspecError, RecursionError or UnicodeDecodeError for what is not such a value."""
+        return self._decoder.decode(data)
+
+
+MESSAGES: Codec[Message] = Codec(Message)

@@ -137,3 +137,8 @@ def _shown(text: str) -> str:
 
 def _show_unless_joined(found: re.Match[str]) -> str:
     return found[0] if re.compile(_JOINED).match(found.string, found.start()) else escape(found[0])
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`1 line`, `1,204 lines`; `plural` where it is not the noun with an s."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"

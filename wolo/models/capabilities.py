@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
-from wolo.formats.encoding.media import NOT_TAKEN
+from wolo.formats.encoding.attachments import NOT_TAKEN
 from wolo.formats.encoding.thinking_levels import LEVELS
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import Message, user

@@ -33,10 +33,10 @@ def format_of(choice: Choice) -> Format:
     """The wire format of this model, told how this provider and this model differ. Raises ConfigError."""
     match choice.format:
         case "openai-chat":
-            from wolo.formats.dialect import Dialect
+            from wolo.formats.chat_dialect import ChatDialect
             from wolo.formats.openai_chat import OpenAIChat
 
-            return OpenAIChat(_dialect(choice, Dialect), provider_hint=choice.provider.hint)
+            return OpenAIChat(_dialect(choice, ChatDialect), provider_hint=choice.provider.hint)
         case "ollama":
             from wolo.formats.ollama import Ollama, OllamaDialect
 
@@ -51,11 +51,10 @@ def format_of(choice: Choice) -> Format:
             return OpenAIResponses(_dialect(choice, ResponsesDialect), provider_hint=choice.provider.hint)
         case "xml":
             from wolo.formats.openai_chat import OpenAIChat
-            from wolo.formats.xml_tools import XmlTools
-            from wolo.formats.xml_tools.dialect import XmlDialect, below
+            from wolo.formats.xml_tools import XmlDialect, XmlTools, carrier_dialect
 
             xml = _dialect(choice, XmlDialect)
-            return XmlTools(OpenAIChat(below(xml), provider_hint=choice.provider.hint), xml)
+            return XmlTools(OpenAIChat(carrier_dialect(xml), provider_hint=choice.provider.hint), xml)
         case "gemini":
             from wolo.formats.gemini import Gemini, GeminiDialect
 

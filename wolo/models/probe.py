@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import AuthError, BadRequest, ContextOverflow, ProviderError, RateLimited, Unavailable
-from wolo.formats.decoding.loose_json import read_object
+from wolo.formats.decoding.tolerant_json import read_object
 from wolo.formats.format import Format, Request, ToolSpec
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, Producer, user

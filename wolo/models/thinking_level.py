@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.encoding.always_thinking import always_thinks, glm_level
-from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.thinking_levels import always_thinks, glm_level, nearest
 from wolo.formats.format import ThinkingLevel
 from wolo.models.provider import Choice
 

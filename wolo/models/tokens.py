@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from wolo.formats.format import ToolSpec
-from wolo.messages.codec import Codec
-from wolo.messages.message import Message
+from wolo.messages.message import Codec, Message
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 
 if TYPE_CHECKING:

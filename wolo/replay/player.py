@@ -32,7 +32,7 @@ from wolo.mcp.replay_tool import recorded_tools
 from wolo.messages.comparison import request, result
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 from wolo.models.replay_model import Diverged, Divergence, Kind, RecordedModel
 from wolo.places import find_places
 from wolo.replay.recorded_hooks import recorded_hooks

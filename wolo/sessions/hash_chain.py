@@ -7,7 +7,7 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
-from wolo.messages.codec import Codec
+from wolo.messages.message import Codec
 from wolo.sessions.entries import AnyEntry
 
 DIGEST_BYTES = 16

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.messages.call_text import SOME, call_line
+from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
-from wolo.messages.media_types import image_type
+from wolo.messages.media import image_type
 from wolo.messages.parts import ImagePart, ToolKind
 from wolo.tools import argument_aliases
 from wolo.tools.path_suggestions import folder_names, missing

@@ -16,9 +16,8 @@ from wolo.formats.encoding.cached_blocks import (
 )
 from wolo.formats.encoding.encoder import BLOCK_READ, NO_ANSWER
 from wolo.formats.lint.chat import lint
-from wolo.formats.openai_chat import Dialect, OpenAIChat, to_llm_messages
-from wolo.messages.codec import Codec
-from wolo.messages.message import Message, system, user
+from wolo.formats.openai_chat import ChatDialect, OpenAIChat, to_llm_messages
+from wolo.messages.message import Codec, Message, system, user
 from wolo.messages.parts import ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.models.format_selection import FORMATS
 
@@ -63,7 +62,7 @@ def test_a_server_that_knows_marks_gets_no_filler_around_a_block() -> None:
     history = (user("before"), format_conversation_for_cache([ASKED]), user("go on"))
     marking, strict, lax = (
         json.loads(OpenAIChat(dialect).encode(request(history)))["messages"]
-        for dialect in (Dialect(cache_marks=True), Dialect(), Dialect(alternate_roles=False))
+        for dialect in (ChatDialect(cache_marks=True), ChatDialect(), ChatDialect(alternate_roles=False))
     )
     assert [each["role"] for each in marking] == ["system", "user", "user", "user"]
     assert [each["role"] for each in lax] == ["system", "user", "user", "user"]
@@ -74,7 +73,7 @@ def test_a_server_that_knows_marks_gets_no_filler_around_a_block() -> None:
 
 def test_requests_around_a_block_begin_with_the_bytes_of_the_one_before() -> None:
     history = (user("before"), format_conversation_for_cache([ASKED]), user("go on"), ANSWERED, user("more"))
-    for dialect in (Dialect(), Dialect(cache_marks=True)):
+    for dialect in (ChatDialect(), ChatDialect(cache_marks=True)):
         growing, previous = OpenAIChat(dialect), None
         for count in (2, 3, 2, 3, 5):
             sent = growing.encode(request(history[:count]))

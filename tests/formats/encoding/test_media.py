@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.formats.encoding.media import data_url, not_fetched, not_sent, read_data_url
+from wolo.formats.encoding.attachments import data_url, not_fetched, not_sent, read_data_url
 from wolo.messages.parts import AudioPart, FilePart, ImagePart
 
 

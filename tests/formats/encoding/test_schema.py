@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.formats.encoding.schema import bend
+from wolo.formats.encoding.tool_schema import adapt_schema
 
 
 def bent(properties: dict[str, Any], **more: Any) -> Any:
-    return bend({"type": "object", "properties": properties, **more})["properties"]
+    return adapt_schema({"type": "object", "properties": properties, **more})["properties"]
 
 
 def test_an_ordinary_schema_stays_as_it_is() -> None:
@@ -23,7 +23,7 @@ def test_an_ordinary_schema_stays_as_it_is() -> None:
         "required": ["path"],
         "additionalProperties": False,
     }
-    assert bend(schema) == schema
+    assert adapt_schema(schema) == schema
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_reference_to_itself_ends() -> None:
     }
     sent = bent({"n": {"$ref": "#/$defs/N"}}, **{"$defs": {"N": node}})
     assert sent["n"]["properties"]["next"] == {"type": "object"}
-    assert bend({"$ref": "#"}) == {"type": "object", "properties": {}}
+    assert adapt_schema({"$ref": "#"}) == {"type": "object", "properties": {}}
     assert bent({"x": {"$ref": "https://elsewhere"}}) == {"x": {}}
 
 
@@ -74,20 +74,20 @@ def test_references_that_multiply_are_bounded() -> None:
         f"L{n}": {"type": "object", "properties": {k: {"$ref": f"#/$defs/L{n + 1}"} for k in "abcdef"}} for n in range(20)
     }
     definitions["L20"] = {"type": "string"}
-    assert len(json.dumps(bend({"$ref": "#/$defs/L0", "$defs": definitions}))) < 400_000
+    assert len(json.dumps(adapt_schema({"$ref": "#/$defs/L0", "$defs": definitions}))) < 400_000
 
 
 @pytest.mark.parametrize(
     "root", [{}, {"type": "string"}, {"type": "array", "items": {}}, {"properties": {}}, {"type": ["object", "null"]}]
 )
 def test_the_root_is_always_an_object(root: dict[str, Any]) -> None:
-    assert bend(root)["type"] == "object"
-    assert isinstance(bend(root)["properties"], dict)
+    assert adapt_schema(root)["type"] == "object"
+    assert isinstance(adapt_schema(root)["properties"], dict)
 
 
 def test_a_root_of_choices_keeps_them() -> None:
     root = {"anyOf": [{"type": "object", "properties": {"a": {}}}, {"type": "object", "properties": {"b": {}}}]}
-    assert bend(root) == {**root, "type": "object", "properties": {}}
+    assert adapt_schema(root) == {**root, "type": "object", "properties": {}}
 
 
 def test_null_is_taken_out_where_a_server_does_not_know_it() -> None:
@@ -95,7 +95,7 @@ def test_null_is_taken_out_where_a_server_does_not_know_it() -> None:
         "type": "object",
         "properties": {"a": {"type": ["string", "null"]}, "b": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
     }
-    assert bend(schema, null_types=False)["properties"] == {"a": {"type": "string"}, "b": {"type": "integer"}}
+    assert adapt_schema(schema, null_types=False)["properties"] == {"a": {"type": "string"}, "b": {"type": "integer"}}
 
 
 KEYS = st.sampled_from(
@@ -128,10 +128,10 @@ SCHEMAS = st.recursive(
 @given(SCHEMAS, st.booleans())
 def test_any_schema_is_bent_once_and_for_all(schema: dict[str, Any], null_types: bool) -> None:
     before = json.dumps(schema)
-    once = bend(schema, null_types=null_types)
+    once = adapt_schema(schema, null_types=null_types)
     assert once["type"] == "object"
     assert "$ref" not in _keywords(once)
-    assert bend(once, null_types=null_types) == once
+    assert adapt_schema(once, null_types=null_types) == once
     assert json.dumps(schema) == before
 
 

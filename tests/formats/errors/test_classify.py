@@ -25,7 +25,7 @@ from wolo.errors import (
 )
 from wolo.formats.errors.classify import classify
 from wolo.formats.format import Request
-from wolo.formats.openai_chat import Dialect, OpenAIChat
+from wolo.formats.openai_chat import ChatDialect, OpenAIChat
 from wolo.messages.message import Producer, user
 
 NOON = 1_790_000_000.0  # 2026-09-21T14:13:20Z
@@ -318,7 +318,7 @@ def test_a_missing_path_hints_at_the_base_url() -> None:
 
 
 def test_a_refused_key_shows_the_hint_of_the_provider() -> None:
-    chat = OpenAIChat(Dialect(), provider_hint="Set ZAI_API_KEY.")
+    chat = OpenAIChat(ChatDialect(), provider_hint="Set ZAI_API_KEY.")
     error = chat.read_error(401, {}, b'{"error": {"message": "bad key"}}')
     assert isinstance(error, AuthError)
     assert error.hint == "Set ZAI_API_KEY."
@@ -452,7 +452,7 @@ def test_no_refusal_brings_the_classifier_down(status: int, headers: dict[str, s
 def test_a_model_that_does_not_think_is_asked_again_without_any_word_of_it() -> None:
     error = refused(400, {"error": {"message": '"gemma" does not support thinking'}})
     assert error.field == "thinking"
-    chat = OpenAIChat(Dialect(thinking_param_style="effort"))
+    chat = OpenAIChat(ChatDialect(thinking_param_style="effort"))
     said = Request(model="gemma", producer=Producer(), messages=(user("Hi"),), thinking="high")
     assert b"reasoning_effort" in chat.encode(said)
     assert b"reasoning_effort" not in chat.encode(replace(said, dropped_fields=frozenset({"thinking"})))

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.formats.streams import cut
 from wolo.formats.text_recovery.leaked_calls import Leaked
-from wolo.formats.text_recovery.text_filter import SpokenText
-from wolo.formats.text_recovery.think_tags import CLOSERS, TAGS
+from wolo.formats.text_recovery.text_filter import CLOSERS, TAGS, SpokenText
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta
 
 OFFERED = {"read": {"type": "object", "properties": {"path": {"type": "string"}}}}

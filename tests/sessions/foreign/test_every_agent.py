@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.sessions.foreign.sources import CWD, HERE, LINED, SAMPLES, Sample, calls, complaints, in_view
 from wolo.errors import SessionError
-from wolo.messages.codec import MESSAGES
+from wolo.messages.message import MESSAGES
 from wolo.messages.parts import ImagePart
 from wolo.sessions.exchange.detect import recognise
 from wolo.sessions.exchange.import_result import Imported

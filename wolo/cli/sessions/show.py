@@ -11,7 +11,7 @@ from wolo.cli.sessions.list import called, row
 from wolo.cli.sessions.lookup import open_store
 from wolo.errors import UsageError
 from wolo.frontends.streams import say, tell
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def show_session(
     said = messages(loaded.entries)
     shown = said[-tail:] if tail else said if around is None else _around(said, loaded, around)
     if as_json:
-        from wolo.messages.codec import MESSAGES, VERSION
+        from wolo.messages.message import MESSAGES, VERSION
 
         spelled = [json.loads(MESSAGES.encode(message)) for message in shown]
         print_json({**row(info), "version": VERSION, "messages": spelled, "skipped_entries": loaded.skipped})
@@ -105,7 +105,7 @@ def _show(message: Message) -> None:
     tell(f"{message.role}: {message.text.strip()}".rstrip())
     from textwrap import indent
 
-    from wolo.messages.call_text import SOME, call_line, shortened
+    from wolo.messages.call_arguments import SOME, call_line, shortened
 
     for part in message.calls:
         tell(f"  ● {call_line(part, most_of_change=SOME)}")

@@ -15,7 +15,7 @@ from wolo.cli.sessions.foreign import find_elsewhere, list_elsewhere
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.errors import UsageError
 from wolo.frontends.streams import say, stdout_bytes, tell
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.importer import Report, Source

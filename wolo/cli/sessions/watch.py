@@ -11,7 +11,7 @@ import typer
 from wolo.cli.as_json import AsJson
 from wolo.cli.sessions.lookup import SessionSpec, open_store, require_session
 from wolo.frontends.streams import as_json, flush, say, tell, tell_json
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.sessions.entries import AnyEntry

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
-from wolo.messages.call_text import patched_files
+from wolo.messages.call_arguments import patched_files
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import MessageEntry, ResultsEntry

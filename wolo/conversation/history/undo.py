@@ -16,7 +16,7 @@ from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loaded import Node
 from wolo.sessions.tree_outline import outline, way_to

@@ -30,7 +30,7 @@ from wolo.agent.events import (
 from wolo.agent.tool_calls import AskPerson, Emit
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.subagents.pausable_timer import PausableTimer
-from wolo.messages.call_text import call_line
+from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Usage
 from wolo.messages.parts import TASK, ToolPart
 from wolo.messages.terminal_text import clean_line

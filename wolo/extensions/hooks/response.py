@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.extensions.hooks.claude_results import output_put_instead
-from wolo.messages.arguments import Unreadable, check_usable
+from wolo.messages.call_arguments import Unreadable, check_usable
 from wolo.messages.terminal_text import clean
 
 Word = Literal["", "allow", "ask", "deny"]

@@ -1,20 +1,23 @@
-"""The Messages API: Claude's own, and what other providers serve in its likeness."""
+"""The Anthropic Messages API: request bodies, their options and cache marks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
+from wolo.formats.anthropic.decode import AnthropicDecoder
 from wolo.formats.anthropic.dialect import AnthropicDialect, settled
-from wolo.formats.anthropic.marks import MOST, cached_stretches, marked, places, with_mark
-from wolo.formats.anthropic.messages import THINKING, AnthropicLayout
-from wolo.formats.anthropic.options import limit, offered, options, remembered
-from wolo.formats.anthropic.stream import AnthropicDecoder
-from wolo.formats.encoding.encoder import EncodedHistory, Kept, block, encode_json, joined, split_system
-from wolo.formats.encoding.tool_block import OfferedTools
+from wolo.formats.anthropic.encode import THINKING, AnthropicLayout
+from wolo.formats.encoding.cached_blocks import is_cached_block
+from wolo.formats.encoding.encoder import EncodedHistory, Item, Kept, OfferedTools, block, encode_json, joined, split_system
+from wolo.formats.encoding.sampling import sampling_of
+from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
-from wolo.formats.format import Block, Framing, Request, ToolSpec
+from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message
 from wolo.messages.unicode import clean
@@ -111,8 +114,8 @@ class Anthropic:
                 tools = [*tools[:-1], with_mark(tools[-1], long=long)]
                 room -= 1
             system = [with_mark(each, long=long) for each in system]
-            for at in places(kept, cached, room - len(system)):
-                encoded[at] = marked(kept[at])
+            for at in mark_positions(kept, cached, room - len(system)):
+                encoded[at] = with_mark_at_end(kept[at])
         body = [encode_json({"model": request.model, "max_tokens": limit(request, self._dialect), "stream": True})[:-1]]
         if tools:
             body += [b',"tools":', encode_json(tools)]
@@ -122,7 +125,7 @@ class Anthropic:
         body.append(b',"messages":[')
         body += [piece for each in encoded for piece in (each, b",")][:-1]  # joined once, with the rest: the history is large
         body.append(b"]")
-        fields = options(request, settled(self._dialect, request.model), may_think=_may_think(kept))
+        fields = option_fields(request, settled(self._dialect, request.model), may_think=_may_think(kept))
         return b"".join([*body, b"," if fields else b"", encode_json(fields)[1:]])
 
 
@@ -136,3 +139,185 @@ def _may_think(kept: Sequence[Kept]) -> bool:
         if item["role"] == "assistant":
             opened_by = item
     return opened_by is None or opened_by["content"][0]["type"] in THINKING
+
+
+BUDGETS: Mapping[ThinkingLevel, int] = {
+    "minimal": 1_024,
+    "low": 4_096,
+    "medium": 10_240,
+    "high": 20_480,
+    "xhigh": 32_768,
+    "max": 63_999,
+}
+"""Tokens of thinking, where the model counts them."""
+LEAST_BUDGET = 1_024
+SHARE_OF_THINKING = 0.8
+"""Of the limit of an answer at most so much is for thinking: something must be left to say."""
+EFFORTS: Mapping[ThinkingLevel, str] = {
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "xhigh",
+    "max": "max",
+}
+SMALL_LIMIT = 4_096
+"""Every model can write so much: the limit after a server has refused a higher one."""
+UNIONS = ("anyOf", "oneOf", "allOf")
+
+Fields = dict[str, Any]
+
+
+def limit(request: Request, dialect: AnthropicDialect) -> int:
+    wanted = request.max_tokens or request.max_output
+    if wanted is None:
+        wanted = min(dialect.max_tokens, request.context // 2) if request.context else dialect.max_tokens
+    if request.max_output:
+        wanted = min(wanted, request.max_output)
+    return min(wanted, SMALL_LIMIT) if "max_tokens" in request.dropped_fields else max(wanted, 1)
+
+
+def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: bool) -> Fields:
+    """`may_think` False: the history as it is does not allow thinking, so it is turned off for once."""
+    fields = thinking_fields(request, dialect, may_think=may_think)
+    thinks = fields.get("thinking", {}).get("type") in ("enabled", "adaptive") or (
+        "thinking" not in fields and dialect.thinks_unasked
+    )
+    if not thinks and dialect.sampling == "open":
+        fields |= _sampling(request)
+    if stop := [each for each in request.stop if each.strip()]:
+        fields["stop_sequences"] = stop
+    if request.json_schema is not None and dialect.structured_output:
+        form = {"type": "json_schema", "schema": closed(adapt_schema(request.json_schema))}
+        fields["output_config"] = {**fields.get("output_config", {}), "format": form}
+    if "effort" in request.dropped_fields and "output_config" in fields:
+        fields["output_config"] = {name: value for name, value in fields["output_config"].items() if name != "effort"}
+    return {name: value for name, value in fields.items() if name not in request.dropped_fields and value != {}}
+
+
+def thinking_fields(request: Request, dialect: AnthropicDialect, *, may_think: bool) -> Fields:
+    """Nothing when the user said nothing and the server's own default serves."""
+    level = request.thinking
+    if dialect.thinking_style == "none":
+        return {}
+    if level is None and not dialect.thinks_unasked:
+        return {}
+    if level is not None and dialect.thinking_levels:
+        level = nearest(level, dialect.thinking_levels)
+    shown = {"display": dialect.thinking_display} if dialect.thinking_display else {}
+    if level == "off" and dialect.thinking_off == "refused":
+        return {"thinking": {"type": "adaptive", **shown}, "output_config": {"effort": "low"}}
+    if level == "off":
+        return {"thinking": {"type": dialect.thinking_off}}
+    if dialect.thinking_style == "adaptive":
+        effort = {} if level is None else {"output_config": {"effort": EFFORTS[level]}}
+        return {"thinking": {"type": "adaptive", **shown}, **effort}
+    budget = min(BUDGETS[level or "medium"], int(limit(request, dialect) * SHARE_OF_THINKING))
+    if budget < LEAST_BUDGET or not may_think:
+        return {"thinking": {"type": "disabled"}} if dialect.thinks_unasked else {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget, **shown}}
+
+
+def _sampling(request: Request) -> Fields:
+    """One of the two: newer models refuse both together."""
+    said = ((name, value) for name, value in sampling_of(request).items() if name not in request.dropped_fields)
+    return {name: min(max(value, 0.0), 1.0) for name, value in islice(said, 1)}
+
+
+# Tools
+
+
+def offered(tool: ToolSpec) -> Fields:
+    schema = without_unions(adapt_schema(tool.parameters))
+    return {"name": wire_name(tool.name), "description": clean(tool.description), "input_schema": schema}
+
+
+def remembered(messages: Sequence[Message]) -> list[Fields]:
+    """Where calls are to be seen, their tools must be named, also when none is offered."""
+    names = dict.fromkeys(wire_name(call.tool) for message in messages if message.role == "assistant" for call in message.calls)
+    return [{"name": name, "description": "", "input_schema": {"type": "object", "properties": {}}} for name in names]
+
+
+def without_unions(schema: Mapping[str, Any]) -> Fields:
+    """A union at the root is refused: the properties of its branches become optional ones of the root."""
+    plain = {name: value for name, value in schema.items() if name not in UNIONS}
+    properties: Fields = {}
+    for union in UNIONS:
+        for branch in schema.get(union, ()):
+            inner = without_unions(branch)
+            properties = {**inner.get("properties", {}), **properties}
+            if union == "allOf" and "required" in inner:
+                plain["required"] = list(dict.fromkeys([*plain.get("required", ()), *inner["required"]]))
+    return {**plain, "properties": {**properties, **plain.get("properties", {})}} if properties else plain
+
+
+def closed(schema: Any) -> Any:
+    """Structured answers want every object to say that it holds nothing else."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    inner = {name: closed(value) for name, value in schema.items()}
+    return {**inner, "additionalProperties": False} if inner.get("type") == "object" and "properties" in inner else inner
+
+
+MARK = {"type": "ephemeral"}
+LONG_MARK = {"type": "ephemeral", "ttl": "1h"}
+MOST = 4
+REACH_BLOCKS = 20
+"""So far back a mark looks for something that was kept before."""
+
+
+def cached_stretches(kept: Sequence[Kept]) -> list[int]:
+    """The messages that the user wants kept, by their index, the last one first."""
+    marks = [at for at, each in enumerate(kept) if (told := each.message) and told.metadata and is_cached_block(told)]
+    return [at for at in reversed(marks) if _takes_mark(kept[at])]
+
+
+def mark_positions(kept: Sequence[Kept], cached: Sequence[int], room: int) -> list[int]:
+    """Which messages carry a mark on their last block, by their index; no more than there is room for.
+
+    The end of the conversation comes first, then what the user wants kept, then where the request before ended: that is found
+    from the end without a mark of its own, unless the last step alone is longer than a mark looks back.
+    """
+    said = (at for at in range(len(kept) - 1, -1, -1) if _takes_mark(kept[at]))
+    last = next(said, None)
+    if last is None:
+        return []
+    before = list(islice((at for at in said if kept[at].laid.items[-1]["role"] == "user"), 1))
+    is_far = bool(before) and _count_blocks(kept[before[0] + 1 : last + 1]) > REACH_BLOCKS
+    wanted = [last, *before, *cached] if is_far else [last, *cached, *before]
+    return sorted(list(dict.fromkeys(wanted))[:room])
+
+
+def with_mark_at_end(kept: Kept) -> bytes:
+    """The bytes of a message with a mark on its last block that takes one."""
+    items = list(kept.laid.items)
+    at = _markable(items)
+    assert at is not None  # `places` names no others
+    item, block = at
+    content = list(items[item]["content"])
+    content[block] = {**content[block], "cache_control": MARK}
+    items[item] = {**items[item], "content": content}
+    return joined(items)
+
+
+def with_mark(block: Mapping[str, Any], *, long: bool) -> dict[str, Any]:
+    return {**block, "cache_control": LONG_MARK if long else MARK}
+
+
+def _takes_mark(kept: Kept) -> bool:
+    return kept.block.label != "close" and _markable(kept.laid.items) is not None
+
+
+def _markable(items: Sequence[Item]) -> tuple[int, int] | None:
+    """The last block that takes a mark, in the last item: thinking takes none."""
+    if not items:
+        return None
+    content = items[-1]["content"]
+    found = next((at for at in range(len(content) - 1, -1, -1) if content[at]["type"] not in THINKING), None)
+    return None if found is None else (len(items) - 1, found)
+
+
+def _count_blocks(kept: Sequence[Kept]) -> int:
+    return sum(len(item["content"]) for each in kept for item in each.laid.items)

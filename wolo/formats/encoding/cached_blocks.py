@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wolo.formats.decoding.loose_json import read_object
-from wolo.formats.encoding.call_arguments import arguments_object
-from wolo.formats.encoding.pairing import as_sent, result_text
+from wolo.formats.decoding.tolerant_json import read_object
+from wolo.formats.encoding.pairing import arguments_object, as_sent, result_text
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, TextPart
 

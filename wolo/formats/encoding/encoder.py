@@ -2,8 +2,7 @@
 
 What a message becomes depends on the messages before it and never on those after it, so a longer history begins with the bytes
 of a shorter one: that is what prefix caches live on. So two messages of one speaker are not merged, which would rewrite the
-first after it was sent; a format puts a short message of the other speaker between them.
-"""
+first after it was sent; a format puts a short message of the other speaker between them."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ import msgspec
 
 from wolo.formats.encoding.cached_blocks import is_cached_block
 from wolo.formats.encoding.pairing import as_sent
-from wolo.formats.encoding.wire_ids import IdPolicy, wire_id
-from wolo.formats.format import Block
+from wolo.formats.encoding.wire_names import IdPolicy, wire_id
+from wolo.formats.format import Block, ToolSpec
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 
@@ -192,3 +191,26 @@ def _keep(message: Message | None, laid: Laid | list[Item], label: str) -> Kept:
         laid = Laid(laid, "", [], [])
     encoded = laid.encoded or joined(laid.items)
     return Kept(message, laid, encoded, block(label, encoded))
+
+
+class OfferedTools:
+    """Those of the request that was encoded last."""
+
+    def __init__(self) -> None:
+        self._key: Hashable = None
+        self.specs: tuple[ToolSpec, ...] = ()
+        self.written: list[dict[str, Any]] = []
+        self.encoded = b""
+        """`written` as a JSON list; empty when no tool is offered."""
+
+    def take(self, specs: tuple[ToolSpec, ...], write: Callable[[ToolSpec], dict[str, Any]], key: Hashable = None) -> bytes:
+        """`write` says how one stands on the wire, `key` what else that depends on. Of two with one name the later counts."""
+        if key != self._key or not _are_same(specs, self.specs):
+            self.specs, self._key = specs, key
+            self.written = list({tool.name: write(tool) for tool in specs}.values())
+            self.encoded = encode_json(self.written) if self.written else b""
+        return self.encoded
+
+
+def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
+from wolo.formats.decoding.tolerant_json import read_strictly
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, TextPart, ToolPart
-from wolo.messages.unicode import clean
+from wolo.messages.unicode import clean, whole
 
 OPENINGS: Mapping[Outcome, str] = {
     "denied_by_person": "The user denied this call. It was not run and had no effects.",
@@ -99,3 +103,24 @@ def _says_so(output: str, outcome: Outcome) -> bool:
     if word is None:
         return True
     return word in output[:_LOOKED_AT_CHARACTERS].lower() or word in output[-_LOOKED_AT_CHARACTERS:].lower()
+
+
+def arguments_text(call: ToolPart) -> str:
+    """What the model wrote where that is JSON and still what it means, otherwise the parsed arguments written anew."""
+    if call.raw_input and read_strictly(call.raw_input) == call.input:
+        return call.raw_input
+    return _written(call.input) if call.input else "{}"
+
+
+def arguments_object(call: ToolPart) -> dict[str, Any]:
+    """For formats that carry an object. The keys keep the order in which the model wrote them; always strict JSON."""
+    arguments = read_strictly(arguments_text(call))
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _written(arguments: Mapping[str, Any]) -> str:
+    """As models write it, with a blank behind comma and colon."""
+    try:
+        return json.dumps(msgspec.json.decode(msgspec.json.encode(arguments)), ensure_ascii=False)
+    except UnicodeEncodeError:  # halves of characters; only arguments that no model wrote can hold them
+        return whole(json.dumps(arguments, ensure_ascii=False, default=str))

@@ -18,11 +18,36 @@ from wolo.errors import (
     Unavailable,
     Unexplained,
 )
-from wolo.formats.errors import error_patterns
 from wolo.formats.errors.error_body import Refusal, headers_within, understand
-from wolo.formats.errors.error_codes import ANOTHER_TRY, kind_of
-from wolo.formats.errors.error_patterns import says
-from wolo.formats.errors.glm_codes import GLM_CODES, GLM_FINAL, TEMPORARY_QUOTAS
+from wolo.formats.errors.error_tables import (
+    ANOTHER_TRY,
+    AUTH,
+    BAD_KEY,
+    BROKEN,
+    CROWDED,
+    DAILY,
+    FIELDS_BY_PARAM,
+    GLM_CODES,
+    GLM_FINAL,
+    INVALID,
+    MEDIA,
+    NO_MEDIA,
+    NO_MEMORY,
+    NO_THINKING,
+    NO_TOOLS,
+    NOT_PULLED,
+    OPTIONAL_FIELDS,
+    OVERFLOW,
+    QUOTA,
+    REASONING_WITH_TOOLS,
+    REFUSED,
+    RESULT_NAME,
+    SECRETS,
+    TEMPORARY_QUOTAS,
+    UNKNOWN_MODEL,
+    kind_of,
+    says,
+)
 from wolo.formats.errors.retry_after import (
     LONGEST_WAIT_S,
     next_pacific_midnight,
@@ -112,19 +137,19 @@ def _judge(refusal: Refusal) -> tuple[Kind, bool]:
 def _by_words(refusal: Refusal) -> Kind | None:
     status, words = refusal.status, refusal.words
     may_overflow = status in (0, 200, 400, 413, 422, 500)
-    if may_overflow and not refusal.is_page and says(error_patterns.OVERFLOW, words):
+    if may_overflow and not refusal.is_page and says(OVERFLOW, words):
         return ContextOverflow
     if status == 400 and not words.strip():
         return Unexplained
-    if status in (400, 422, 500) and says(error_patterns.BAD_KEY, words):
+    if status in (400, 422, 500) and says(BAD_KEY, words):
         return AuthError
-    if status in (0, 200, 500) and says(error_patterns.NO_MEMORY, words):
+    if status in (0, 200, 500) and says(NO_MEMORY, words):
         return BadRequest
-    if status in (0, 200, 404, 415, 500, 501) and says(error_patterns.NO_MEDIA, words):
+    if status in (0, 200, 404, 415, 500, 501) and says(NO_MEDIA, words):
         return BadRequest
-    if status == 402 or (status in (0, 200, 400, 403, 429) and says(error_patterns.QUOTA, words)):
+    if status == 402 or (status in (0, 200, 400, 403, 429) and says(QUOTA, words)):
         return RateLimited if _says_when(refusal) else QuotaExhausted
-    if not refusal.is_page and says(error_patterns.REFUSED, words):
+    if not refusal.is_page and says(REFUSED, words):
         return ContentRefused
     return None
 
@@ -138,7 +163,7 @@ def _is_daily(refusal: Refusal, delay_s: float | None) -> bool:
     """A window of a day. Google asks to try again in seconds all the same, and means the window of a minute."""
     if any("perday" in code.lower() for code in refusal.codes):
         return True
-    return refusal.status == 429 and delay_s is None and says(error_patterns.DAILY, refusal.words)
+    return refusal.status == 429 and delay_s is None and says(DAILY, refusal.words)
 
 
 def _by_status(refusal: Refusal) -> Kind:
@@ -161,34 +186,32 @@ def _by_status(refusal: Refusal) -> Kind:
 def _by_words_alone(words: str) -> Kind:
     """An error inside an answer with status 200; what cannot be told is taken for the server's trouble, not ours."""
     table: tuple[tuple[str, Kind], ...] = (
-        (error_patterns.AUTH, AuthError),
-        (error_patterns.CROWDED, RateLimited),
-        (error_patterns.BROKEN, Unavailable),
-        (error_patterns.INVALID, BadRequest),
+        (AUTH, AuthError),
+        (CROWDED, RateLimited),
+        (BROKEN, Unavailable),
+        (INVALID, BadRequest),
     )
     return next((kind for pattern, kind in table if says(pattern, words)), Unavailable)
 
 
 def _named_field(refusal: Refusal) -> str | None:
     """The optional field that the refusal is about, if it names one."""
-    if refusal.status not in (0, 200, 400, 422) or says(error_patterns.REASONING_WITH_TOOLS, refusal.message):
+    if refusal.status not in (0, 200, 400, 422) or says(REASONING_WITH_TOOLS, refusal.message):
         return None
     path = re.sub(r"(?:\[\d+\]|\.\d+)+$", "", refusal.param)
     named = path.rpartition(".")[2] or path
-    if named in error_patterns.OPTIONAL_FIELDS or named in error_patterns.FIELDS_BY_PARAM:
+    if named in OPTIONAL_FIELDS or named in FIELDS_BY_PARAM:
         return named
-    if says(error_patterns.RESULT_NAME, f"{refusal.param} {refusal.message}"):
+    if says(RESULT_NAME, f"{refusal.param} {refusal.message}"):
         return "name"
-    return next(
-        (field for field in error_patterns.OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", refusal.message)), None
-    )
+    return next((field for field in OPTIONAL_FIELDS if re.search(rf"(?<![\w-]){field}(?![\w-])", refusal.message)), None)
 
 
 def _named_media(refusal: Refusal) -> str | None:
     """The kind of attachment that the refusal is about: it must not be sent again, or the session is lost to this model."""
     if refusal.is_page or refusal.status in (401, 403):
         return None
-    return next((kind for kind, pattern in error_patterns.MEDIA.items() if says(pattern, refusal.words)), None)
+    return next((kind for kind, pattern in MEDIA.items() if says(pattern, refusal.words)), None)
 
 
 def _obeying(error: ProviderError, headers: Mapping[str, str], retryable: bool) -> ProviderError:
@@ -214,7 +237,7 @@ def _message(refusal: Refusal) -> str:
 
 
 def _without_keys(text: str) -> str:
-    return re.sub(error_patterns.SECRETS, "[key]", text)
+    return re.sub(SECRETS, "[key]", text)
 
 
 def _hint(kind: Kind, refusal: Refusal, provider_hint: str) -> str:
@@ -222,21 +245,21 @@ def _hint(kind: Kind, refusal: Refusal, provider_hint: str) -> str:
         return "Charge the account; a Coding Plan key works on the coding endpoint only (provider zai-coding)."
     if refusal.code == "1311":
         return "Choose a model that the plan includes."
-    if says(error_patterns.REASONING_WITH_TOOLS, refusal.message):
+    if says(REASONING_WITH_TOOLS, refusal.message):
         return "Turn thinking off for this model; here it does not go together with tools."
     if kind is AuthError:
         return provider_hint or "Check the API key and whether it belongs to this provider."
     if refusal.code == "DeploymentNotFound":
         return "The model is the name of your deployment; the base URL is that of the resource it is in."
-    if found := re.search(error_patterns.NOT_PULLED, refusal.message):
+    if found := re.search(NOT_PULLED, refusal.message):
         return f"`ollama pull {found[1]}` fetches it; `wolo models list` and `ollama list` show what there is."
-    if says(error_patterns.NO_MEMORY, refusal.words):
+    if says(NO_MEMORY, refusal.words):
         return "Choose a smaller model, or free some memory on the machine it runs on."
-    if says(error_patterns.NO_TOOLS, refusal.words):
+    if says(NO_TOOLS, refusal.words):
         return "Choose a model that can call tools."
-    if says(error_patterns.NO_THINKING, refusal.words):
+    if says(NO_THINKING, refusal.words):
         return "This model does not think: leave --thinking away."
-    if says(error_patterns.UNKNOWN_MODEL, refusal.words) or refusal.code in ("1211", "model_not_found"):
+    if says(UNKNOWN_MODEL, refusal.words) or refusal.code in ("1211", "model_not_found"):
         return "`wolo models list` shows the models; the name must be the server's own."
     if refusal.status in (404, 405) or refusal.is_page:
         return "Check the base URL: it ends where the API's own path begins, mostly in /v1."

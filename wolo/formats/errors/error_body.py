@@ -1,4 +1,4 @@
-"""What a server said when it refused, taken out of whatever it wrapped it in."""
+"""Extract message, code and parameters from any error body."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from wolo.formats.decoding.loose_json import read_object
-from wolo.formats.errors.html_text import page_text
+from wolo.formats.decoding.tolerant_json import read_object
 
 _WRAPPINGS = ("error", "errors", "detail")
 
@@ -128,3 +127,23 @@ def _code(error: Mapping[str, Any], message: str) -> tuple[str, str]:
 def _status(status: int, code: str) -> int:
     """Behind status 200 the code may be the status that was meant, and behind the 500 of a proxy the one it was given."""
     return int(code) if status in (0, 200, 500) and re.fullmatch(r"[45]\d\d", code) else status
+
+
+_BEGINNING = r"\s*(?:<!--.*?-->\s*)?<(?:!doctype|html|head|body|\?xml|center|h1|title)"
+_UNSEEN = r"<(script|style|head)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>?"
+_TITLE = r"<title\b[^>]*>(.*?)</title"
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": " ", "&amp;": "&"}
+_READ_CHARACTERS = 200_000
+_FLAGS = re.IGNORECASE | re.DOTALL
+
+
+def page_text(text: str) -> str | None:
+    """None when it is no page; otherwise the title and what the page says, without tags."""
+    source = text[:_READ_CHARACTERS].lstrip("\ufeff")
+    if not re.match(_BEGINNING, source, _FLAGS):
+        return None
+    title = re.search(_TITLE, source, _FLAGS)
+    words = f"{title[1] if title else ''} {re.sub(_UNSEEN, ' ', source, flags=_FLAGS)}"
+    for entity, char in _ENTITIES.items():
+        words = words.replace(entity, char)
+    return " ".join("".join(char if char.isprintable() else " " for char in words).split())

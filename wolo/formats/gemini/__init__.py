@@ -7,18 +7,14 @@ from typing import Any
 from urllib.parse import quote
 
 from wolo.errors import ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.schema import bend
-from wolo.formats.encoding.tool_block import OfferedTools
+from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import Block, Framing, Request, ToolSpec
-from wolo.formats.gemini.contents import NAME, GeminiLayout
-from wolo.formats.gemini.dialect import GeminiDialect, settled
-from wolo.formats.gemini.errors import read_refusal
-from wolo.formats.gemini.names import gemini_name
-from wolo.formats.gemini.schema import reduce
-from wolo.formats.gemini.stream import GeminiDecoder
-from wolo.formats.gemini.thinking import thinking_config
+from wolo.formats.gemini.decode import GeminiDecoder, read_refusal
+from wolo.formats.gemini.dialect import GeminiDialect, settled, thinking_config
+from wolo.formats.gemini.encode import NAME, GeminiLayout, gemini_name
+from wolo.formats.gemini.openapi_schema import reduce
 from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
 
@@ -128,7 +124,7 @@ class Gemini:
 def _declaration(tool: ToolSpec, field: str) -> dict[str, Any]:
     """A tool without arguments has no schema: an empty object is refused."""
     name = gemini_name(tool.name)
-    schema = bend(tool.parameters) if field == "parametersJsonSchema" else reduce(tool.parameters)
+    schema = adapt_schema(tool.parameters) if field == "parametersJsonSchema" else reduce(tool.parameters)
     says_something = bool(schema.get("properties")) or bool(set(schema) - {"type", "properties", "description", "title"})
     return {"name": name, "description": clean(tool.description) or name, **({field: schema} if says_something else {})}
 

@@ -1,13 +1,14 @@
-"""How models and servers of the Gemini format differ, as flags; what nobody set is told by the model's generation."""
+"""Differences between Gemini models and servers, as flags."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.formats.encoding.thinking_levels import nearest
 from wolo.formats.format import ThinkingLevel
 
 GENERATION = re.compile(r"gemini-(\d+)(?:[.-](\d)(?!\d))?", re.IGNORECASE)
@@ -73,3 +74,21 @@ def generation_of(model: str) -> tuple[int, int]:
         return (0, 0)
     found = GENERATION.search(model)
     return (int(found[1]), int(found[2] or 0)) if found else NEWEST
+
+
+BUDGETS: dict[ThinkingLevel, int] = {"off": 0, "minimal": 512, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576}
+"""Brought within what the model allows; `max` is the most of it."""
+
+
+def thinking_config(dialect: GeminiDialect, level: ThinkingLevel | None) -> dict[str, Any]:
+    """Thoughts are always asked for, except where there are none. Without a level the model's own default holds."""
+    if dialect.thinking_style == "none":
+        return {}
+    if level is None:
+        return {"includeThoughts": True}
+    if dialect.thinking_style == "level":
+        known = nearest(level, dialect.thinking_levels)
+        return {"includeThoughts": level != "off", "thinkingLevel": known.upper()}
+    fewest, most = dialect.thinking_budgets
+    budget = min(max(BUDGETS.get(level, most), fewest), most)
+    return {"includeThoughts": True, "thinkingBudget": budget} if budget and level != "off" else {"thinkingBudget": budget}

@@ -1,12 +1,12 @@
-"""What a strict Chat Completions server would refuse."""
+"""Lint Chat Completions requests, also those of the XML text protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint import prefix_stability, tool_schema
-from wolo.formats.lint.rules import is_object_text, is_tool_name
+from wolo.formats.lint.checks import is_object_text, is_tool_name, prefix_complaints, schema_complaints
+from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, check_message
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MOST_MARKS = 4
@@ -32,7 +32,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_order(messages, strict_template),
         *_tools(body),
         *_marks(body),
-        *prefix_stability.complaints(body, previous, head=("tools",), turns="messages", plain=_unmarked),
+        *prefix_complaints(body, previous, head=("tools",), turns="messages", plain=_unmarked),
     ]
 
 
@@ -148,9 +148,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
         if name in seen:
             yield f"tools: {name!r} is offered twice"
         seen.add(name)
-        yield from tool_schema.complaints(
-            name, function.get("parameters", {"type": "object"}) if isinstance(function, dict) else None
-        )
+        yield from schema_complaints(name, function.get("parameters", {"type": "object"}) if isinstance(function, dict) else None)
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[str]:
@@ -178,3 +176,48 @@ def _unmarked(value: Any) -> Any:
         case [{"type": "text", "text": text}]:
             plain["content"] = text
     return plain
+
+
+NOT_IN_TEXT = ("tools", "tool_choice", "parallel_tool_calls", "tool_stream", "functions")
+
+
+def lint_xml(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict_template: bool = False) -> list[str]:
+    """An empty list means that every server takes it, and that nothing in it looks like a call that is none."""
+    complaints = lint(body, previous, strict_template=strict_template)
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        return complaints
+    keys = [f"{key}: the text protocol offers tools in the system prompt only" for key in NOT_IN_TEXT if key in body]
+    return [*complaints, *keys, *_xml_shapes(messages), *_xml_results(messages)]
+
+
+def _xml_shapes(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for at, message in enumerate(messages):
+        try:
+            check_message(message.get("role"), message.get("content"))
+        except Malformed as problem:
+            yield f"messages[{at}]: {problem}"
+        if message.get("role") == "tool" or "tool_calls" in message or "tool_call_id" in message:
+            yield f"messages[{at}]: calls and results are text here"
+        if message.get("role") == "user" and OPEN in _plain_text(message):
+            yield f"messages[{at}]: what the user or a tool said holds {OPEN} as it is"
+
+
+def _xml_results(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Results come right behind the answer whose calls they belong to."""
+    for at, message in enumerate(messages):
+        if message.get("role") != "user" or not _plain_text(message).startswith(RESULT):
+            continue
+        before = messages[at - 1] if at else {}
+        if before.get("role") != "assistant" or OPEN not in _plain_text(before):
+            yield f"messages[{at}]: a result, but no call before it"
+        elif OPEN not in _plain_text(messages[0]):
+            yield "messages[0]: the system prompt does not say how tools are called"
+
+
+def _plain_text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))

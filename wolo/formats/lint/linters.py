@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from wolo.formats.lint import anthropic, chat, gemini, ollama, responses, xml
+from wolo.formats.lint import anthropic, chat, gemini, ollama, responses
 
 
 class Lint(Protocol):
@@ -22,7 +22,7 @@ LINTERS: Mapping[str, Lint] = {
     "anthropic": anthropic.lint,
     "ollama": ollama.lint,
     "gemini": gemini.lint,
-    "xml": xml.lint,
+    "xml": chat.lint_xml,
 }
 BODY_LIMITS_BYTES: Mapping[str, int] = {"anthropic": 32_000_000}
 """Where the makers of a format say that they refuse larger requests."""

@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.errors import BadRequest, ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.schema import bend
 from wolo.formats.encoding.thinking_levels import nearest
-from wolo.formats.encoding.tool_block import OfferedTools
-from wolo.formats.encoding.tool_names import to_wire
+from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
+from wolo.formats.ollama.decode import OllamaDecoder
 from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.ollama.messages import OllamaLayout
-from wolo.formats.ollama.stream import OllamaDecoder
+from wolo.formats.ollama.encode import OllamaLayout
 from wolo.messages.deltas import Delta
 
 __all__ = ["Ollama", "OllamaDialect"]
@@ -111,5 +110,5 @@ class Ollama:
 
 
 def _function(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": to_wire(tool.name), "description": tool.description, "parameters": bend(tool.parameters)}
+    function = {"name": wire_name(tool.name), "description": tool.description, "parameters": adapt_schema(tool.parameters)}
     return {"type": "function", "function": function}

@@ -6,20 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.errors import ProviderError
-from wolo.formats.dialect import Dialect
-from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json
+from wolo.formats.chat_dialect import ChatDialect
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.schema import bend
-from wolo.formats.encoding.tool_block import OfferedTools
-from wolo.formats.encoding.tool_names import to_wire
+from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest
+from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
-from wolo.formats.format import Block, Framing, Request, ToolSpec
-from wolo.formats.openai_chat.llm_messages import ChatEncoder, to_llm_messages
-from wolo.formats.openai_chat.stream import ChatDecoder
-from wolo.formats.openai_chat.thinking import thinking_fields
+from wolo.formats.format import Block, Framing, Request, ThinkingLevel, ToolSpec
+from wolo.formats.openai_chat.decode import ChatDecoder
+from wolo.formats.openai_chat.encode import ChatEncoder, to_llm_messages
 from wolo.messages.deltas import Delta
 
-__all__ = ["Dialect", "OpenAIChat", "to_llm_messages"]
+__all__ = ["ChatDialect", "OpenAIChat", "to_llm_messages"]
 
 MESSAGE_FIELDS = frozenset(
     {"reasoning_content", "reasoning", "reasoning_text", "reasoning_details", "thinking", "developer", "role", "name"}
@@ -33,7 +32,7 @@ class OpenAIChat:
     name = "openai-chat"
     framing: Framing = "sse"
 
-    def __init__(self, dialect: Dialect, *, provider_hint: str = "") -> None:
+    def __init__(self, dialect: ChatDialect, *, provider_hint: str = "") -> None:
         """`provider_hint` is what a person may do when the key is refused."""
         self._dialect = dialect
         self._hint = provider_hint
@@ -72,9 +71,9 @@ class OpenAIChat:
 
     def _function(self, tool: ToolSpec) -> dict[str, Any]:
         function = {
-            "name": to_wire(tool.name, self._dialect.reserved_tool_names),
+            "name": wire_name(tool.name, self._dialect.reserved_tool_names),
             "description": tool.description,
-            "parameters": bend(tool.parameters, null_types=self._dialect.schema_null_types),
+            "parameters": adapt_schema(tool.parameters, null_types=self._dialect.schema_null_types),
         }
         return {"type": "function", "function": {**function, "strict": False} if self._dialect.strict_field else function}
 
@@ -119,3 +118,50 @@ class OpenAIChat:
         if self._dialect.response_format == "json_object":
             return {"type": "json_object"}
         return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+GLM_KNOWS_EFFORT = (5, 2)
+GLM_THINKS = (4, 5)
+QWEN_BUDGETS: dict[ThinkingLevel, int] = {"minimal": 1024, "low": 4096, "medium": 16384, "high": 32768}
+_ON = {"type": "enabled", "clear_thinking": False}
+
+
+def thinking_fields(dialect: ChatDialect, model: str, level: ThinkingLevel | None) -> dict[str, Any]:
+    """The fields of the request body; none when the user said nothing and the server's own default serves."""
+    if level is not None and dialect.thinking_levels:
+        level = nearest(level, dialect.thinking_levels)
+    if dialect.thinking_param_style == "glm":
+        return _glm(model, level)
+    if level is None:
+        return {}
+    on = level != "off"
+    match dialect.thinking_param_style:
+        case "deepseek":
+            return {"thinking": {"type": "enabled" if on else "disabled"}}
+        case "kimi":
+            return {"thinking": {"type": "enabled" if on else "disabled"}} if on or not always_thinks("kimi", model) else {}
+        case "qwen":
+            return {"enable_thinking": on, **({"thinking_budget": QWEN_BUDGETS[level]} if level in QWEN_BUDGETS else {})}
+        case "template_kwargs":
+            return {"chat_template_kwargs": {"enable_thinking": on}}
+        case "openrouter":
+            return {"reasoning": {"effort": "xhigh" if level == "max" else level} if on else {"enabled": False}}
+        case "effort":
+            return {"reasoning_effort": level if on else "none"}
+        case _:
+            return {}
+
+
+def _glm(model: str, level: ThinkingLevel | None) -> dict[str, Any]:
+    """`clear_thinking: false` keeps the reasoning of earlier turns: better answers, and a prefix the cache can use."""
+    version = glm_version(model)
+    if version is not None and version < GLM_THINKS:
+        return {}
+    if version is not None and version >= GLM_ALWAYS_THINKS:
+        effort = {} if level is None else {"reasoning_effort": GLM_EFFORTS[level]}
+        return {"thinking": {"clear_thinking": False} if level == "off" else _ON, **effort}
+    if level == "off":
+        return {"thinking": {"type": "disabled", "clear_thinking": False}}
+    if version == GLM_KNOWS_EFFORT and level is not None:
+        return {"thinking": _ON, "reasoning_effort": level}
+    return {"thinking": _ON}

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wolo.errors import ProviderError
-from wolo.formats.encoding.encoder import EncodedHistory, block, encode_json, split_system
+from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.schema import bend
 from wolo.formats.encoding.thinking_levels import nearest
-from wolo.formats.encoding.tool_block import OfferedTools
-from wolo.formats.encoding.tool_names import to_wire
+from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
 from wolo.formats.format import Block, Framing, Request, ToolSpec
+from wolo.formats.openai_responses.decode import ResponsesDecoder
 from wolo.formats.openai_responses.dialect import ResponsesDialect
-from wolo.formats.openai_responses.items import ResponsesLayout
-from wolo.formats.openai_responses.stream import ResponsesDecoder
+from wolo.formats.openai_responses.encode import ResponsesLayout
 from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
 
@@ -86,9 +85,9 @@ class OpenAIResponses:
         """`strict` would demand schemas in which every property is required."""
         return {
             "type": "function",
-            "name": to_wire(tool.name, self._dialect.reserved_tool_names),
+            "name": wire_name(tool.name, self._dialect.reserved_tool_names),
             "description": tool.description,
-            "parameters": bend(tool.parameters, null_types=self._dialect.schema_null_types),
+            "parameters": adapt_schema(tool.parameters, null_types=self._dialect.schema_null_types),
             "strict": False if self._dialect.strict_field else None,
         }
 

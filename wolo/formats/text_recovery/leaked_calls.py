@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from wolo.formats.text_recovery.json_object import JsonObject
+from wolo.formats.text_recovery.json_scanner import JsonObject
 from wolo.formats.text_recovery.leaked_forms import (
     BARE,
     CANDIDATE,
@@ -21,12 +21,12 @@ from wolo.formats.text_recovery.leaked_forms import (
     MAY_OPEN_AT_END,
     NEVER,
     NOT_YET,
+    Markup,
     Opening,
     Values,
     find_form,
 )
-from wolo.formats.text_recovery.leaked_markup import Markup
-from wolo.formats.text_recovery.quoting import Quoting
+from wolo.formats.text_recovery.markdown_quoting import Quoting
 
 __all__ = ["MAY_OPEN", "MAY_OPEN_AT_END", "Leaked", "LeakedCalls", "LeakedReasoning"]
 

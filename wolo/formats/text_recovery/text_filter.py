@@ -1,15 +1,33 @@
-"""The text of one answer, with what servers leave in it: reasoning between tags, and calls that were written out."""
+"""Separate reasoning in think tags and tool calls written as text from the text of a response."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from wolo.formats.text_recovery.leaked_calls import MAY_OPEN, MAY_OPEN_AT_END, Leaked, LeakedCalls
-from wolo.formats.text_recovery.think_tags import FIRST_LETTERS, ThinkTags
-from wolo.messages.deltas import Delta, TextDelta
+from wolo.messages.deltas import Delta, TextDelta, ThinkingDelta
 
+TAGS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+}
+CLOSERS = tuple(TAGS.values())
+FIRST_LETTERS = "<[◁`"
+"""Text without these is nothing but text: no tag begins in it, and no quotation of code that one may stand in."""
+FIELD = "text"
+"""What such reasoning names as its field: it came within the text and does not go back."""
+
+MOST_BLANKS = 1_000
+"""More blanks than that stand before no tag: a model that has lost itself writes them without end."""
+
+_MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS + MAY_OPEN)}]").search
 
 
@@ -116,3 +134,113 @@ class SpokenText:
         held, self._behind_leak = self._behind_leak, []
         self._scanner = LeakedCalls(self._offered) if self._scanner is not None else None
         return [*deltas, *(TextDelta(piece.raw if isinstance(piece, Leaked) else piece) for piece in held)]
+
+
+class ThinkTags:
+    """Splits streamed text; the same text gives the same result however it is cut.
+
+    A block counts where the answer begins with it, and where it follows another. Some templates open the block themselves, so
+    that only the closing tag comes: then all text before it was reasoning, unless the tag stands in a quotation of code.
+    """
+
+    def __init__(self, *, may_be_unopened: bool = True) -> None:
+        """`may_be_unopened` False: a closing tag alone means nothing."""
+        self._state: Literal["start", "inside", "after", "text"] = "start"
+        self._closer = ""
+        self._held = ""
+        """Text that may be the beginning of a tag."""
+        self._may_be_unopened = may_be_unopened
+        self._backticks = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """What has none of the first letters would come out as it went in."""
+        return self._state == "text" and not self._held
+
+    @property
+    def held_chars(self) -> int:
+        return len(self._held)
+
+    def feed(self, text: str) -> Sequence[TextDelta | ThinkingDelta]:
+        if self._state == "text" and not self._held and (not self._may_be_unopened or not _MAY_CLOSE.search(text)):
+            self._backticks += text.count("`") if self._may_be_unopened else 0
+            return (TextDelta(text),)
+        self._held += text
+        return list(self._split())
+
+    def let_go(self) -> Sequence[TextDelta]:
+        """What is held of plain text was no tag, for something else stands behind it; the text goes on after that."""
+        if self._state == "inside":
+            return ()
+        held, self._held = self._held, ""
+        self._state = "text"
+        return (TextDelta(held),) if held else ()
+
+    def expect_no_more(self) -> Sequence[TextDelta | ThinkingDelta]:
+        """What is held was no tag: something other than text came, or the end."""
+        held, self._held = self._held, ""
+        if self._state == "inside":
+            return (ThinkingDelta(held, FIELD),) if held else ()
+        after, self._state = self._state == "after", "text"
+        self._may_be_unopened = False
+        held = held.lstrip() if after else held
+        return (TextDelta(held),) if held else ()
+
+    def _split(self) -> Iterator[TextDelta | ThinkingDelta]:
+        while self._state in ("inside", "text") or self._begin():
+            yield from self._split_thinking() if self._state == "inside" else self._split_text()
+            if self._state != "after":
+                return
+
+    def _begin(self) -> bool:
+        """False while it cannot be told yet whether a block begins."""
+        begun = self._held.lstrip()
+        is_blank = len(self._held) - len(begun) > MOST_BLANKS
+        opener = None if is_blank else next((tag for tag in TAGS if begun.startswith(tag)), None)
+        if opener is not None:
+            self._state, self._closer, self._held = "inside", TAGS[opener], begun[len(opener) :]
+            self._may_be_unopened = False
+            return True
+        if not is_blank and any(tag.startswith(begun) for tag in TAGS):
+            return False
+        self._held = begun if self._state == "after" and not is_blank else self._held
+        self._state = "text"
+        return True
+
+    def _split_thinking(self) -> Iterator[TextDelta | ThinkingDelta]:
+        thought, closed, rest = self._held.partition(self._closer)
+        if closed:
+            self._state, self._held = "after", rest
+            if thought:
+                yield ThinkingDelta(thought, FIELD)
+            return
+        safe = len(thought) - _begun_at_end(thought, (self._closer,))
+        self._held = thought[safe:]
+        if safe:
+            yield ThinkingDelta(thought[:safe], FIELD)
+
+    def _split_text(self) -> Iterator[TextDelta | ThinkingDelta]:
+        held = self._held
+        found = _first(held, CLOSERS) if self._may_be_unopened else None
+        if found is not None:
+            at, closer = found
+            self._may_be_unopened = False
+            if (self._backticks + held.count("`", 0, at)) % 2 == 0:
+                self._state, self._held = "after", held[at + len(closer) :]
+                yield ThinkingDelta(held[:at], FIELD, takes_text=True)
+                return
+        safe = len(held) - (_begun_at_end(held, CLOSERS) if self._may_be_unopened else 0)
+        self._held = held[safe:]
+        self._backticks += held.count("`", 0, safe)
+        if safe:
+            yield TextDelta(held[:safe])
+
+
+def _first(text: str, tags: Sequence[str]) -> tuple[int, str] | None:
+    return min(((at, tag) for tag in tags if (at := text.find(tag)) >= 0), default=None)
+
+
+def _begun_at_end(text: str, tags: Sequence[str]) -> int:
+    """How many characters at the end may be the beginning of a tag."""
+    longest = min(len(text), max(map(len, tags)) - 1)
+    return next((size for size in range(longest, 0, -1) if any(tag.startswith(text[-size:]) for tag in tags)), 0)

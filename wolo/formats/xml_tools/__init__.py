@@ -8,15 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from wolo.errors import ProviderError
+from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.encoder import split_system
 from wolo.formats.format import Block, Decoder, Format, Framing, Request, ToolSpec
-from wolo.formats.text_recovery.think_tags import FIRST_LETTERS, ThinkTags
-from wolo.formats.xml_tools.blocks import CLOSE, Written
-from wolo.formats.xml_tools.bracket_thinking import BracketThinking
-from wolo.formats.xml_tools.dialect import XmlDialect
-from wolo.formats.xml_tools.messages import PlainHistory, keep_raw
-from wolo.formats.xml_tools.parse import ToolBlocks
-from wolo.formats.xml_tools.prompt import describe_tools
+from wolo.formats.text_recovery.text_filter import FIRST_LETTERS, ThinkTags
+from wolo.formats.xml_tools.call_blocks import CLOSE, Written
+from wolo.formats.xml_tools.decode import BracketThinking, ToolBlocks
+from wolo.formats.xml_tools.encode import PlainHistory, describe_tools, keep_raw
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, size_of
 
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS)}]").search
@@ -240,3 +238,15 @@ class _Reading:
         slot = FIRST_SLOT + self._num_calls
         self._num_calls += 1
         return CallDelta(slot, "", written.tool, written.arguments, blobs=keep_raw(written), problem=written.problem)
+
+
+class XmlDialect(ChatDialect, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    bracket_thinking: bool = False
+    """Lines between square brackets are reasoning."""
+    xml_single_call: bool = False
+    """The answer ends behind its first call: the server stops at the closing tag."""
+
+
+def carrier_dialect(dialect: XmlDialect) -> XmlDialect:
+    """For the format that carries the text: what is in the text is not for it to find."""
+    return replace(dialect, think_tags=False, leaked_calls=False)

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from wolo.agent.events import AttemptFailed, CallStarted, Event, RequestStarted
-from wolo.messages.call_text import call_line
+from wolo.messages.call_arguments import call_line
 from wolo.messages.terminal_text import spelled_line
 
 TICK_S = 1.0

@@ -37,7 +37,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.progress_line import Meanwhile
 from wolo.frontends.phrasing import compaction, hook_awaited, replacement, retrying, sentence, verified
 from wolo.frontends.streams import as_json, for_stdout, say, write
-from wolo.messages.call_text import SOME, call_line
+from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, MediaPart, TextPart, ThinkingPart, ToolPart
 

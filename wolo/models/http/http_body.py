@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin
 
 from wolo.errors import BadAnswer, Unavailable
-from wolo.formats.errors.html_text import page_text
+from wolo.formats.errors.error_body import page_text
 from wolo.models.address import host_of, shown
 from wolo.models.http.ndjson import LineSplitter
 from wolo.models.http.network_errors import PROXY_HINT

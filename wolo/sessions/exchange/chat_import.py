@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from wolo.formats.encoding.cached_blocks import CACHE, is_cached_block
 from wolo.messages import media
-from wolo.messages.arguments import Unreadable, read_arguments
+from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import Message, Role
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wolo.formats.encoding.call_arguments import arguments_object
-from wolo.formats.encoding.media import data_url
+from wolo.formats.encoding.attachments import data_url
+from wolo.formats.encoding.pairing import arguments_object
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import text_export

@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError, UsageError
-from wolo.messages.codec import MESSAGES
-from wolo.messages.message import Message
+from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import AnyPart, ToolPart
 from wolo.sessions import hash_chain, listing
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.messages.codec import MESSAGES
-from wolo.messages.message import Message
+from wolo.messages.message import MESSAGES, Message
 
 VALUE, FIELDS, GONE, ITEMS = "=", ".", "-", "[]"
 

@@ -13,7 +13,7 @@ import msgspec
 from wolo.errors import SessionError
 from wolo.formats.encoding.cached_blocks import without_embedded_results
 from wolo.formats.encoding.encoder import NO_ANSWER, split_system
-from wolo.formats.openai_chat.llm_messages import ChatEncoder
+from wolo.formats.openai_chat.encode import ChatEncoder
 from wolo.messages.message import Message
 from wolo.sessions.exchange.chat_import import ChatReader
 from wolo.sessions.exchange.import_result import Imported

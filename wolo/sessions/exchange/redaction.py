@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from wolo.messages.codec import MESSAGES
-from wolo.messages.message import Message
+from wolo.messages.message import MESSAGES, Message
 from wolo.messages.secret_values import PLACEHOLDER, SHORTEST, ExactValues, forms
 
 REDACTED = "[redacted]"

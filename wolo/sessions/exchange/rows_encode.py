@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from wolo.formats.encoding.call_arguments import arguments_text
-from wolo.formats.encoding.media import base64_text, data_url
-from wolo.formats.encoding.pairing import SUMMARIES, result_text
+from wolo.formats.encoding.attachments import base64_text, data_url
+from wolo.formats.encoding.pairing import SUMMARIES, arguments_text, result_text
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange.text_export import timestamp

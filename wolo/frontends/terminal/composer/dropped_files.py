@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from wolo.frontends.terminal.composer.completion import mention
-from wolo.messages.media_types import image_type
+from wolo.messages.media import image_type
 
 LONGEST_CHARS = 8_000
 HEAD_BYTES = 16

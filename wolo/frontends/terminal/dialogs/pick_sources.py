@@ -14,7 +14,7 @@ from wolo.frontends.terminal.composer.completion import FileNames
 from wolo.frontends.terminal.dialogs.picker import Item, Menu
 from wolo.frontends.terminal.dialogs.unlisted_models import ABOUT_SERVER, EMBEDDED, OTHERS, SERVER
 from wolo.frontends.terminal.display.history_preview import last_exchange
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 from wolo.models import address
 from wolo.models.catalog import Listed
 from wolo.models.http.loopback import find_servers

@@ -58,7 +58,7 @@ from wolo.frontends.terminal.io.stdout import Stdout
 from wolo.frontends.terminal.io.theme import is_light
 from wolo.frontends.terminal.render import progress, tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
-from wolo.messages.call_text import call_line
+from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean, clean_line, spelled_line
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.frontends.terminal.render.changes import Line, ink, replaced, rewritten, signed_lines
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.messages.call_text import CHANGING, FILES, arguments, call_line
+from wolo.messages.call_arguments import CHANGING, FILES, call_line, named_arguments
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, spelled_line, spelled_out
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
@@ -134,7 +134,7 @@ def _spelled_out(intent: Intent) -> list[Text]:
 
 def _arguments(asked: ApprovalAsked) -> list[Text]:
     """Those that are not shown as a command, an address, a file or a change."""
-    given = arguments(asked.part)
+    given = named_arguments(asked.part)
     if not any(isinstance(intent, CallIntent) for intent in asked.intents):
         shown = {intent.command for intent in asked.intents if isinstance(intent, RunIntent)}
         shown |= {intent.url for intent in asked.intents if isinstance(intent, FetchIntent)}

@@ -10,10 +10,9 @@ from rich.text import Text
 from wolo.agent.tool_outcomes import NO_REASON
 from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.frontends.wrapping import wrapped
-from wolo.messages.call_text import arguments_line
+from wolo.messages.call_arguments import arguments_line
 from wolo.messages.parts import ToolPart
-from wolo.messages.plural import counted
-from wolo.messages.terminal_text import clean, clean_line, spelled_line
+from wolo.messages.terminal_text import clean, clean_line, counted, spelled_line
 from wolo.tools.tool import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40

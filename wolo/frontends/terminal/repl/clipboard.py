@@ -12,7 +12,7 @@ from functools import partial
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
-from wolo.messages.plural import counted
+from wolo.messages.terminal_text import counted
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
-from wolo.formats.encoding.media import base64_text
-from wolo.formats.encoding.wire_ids import IdPolicy
+from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
+from wolo.formats.encoding.attachments import base64_text
+from wolo.formats.encoding.wire_names import IdPolicy
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.roles import AgentMessage, AssistantMessage, ToolMessage

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from wolo.formats.encoding.wire_ids import IdPolicy
-from wolo.formats.openai_responses.reasoning import ENCRYPTED
+from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.roles import AgentMessage, AssistantMessage, ToolMessage

@@ -6,7 +6,7 @@ import uuid
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from wolo.formats.encoding.media import data_url
+from wolo.formats.encoding.attachments import data_url
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart
 from wolo.messages.roles import AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, UserMessage
 from wolo.sessions.exchange.importers.producers import KNOWN

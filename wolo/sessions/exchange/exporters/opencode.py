@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wolo.formats.anthropic.messages import SIGNATURE
-from wolo.formats.encoding.wire_ids import IdPolicy
-from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
-from wolo.formats.openai_responses.reasoning import ENCRYPTED
+from wolo.formats.anthropic.encode import SIGNATURE
+from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
+from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
 from wolo.messages.roles import AgentMessage, AssistantMessage, ToolMessage, ToolResult

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from wolo.messages.arguments import Unreadable, read_arguments
+from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import NUDGE, FinishReason, Message, Producer, Role, Usage
 from wolo.messages.parts import AnyPart, MediaPart, Outcome, TextPart, ToolPart, new_id
 from wolo.messages.unicode import whole, whole_throughout

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from wolo.errors import SessionError
-from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
-from wolo.formats.anthropic.stream import FIELD
+from wolo.formats.anthropic.decode import FIELD
+from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.messages.message import FinishReason, Message, Producer, Usage
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
 from wolo.sessions.exchange.import_result import Imported

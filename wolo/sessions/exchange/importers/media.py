@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from wolo.messages import media
-from wolo.messages.media_types import audio_type, image_type
+from wolo.messages.media import audio_type, image_type
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, TextPart
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
-from wolo.formats.anthropic.stream import FIELD
-from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
-from wolo.formats.openai_responses.reasoning import ENCRYPTED, SUMMARY
+from wolo.formats.anthropic.decode import FIELD
+from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
+from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
+from wolo.formats.openai_responses.encode import ENCRYPTED, SUMMARY
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, MediaPart, Outcome, TextPart, ThinkingPart
 from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, outcome_of, tool_part

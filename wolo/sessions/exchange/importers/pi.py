@@ -9,9 +9,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from wolo.errors import SessionError
-from wolo.formats.anthropic.messages import REDACTED, SIGNATURE
-from wolo.formats.anthropic.stream import FIELD
-from wolo.formats.gemini.contents import THOUGHT_SIGNATURE
+from wolo.formats.anthropic.decode import FIELD
+from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
+from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.messages.message import FinishReason, Message, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange.import_result import Imported

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from wolo.formats.openai_responses.reasoning import BETWEEN, CONTENT, SUMMARY, blobs_of, pieces_of
+from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, SUMMARY, blobs_of, pieces_of
 from wolo.messages.parts import AnyPart, ImagePart, Outcome, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange.importers.builder import Ended, divided, outcome_of, tool_part
 from wolo.sessions.exchange.importers.fields import content, record, text

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 
 from wolo.errors import SessionError
 from wolo.formats.encoding.pairing import result_text
-from wolo.formats.encoding.wire_ids import IdPolicy, wire_id
-from wolo.messages.codec import MESSAGES
-from wolo.messages.message import Message
+from wolo.formats.encoding.wire_names import IdPolicy, wire_id
+from wolo.messages.message import MESSAGES, Message
 from wolo.messages.roles import AgentMessage, by_role
 from wolo.messages.unicode import whole_throughout
 from wolo.sessions.exchange.importers.jsonl_lines import Record, parse

@@ -1,0 +1,375 @@
+"""Decode Messages API responses: stream events become deltas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from wolo.errors import Unavailable
+from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
+from wolo.formats.decoding.response_end import ended_early, no_document, no_message, settled_finish
+from wolo.formats.decoding.tolerant_json import Halves, as_raw, read_object, token_count
+from wolo.formats.encoding.wire_names import names_by_wire
+from wolo.formats.errors.classify import classify, is_error
+from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
+from wolo.messages.message import Usage
+from wolo.messages.parts import Blob
+from wolo.messages.unicode import whole
+
+FIELD = "thinking"
+
+
+class _Open:
+    """A block that is being written."""
+
+    def __init__(self, kind: str, slot: int = 0, whole_input: str = "") -> None:
+        self.kind = kind
+        self.slot = slot
+        self.whole_input = whole_input
+        """Arguments that came with the beginning; they count when no fragments come."""
+        self.signature: list[str] = []
+
+
+class AnthropicDecoder:
+    """Reads one answer; its finish is told by `close`, once it is sure that nothing follows."""
+
+    def __init__(self, tools: Iterable[str], prefix: str) -> None:
+        """`tools` were offered; `prefix` is the digest of the request: thinking is stamped with it."""
+        self._events = EventReader()
+        self._read = self._events.read
+        self._own_names = names_by_wire(tools)
+        self.stamp = (Blob(PREFIX, prefix),) if prefix else ()
+        self._open: dict[int, _Open] = {}
+        self._brought: dict[int, Mapping[str, Any]] = {}
+        """Blocks that the first event carried, until their own events come or the answer ends."""
+        self._counts = Counts()
+        self._id = ""
+        self._num_blocks = 0
+        self._num_calls = 0
+        self._finish = ""
+        self._explanation = ""
+        self._ended = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self._ended
+
+    @property
+    def held_chars(self) -> int:
+        return 0
+
+    def feed(self, payload: bytes) -> Sequence[Delta]:
+        """Raises a ProviderError for an error event, and where two answers got mixed. What is no JSON is skipped."""
+        event = self._read(payload)
+        if event is None or (self._ended and event.type != "message_start"):
+            return ()  # behind its end nothing belongs to the answer, be it a call or an error
+        if self._brought:
+            return [*self._begin_brought(event), *self._take_event(event, payload)]
+        return self._take_event(event, payload)
+
+    def _take_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
+        piece = event.delta
+        if event.type != "content_block_delta" or piece is None:
+            return self._take(event, payload)
+        if piece.type == "text_delta":
+            return (TextDelta(piece.text),) if piece.text else ()
+        return self._grow(event, piece)
+
+    def close(self) -> Sequence[Delta]:
+        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        if not self._ended:
+            raise ended_early(self._events.skipped)
+        deltas = [delta for index in list(self._open) for delta in self._complete(index)]
+        reason = settled_finish(self._finish, has_calls=self._num_calls > 0)
+        return [*deltas, FinishDelta(reason, self._finish, self._explanation)]
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        """An answer in one document needs no terminal marker: its closing brace is one."""
+        document = read_object(body)
+        if document is None:
+            raise no_document(body)
+        if is_error(document):
+            raise classify(200, {}, body)
+        blocks = _blocks(document.get("content"))
+        if blocks is None:
+            raise no_message()
+        deltas: list[Delta] = []
+        for index, block in enumerate(blocks):
+            deltas += [*self._begin(index, block), *self._complete(index)]
+        self._note_end(document.get("stop_reason"), document.get("stop_details"))
+        self._ended = True
+        return [*deltas, *self._count(document.get("usage")), *self.close()]
+
+    # The answer as a whole
+
+    def _take(self, event: Event, payload: bytes) -> Sequence[Delta]:
+        match event.type:
+            case "content_block_start":
+                return self._begin(self._index(event), _object(event.content_block))
+            case "content_block_stop":
+                return self._complete(self._index(event))
+            case "message_start":
+                return self._begin_answer(_object(event.message))
+            case "message_delta":
+                if event.delta is not None:
+                    self._note_end(event.delta.stop_reason, _object(event.delta.stop_details))
+                return self._count(_object(event.usage))
+            case "message_stop":
+                self._ended = True
+            case "[DONE]":
+                self._ended = self._ended or bool(self._finish)
+            case "error":
+                raise classify(200, {}, payload)
+            case "":
+                if is_error(read_object(payload) or {}):
+                    raise classify(200, {}, payload)
+            case _:
+                pass  # pings, and whatever is yet to come
+        return ()
+
+    def _begin_answer(self, message: Mapping[str, Any]) -> Sequence[Delta]:
+        """A proxy may splice two answers: the second is not a part of the first."""
+        told = str(message.get("id") or "")
+        if told and self._id and told != self._id:
+            raise Unavailable("The provider mixed two answers in one stream.", status=200)
+        self._id = self._id or told
+        self._brought = dict(enumerate(_blocks(message.get("content")) or ()))
+        self._note_end(message.get("stop_reason"), message.get("stop_details"))
+        return self._count(message.get("usage"))
+
+    def _begin_brought(self, event: Event) -> list[Delta]:
+        """Those that stand before the one that the event is about; all of them at the end of the answer."""
+        is_end = event.type in ("message_delta", "message_stop", DONE)
+        if not is_end and not (event.type or "").startswith("content_block"):
+            return []
+        about = self._index(event)
+        deltas: list[Delta] = []
+        for index in [each for each in self._brought if is_end or each <= about]:
+            block, is_before = self._brought.pop(index), is_end or index < about
+            if is_before or event.type != "content_block_start":  # that brings the block itself
+                deltas += self._begin(index, block)
+            if is_before:
+                deltas += self._complete(index)
+        return deltas
+
+    def _count(self, usage: object) -> Sequence[Delta]:
+        if not usage:
+            return ()
+        counted = self._counts.take(usage)
+        return () if counted is None else (UsageDelta(counted),)
+
+    def _note_end(self, reason: object, details: object) -> None:
+        if not isinstance(reason, str) or not reason:
+            return
+        self._finish = reason
+        if isinstance(details, Mapping):
+            told = details.get("explanation") or details.get("category")
+            self._explanation = whole(told) if isinstance(told, str) else ""
+
+    # Its blocks
+
+    def _index(self, event: Event) -> int:
+        """Servers that do not number their blocks write one after the other."""
+        return event.index if event.index is not None else max(self._open, default=self._num_blocks)
+
+    def _begin(self, index: int, block: Mapping[str, Any]) -> list[Delta]:
+        deltas = list(self._complete(index))  # an index that comes again is another block
+        if self._num_blocks:
+            deltas.append(BreakDelta())
+        self._num_blocks += 1
+        kind = block.get("type")
+        self._open[index] = opened = _Open(kind if isinstance(kind, str) else "")
+        match kind:
+            case "text" if text := _text(block, "text"):
+                deltas.append(TextDelta(text))
+            case "thinking":
+                opened.signature.append(_text(block, "signature"))
+                deltas += [ThinkingDelta(text, FIELD)] if (text := _text(block, "thinking")) else ()
+            case "redacted_thinking" if data := _text(block, "data"):
+                deltas.append(ThinkingDelta("", FIELD, (Blob(REDACTED, data), *self.stamp)))
+            case "tool_use":
+                deltas.append(self._begin_call(opened, block))
+        return deltas
+
+    def _begin_call(self, opened: _Open, block: Mapping[str, Any]) -> Delta:
+        given = block.get("input")
+        if given:
+            opened.whole_input = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        opened.slot = self._num_calls
+        self._num_calls += 1
+        name = _text(block, "name")
+        return CallDelta(opened.slot, _text(block, "id"), self._own_names.get(name, name))
+
+    def _grow(self, event: Event, piece: Piece) -> Sequence[Delta]:
+        if piece.type is None and piece.text:
+            return (TextDelta(piece.text),)
+        opened = self._open.get(self._index(event))
+        if piece.thinking:
+            return (ThinkingDelta(piece.thinking, FIELD),)
+        if opened is not None and piece.signature:
+            opened.signature.append(piece.signature)
+        return self._grow_call(opened, piece)
+
+    def _grow_call(self, opened: _Open | None, piece: Piece) -> Sequence[Delta]:
+        """What a call of the server's own tools is made of is none of ours."""
+        if opened is None or opened.kind != "tool_use" or not piece.partial_json:
+            return ()
+        opened.whole_input = ""
+        return (CallDelta(opened.slot, arguments=piece.partial_json),)
+
+    def _complete(self, index: int) -> Sequence[Delta]:
+        opened = self._open.pop(index, None)
+        if opened is None:
+            return ()
+        if opened.kind == "thinking" and (signature := "".join(opened.signature)):
+            return (ThinkingDelta("", FIELD, (Blob(SIGNATURE, signature), *self.stamp)),)
+        if opened.kind == "tool_use" and opened.whole_input:
+            return (CallDelta(opened.slot, arguments=whole(opened.whole_input)),)
+        return ()
+
+
+def _text(block: Mapping[str, Any], field: str) -> str:
+    return whole(value) if isinstance(value := block.get(field), str) else ""
+
+
+def _object(raw: Raw) -> dict[str, Any]:
+    return (read_object(bytes(raw)) or {}) if raw else {}
+
+
+def _blocks(content: object) -> list[Mapping[str, Any]] | None:
+    """None when it is no content at all."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else None
+
+
+class Piece(Struct, gc=False):
+    """What an event adds to a block, or to the answer as a whole."""
+
+    type: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    partial_json: str | None = None
+    stop_reason: str | None = None
+    stop_details: Raw = Raw()
+
+
+class Event(Struct, gc=False):
+    type: str | None = None
+    index: int | None = None
+    delta: Piece | None = None
+    content_block: Raw = Raw()
+    message: Raw = Raw()
+    usage: Raw = Raw()
+    error: Raw = Raw()
+
+
+_decode = msgspec.json.Decoder(Event).decode
+
+DONE = "[DONE]"
+"""As the type of an event: what proxies of another API put at the end of a stream."""
+
+
+class EventReader:
+    """Reads the payloads of one stream, in order."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        """Payloads that were no JSON object."""
+        self._halves = Halves()
+        self._torn = self._halves.kept
+
+    def read(self, payload: bytes) -> Event | None:
+        if not self._torn:
+            try:
+                event = _decode(payload)
+                if event.type is not None:
+                    return event
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                pass
+        if payload.startswith(b"[DONE]"):
+            return Event(type=DONE)
+        document = read_object(payload)
+        if document is None:
+            self.skipped += 1
+            return None
+        return self._event(document)
+
+    def _event(self, document: Mapping[str, Any]) -> Event:
+        kind = document.get("type")
+        delta = document.get("delta")
+        index = document.get("index")
+        index = index if isinstance(index, int) else None
+        return Event(
+            type=kind if isinstance(kind, str) else _told_by(document),
+            index=index,
+            delta=self._piece(index, delta) if isinstance(delta, dict) else None,
+            content_block=as_raw(document.get("content_block")),
+            message=as_raw(document.get("message")),
+            usage=as_raw(document.get("usage")),
+            error=as_raw(document.get("error")),
+        )
+
+    def _piece(self, index: int | None, delta: Mapping[str, Any]) -> Piece:
+        kind, reason, partial = delta.get("type"), delta.get("stop_reason"), delta.get("partial_json")
+        if isinstance(partial, dict):
+            partial = json.dumps(partial, ensure_ascii=False)
+        return Piece(
+            type=kind if isinstance(kind, str) else None,
+            text=self._mended(index, "text", delta.get("text")),
+            thinking=self._mended(index, "thinking", delta.get("thinking")),
+            signature=signature if isinstance(signature := delta.get("signature"), str) else None,
+            partial_json=self._mended(index, "partial_json", partial),
+            stop_reason=None if reason is None else str(reason),
+            stop_details=as_raw(delta.get("stop_details")),
+        )
+
+    def _mended(self, index: int | None, field: str, text: object) -> str | None:
+        return self._halves.mend((index, field), text) if isinstance(text, str) else None
+
+
+def _told_by(document: Mapping[str, Any]) -> str:
+    """What an event without a type is, by what it holds."""
+    delta = document.get("delta")
+    if isinstance(delta, dict):
+        return "message_delta" if "stop_reason" in delta else "content_block_delta"
+    fields = {"content_block": "content_block_start", "message": "message_start", "error": "error"}
+    return next((kind for field, kind in fields.items() if document.get(field)), "")
+
+
+class Counts:
+    """The last count of each kind that says anything."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, int] = {}
+
+    def take(self, usage: object) -> Usage | None:
+        """The counts so far; None when this was no usage at all."""
+        if not isinstance(usage, Mapping):
+            return None
+        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"):
+            self._note(name, usage.get(name))
+        if not usage.get("cache_creation_input_tokens") and isinstance(parts := usage.get("cache_creation"), Mapping):
+            self._note("cache_creation_input_tokens", sum(map(token_count, parts.values())))
+        if isinstance(details := usage.get("output_tokens_details"), Mapping):
+            self._note("thinking_tokens", details.get("thinking_tokens"))
+        return self._usage()
+
+    def _note(self, name: str, value: Any) -> None:
+        if count := token_count(value):
+            self._by_name[name] = count
+
+    def _usage(self) -> Usage:
+        output = self._by_name.get("output_tokens", 0)
+        return Usage(
+            input_tokens=self._by_name.get("input_tokens", 0),
+            output_tokens=output,
+            cache_read_tokens=self._by_name.get("cache_read_input_tokens", 0),
+            cache_write_tokens=self._by_name.get("cache_creation_input_tokens", 0),
+            reasoning_tokens=min(self._by_name.get("thinking_tokens", 0), output),
+        )

@@ -1,0 +1,235 @@
+"""Encode messages for the Messages API: lists of content blocks, with alternating roles."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from wolo.formats.anthropic.dialect import AnthropicDialect
+from wolo.formats.encoding.attachments import NOTHING_SAID, base64_text, not_fetched, not_sent, read_data_url
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout, joined
+from wolo.formats.encoding.pairing import arguments_object, outcome_of, result_text
+from wolo.formats.encoding.wire_names import wire_name
+from wolo.messages.media import image_type
+from wolo.messages.message import Message, Producer
+from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.unicode import clean, whole
+
+SIGNATURE = "anthropic.signature"
+REDACTED = "anthropic.redacted"
+PREFIX = "anthropic.prefix"
+"""Kinds of blobs; the last one is our own, and never sent."""
+THINKING = ("thinking", "redacted_thinking")
+DIGEST_BYTES = 16
+
+
+class _State(NamedTuple):
+    digest: bytes
+    """Of everything laid out so far."""
+    paused: bool = False
+    """What was laid out last is an answer that the model goes on with."""
+    stripped: bool = False
+    """Thinking was left out because its prefix has changed: what follows without a stamp cannot be trusted."""
+
+
+class AnthropicLayout(Layout):
+    """Lays out one conversation for one model."""
+
+    id_policy = "anthropic"
+    user_roles = ("user",)
+
+    def __init__(self, dialect: AnthropicDialect, producer: Producer, opening: bytes, *, thinking: bool = True) -> None:
+        """`opening` is what stands before the messages: tools and system prompt. Without `thinking` none goes back."""
+        super().__init__()
+        self._dialect = dialect
+        self._producer = producer
+        self._thinking = thinking
+        self._now = _State(_digest(b"", opening))
+        self._before: list[_State] = []
+
+    @property
+    def prefix(self) -> str:
+        """The digest of a request that ends here."""
+        return self._behind(self.close())
+
+    def add(self, message: Message) -> Laid:
+        self._before.append(self._now)
+        laid = super().add(message)
+        if not laid.items:
+            return laid
+        encoded = joined(laid.items)
+        paused = message.finish_reason == "paused" and self.role == "assistant"
+        self._now = _State(_digest(self._now.digest, encoded), paused, self._now.stripped)
+        return laid._replace(encoded=encoded)
+
+    def take_back(self, laid: Laid) -> None:
+        super().take_back(laid)
+        self._now = self._before.pop()
+
+    def close(self) -> list[Item]:
+        """A paused answer is sent as it is, so that the model goes on with it."""
+        return [] if self._now.paused else super().close()
+
+    def user_says(self, text: str) -> Item:
+        return _says("user", text)
+
+    def _between(self, role: str) -> list[Item]:
+        if role == "user":
+            return [_says("assistant", self.no_answer)] if self.role == "user" else []
+        return [] if self.role == "user" else [_says("user", GO_ON)]
+
+    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+        if message.role != "assistant":
+            yield {"role": "user", "content": self._user_content(message)}
+            return
+        calls = message.calls
+        wire_ids = {call.id: self.wire_id(call, laid) for call in calls}
+        yield {"role": "assistant", "content": self._assistant_content(message, wire_ids)}
+        if calls:
+            yield {"role": "user", "content": self._results(calls, wire_ids)}
+
+    # What the user says
+
+    def _user_content(self, message: Message) -> list[Block]:
+        blocks: list[Block] = []
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                blocks += _text_blocks(clean(part.text))
+            elif not isinstance(part, ThinkingPart | ToolPart):
+                blocks.append(_as_block(media_block(part, self._dialect)))
+        return blocks
+
+    def _results(self, calls: Sequence[ToolPart], wire_ids: dict[str, str]) -> list[Block]:
+        """All results of one answer come first; what cannot stand inside a result follows behind the last one."""
+        results: list[Block] = []
+        behind: list[Block] = []
+        for call in calls:
+            media = [media_block(part, self._dialect) for part in call.output_parts]
+            notes = [each for each in media if isinstance(each, str)]
+            inside = [each for each in media if not isinstance(each, str)]
+            failed = outcome_of(call) != "ok"
+            if failed or not self._dialect.tool_result_media:  # a result that is an error takes text only
+                behind, inside = [*behind, *inside], []
+            text = result_text(call, notes)
+            result: Block = {"type": "tool_result", "tool_use_id": wire_ids[call.id]}
+            result["content"] = [*_text_blocks(text), *inside] if inside else text
+            results.append({**result, "is_error": True} if failed else result)
+        return [*results, *behind]
+
+    # What the assistant says
+
+    def _assistant_content(self, message: Message, wire_ids: dict[str, str]) -> list[Block]:
+        """In the order in which it came. Thinking at the very end leads nowhere, and is refused there."""
+        thinks = self._may_think(message)
+        blocks: list[Block] = []
+        for part in message.parts:
+            match part:
+                case TextPart():
+                    blocks += _text_blocks(clean(part.text))
+                case ThinkingPart():
+                    blocks += self._thought(part) if thinks else ()
+                case ToolPart():
+                    name = wire_name(part.tool)
+                    blocks.append({"type": "tool_use", "id": wire_ids[part.id], "name": name, "input": arguments_object(part)})
+                case _:
+                    blocks += _text_blocks(NOTHING_SAID)
+        while blocks and blocks[-1]["type"] in THINKING and message.finish_reason != "paused":
+            blocks.pop()
+        return blocks
+
+    def _may_think(self, message: Message) -> bool:
+        """Whether this message's thinking is the producer's own, and stands where it was written."""
+        replay = self._dialect.thinking_replay
+        wanted = self._thinking and (replay == "always" or (replay == "tool_turns" and bool(message.calls)))
+        if not wanted or message.producer != self._producer:
+            return False
+        if not self._dialect.bound_thinking:
+            return True
+        stamps = [blob_of(part.blobs, PREFIX) for part in message.parts if isinstance(part, ThinkingPart) and self._thought(part)]
+        if not stamps:
+            return True
+        here = self._behind(self._between("assistant"))
+        if any(stamp not in ("", here) for stamp in stamps) or (self._now.stripped and "" in stamps):
+            self._now = self._now._replace(stripped=True)
+            return False
+        return True
+
+    def _thought(self, part: ThinkingPart) -> list[Block]:
+        """Unchanged, or not at all."""
+        if redacted := blob_of(part.blobs, REDACTED):
+            return [{"type": "redacted_thinking", "data": redacted}]
+        signature = blob_of(part.blobs, SIGNATURE)
+        if signature or (self._dialect.unsigned_thinking and part.text.strip()):
+            return [{"type": "thinking", "thinking": whole(part.text), "signature": signature}]
+        return []
+
+    def _behind(self, items: list[Item]) -> str:
+        return (_digest(self._now.digest, joined(items)) if items else self._now.digest).hex()
+
+
+def _digest(before: bytes, encoded: bytes) -> bytes:
+    return hashlib.blake2b(before + encoded, digest_size=DIGEST_BYTES).digest()
+
+
+def _says(role: str, text: str) -> Item:
+    return {"role": role, "content": _text_blocks(text)}
+
+
+def _text_blocks(text: str) -> list[Block]:
+    """Text of nothing but blanks is refused."""
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _as_block(media: Block | str) -> Block:
+    return {"type": "text", "text": media} if isinstance(media, str) else media
+
+
+Block = dict[str, Any]
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+PDF = "application/pdf"
+ADDRESSES = ("https://", "http://")
+READ_AS_TEXT = ("text/", "application/json", "application/xml", "application/yaml", "application/toml")
+
+
+def media_block(part: MediaPart, dialect: AnthropicDialect) -> Block | str:
+    """A block, or a note that stands for what this server does not take."""
+    match part:
+        case ImagePart():
+            return _image_block(part, dialect) if dialect.images else not_sent(part)
+        case AudioPart():
+            return not_sent(part)
+        case FilePart():
+            return _document_block(part) if dialect.files else not_sent(part)
+
+
+def _image_block(part: ImagePart, dialect: AnthropicDialect) -> Block | str:
+    kind, data = (part.media_type, part.data) if part.data else read_data_url(part.url)
+    if data:
+        kind = image_type(data[:16]) or kind
+        if kind not in IMAGE_TYPES:
+            return f"[image, not sent: this server does not take {clean(kind) or 'its type'}]"
+        return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": base64_text(data)}}
+    url = clean(part.url).strip()
+    if url.startswith(ADDRESSES) and dialect.image_urls:
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return not_fetched(url)
+
+
+def _document_block(part: FilePart) -> Block | str:
+    source = _document_source(part)
+    if source is None:
+        return not_sent(part)
+    name = clean(part.name).strip()
+    return {"type": "document", "source": source, **({"title": name} if name else {})}
+
+
+def _document_source(part: FilePart) -> Block | None:
+    if part.data.startswith(b"%PDF") or (part.data and part.media_type == PDF):
+        return {"type": "base64", "media_type": PDF, "data": base64_text(part.data)}
+    if part.media_type.startswith(READ_AS_TEXT):
+        text = clean(part.data.decode("utf-8", "replace"))
+        return {"type": "text", "media_type": "text/plain", "data": text} if text.strip() else None
+    url = clean(part.url).strip()
+    return {"type": "url", "url": url} if not part.data and url.startswith(ADDRESSES) else None

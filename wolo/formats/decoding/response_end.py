@@ -1,0 +1,87 @@
+"""Finish reasons, and the errors of responses that ended early or cannot be read."""
+
+from __future__ import annotations
+
+import json
+
+from wolo.errors import BadAnswer, ContextOverflow, ProviderError, Unavailable
+from wolo.messages.message import FinishReason
+
+_WORDS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refused",
+    "sensitive": "refused",
+    "pause_turn": "paused",
+    "model_context_window_exceeded": "overflow",
+    "model_length": "length",
+    "network_error": "error",
+    "insufficient_system_resource": "error",
+    "error": "error",
+}
+_HINTS: tuple[tuple[FinishReason, tuple[str, ...]], ...] = (
+    ("refused", ("filter", "safety", "sensitive", "refus", "block", "prohibit", "moderat", "policy", "recitation")),
+    ("overflow", ("context",)),
+    ("length", ("length", "max_tokens", "max_output", "token_limit", "truncat")),
+    (
+        "error",
+        ("error", "fail", "abort", "insufficient", "timeout", "timed_out", "overload", "unavailable", "cancel", "interrupt"),
+    ),
+    ("tool_calls", ("tool", "function_call")),
+)
+"""What words nobody has written down mean, by what they contain; the first row that fits."""
+
+
+def neutral_finish(word: str) -> FinishReason:
+    """Every word means something: one that says nothing known ended the answer in the ordinary way."""
+    plain = word.strip().lower().replace("-", "_").replace(" ", "_")
+    known = _WORDS.get(plain)
+    if known is not None:
+        return known
+    return next((reason for reason, hints in _HINTS if any(hint in plain for hint in hints)), "stop")
+
+
+def settled_finish(word: str, reason: FinishReason | None = None, *, has_calls: bool, said: str = "") -> FinishReason:
+    """How an answer counts that its server ended with this word; `reason` where the format itself knows what it means.
+
+    Raises Unavailable when the answer was broken off (`said` is what the server says about it), ContextOverflow when it no
+    longer fitted the window.
+    """
+    reason = reason or neutral_finish(word)
+    if reason == "error":
+        told = f": {said}" if said else "."
+        raise Unavailable(f'The provider broke the answer off with "{word}"{told}', code=word, status=200)
+    if reason == "overflow":
+        raise ContextOverflow("The conversation no longer fits the model's window.", code=word, status=200)
+    return "tool_calls" if reason == "stop" and has_calls else reason
+
+
+def ended_early(skipped: int = 0, where: str = "before the answer was complete") -> Unavailable:
+    """`skipped` counts the payloads that could not be read."""
+    unread = f"; {skipped} pieces of it were no JSON" if skipped else ""
+    return Unavailable(f"The stream ended early: the provider closed it {where}{unread}.")
+
+
+SHOWN_CHARACTERS = 200
+
+
+def no_message() -> BadAnswer:
+    return BadAnswer("The server's answer holds no message.", hint="Check the base URL and the model name.", status=200)
+
+
+def no_document(body: bytes) -> ProviderError:
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        json.loads(text, strict=False)
+    except json.JSONDecodeError as error:
+        if text and (error.pos >= len(text) or error.msg.startswith("Unterminated")):
+            return Unavailable("The server's answer ends in the middle of its JSON.", status=200)
+        what = "more than one JSON document" if error.msg.startswith("Extra data") else "no JSON"
+    except (ValueError, RecursionError):
+        what = "JSON that cannot be read"
+    else:
+        what = "no JSON object"
+    beginning = " ".join(text[:SHOWN_CHARACTERS].split())
+    return BadAnswer(f"The server's answer is {what}: {beginning}", hint="Check the base URL and its API.", status=200)

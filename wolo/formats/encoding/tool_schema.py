@@ -1,0 +1,131 @@
+"""Bends the JSON schema of a tool to what servers take: one strange schema would cost the whole request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NOT_SENT = frozenset({"$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "$ref"})
+MAX_NODES = 5000
+MAX_DEPTH = 30
+"""References may multiply; what lies beyond these bounds becomes "anything"."""
+
+_SCHEMAS_BY_NAME = ("properties", "patternProperties", "dependentSchemas")
+_SCHEMAS_IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
+_MUST_HOLD = (*_SCHEMAS_BY_NAME, *_SCHEMAS_IN_LIST)
+_SCHEMA_ALONE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
+
+
+def adapt_schema(schema: Mapping[str, Any], *, null_types: bool = True) -> dict[str, Any]:
+    """The same meaning as far as it can be kept, with references put in place and an object at the root.
+
+    Bending twice changes nothing more. `null_types` False also takes the type null out of unions.
+    """
+    bent = _Adapter(schema, null_types).adapt(schema, (), 0)
+    named = bent.get("type", "object")
+    if named != "object" and not (isinstance(named, list) and "object" in named):
+        bent = _described(bent, {})
+    return {**bent, "type": "object", "properties": bent.get("properties", {})}
+
+
+class _Adapter:
+    def __init__(self, root: Mapping[str, Any], null_types: bool) -> None:
+        self._root = root
+        self._null_types = null_types
+        self._nodes_left = MAX_NODES
+
+    def adapt(self, schema: Any, above: tuple[str, ...], depth: int) -> dict[str, Any]:
+        """`above` are the references this schema stands inside: one that comes again is a cycle and ends here."""
+        self._nodes_left -= 1
+        if not isinstance(schema, Mapping) or depth > MAX_DEPTH or self._nodes_left < 0:
+            return {}
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            if reference in above:
+                return _described(schema, {"type": "object"})
+            target = self._look_up(reference)
+            beside = {name: value for name, value in schema.items() if name != "$ref"}
+            return self.adapt({**target, **beside}, (*above, reference), depth + 1)
+        bent = {name: self._value(name, value, above, depth) for name, value in schema.items() if name not in NOT_SENT}
+        return self._tidy({name: value for name, value in bent.items() if value is not None or name not in _MUST_HOLD})
+
+    def _look_up(self, reference: str) -> Mapping[str, Any]:
+        """Only within the document; nothing is ever fetched."""
+        found: Any = self._root
+        if not reference.startswith("#"):
+            return {}
+        for step in reference.removeprefix("#").split("/")[1:]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found if isinstance(found, Mapping) else {}
+
+    def _value(self, name: str, value: Any, above: tuple[str, ...], depth: int) -> Any:
+        """None for what is malformed: it is left out."""
+        if name in _SCHEMAS_BY_NAME:
+            if not isinstance(value, Mapping):
+                return None
+            return {str(key): self.adapt(each, above, depth + 1) for key, each in value.items()}
+        if name in _SCHEMAS_IN_LIST:
+            if not isinstance(value, list):
+                return None
+            choices = [self.adapt(each, above, depth + 1) for each in value if each is not False]
+            return [choice for choice in choices if choice != {"not": {}}] or None
+        if name in _SCHEMA_ALONE and isinstance(value, Mapping):
+            return self.adapt(value, above, depth + 1)
+        return value
+
+    def _tidy(self, bent: dict[str, Any]) -> dict[str, Any]:
+        for name in ("anyOf", "oneOf", "allOf"):
+            bent = self._tidy_union(bent, name)
+        self._tidy_type(bent)
+        if bent.get("additionalProperties") == {}:
+            del bent["additionalProperties"]
+        if _may_be(bent, "array") and not isinstance(bent.get("items"), dict):
+            bent["items"] = {}
+        if "required" in bent:
+            known = bent.get("properties", {})
+            named = bent.pop("required")
+            required = [name for name in named if isinstance(name, str) and name in known] if isinstance(named, list) else []
+            bent |= {"required": required} if required else {}
+        return bent
+
+    def _tidy_union(self, bent: dict[str, Any], name: str) -> dict[str, Any]:
+        """A union of one is that one; an empty union says nothing."""
+        choices = bent.get(name)
+        if not isinstance(choices, list):
+            return bent
+        if not self._null_types and len(choices) > 1:
+            choices = [choice for choice in choices if choice.get("type") != "null"] or choices
+        rest = {key: value for key, value in bent.items() if key != name}
+        if len(choices) > 1:
+            return rest | {name: choices}
+        return {**choices[0], **rest} if choices else rest
+
+    def _tidy_type(self, bent: dict[str, Any]) -> None:
+        named = bent.get("type")
+        if isinstance(named, list):
+            texts = [each for each in named if isinstance(each, str)]
+            kept = [each for each in texts if self._null_types or each != "null"] or texts
+            named = kept[0] if len(kept) == 1 else kept
+            bent["type"] = named
+        if not named or not isinstance(named, str | list):
+            bent.pop("type", None)
+            _infer_type(bent)
+
+
+def _infer_type(bent: dict[str, Any]) -> None:
+    if any(name in bent for name in ("type", "enum", "const", "anyOf", "oneOf", "allOf", "not")):
+        return
+    if "properties" in bent or "additionalProperties" in bent:
+        bent["type"] = "object"
+    elif "items" in bent or "prefixItems" in bent:
+        bent["type"] = "array"
+
+
+def _may_be(bent: Mapping[str, Any], kind: str) -> bool:
+    named = bent.get("type")
+    return named == kind or (isinstance(named, list) and kind in named)
+
+
+def _described(schema: Mapping[str, Any], bent: dict[str, Any]) -> dict[str, Any]:
+    return {**bent, "description": schema["description"]} if "description" in schema else bent

@@ -1,0 +1,55 @@
+"""Tool names and call ids in the forms that servers accept."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable
+from typing import Literal
+
+IdPolicy = Literal["opaque", "openai", "responses", "anthropic", "mistral"]
+"""What a call id may look like: up to 40 printable or safe characters, 64 safe ones, or exactly 9 letters and digits."""
+
+LEGAL_IDS: dict[IdPolicy, re.Pattern[str]] = {
+    "opaque": re.compile(r"[!-~]{1,40}"),
+    "openai": re.compile(r"[A-Za-z0-9_-]{1,40}"),
+    "responses": re.compile(r"[A-Za-z0-9_-]{0,63}[A-Za-z0-9-]"),
+    "anthropic": re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    "mistral": re.compile(r"[A-Za-z0-9]{9}"),
+}
+
+
+def wire_id(own: str, policy: IdPolicy, taken: Collection[str]) -> str:
+    """The id itself where it may stay, else one derived from it. `taken` are the ids of all calls before this one.
+
+    Cutting ids short would make equal ones of those that share a beginning; a hash does not, and what still collides is
+    derived again.
+    """
+    if LEGAL_IDS[policy].fullmatch(own) and own not in taken:
+        return own
+    attempt = 1
+    while (derived := _derive_id(own, policy, attempt)) in taken:
+        attempt += 1
+    return derived
+
+
+def _derive_id(own: str, policy: IdPolicy, attempt: int) -> str:
+    digest = hashlib.sha256(f"{attempt}\0{own}".encode("utf-8", "surrogatepass")).hexdigest()
+    return digest[:9] if policy == "mistral" else f"call_{digest[:24]}"
+
+
+LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ILLEGAL_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def wire_name(name: str, reserved: Collection[str] = ()) -> str:
+    """Depends on nothing but the name, so that history keeps its bytes when the set of tools changes."""
+    if LEGAL_NAME.fullmatch(name) and name not in reserved:
+        return name
+    mark = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{_ILLEGAL_CHARACTERS.sub('_', name)[:55] or 'tool'}_{mark}"
+
+
+def names_by_wire(names: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
+    """What the server calls each of these tools → our name, where the two differ."""
+    return {wire: name for name in names if (wire := wire_name(name, reserved)) != name}

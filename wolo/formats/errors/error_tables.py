@@ -1,0 +1,208 @@
+"""Error codes and wordings of providers, and their meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from wolo.errors import (
+    AuthError,
+    BadAnswer,
+    BadRequest,
+    ContentRefused,
+    ContextOverflow,
+    ProviderError,
+    QuotaExhausted,
+    RateLimited,
+    Unavailable,
+)
+
+Kind = type[ProviderError]
+
+CODES: Mapping[str, Kind] = {
+    # OpenAI and those who took its names
+    "rate_limit_exceeded": RateLimited,
+    "insufficient_quota": QuotaExhausted,
+    "billing_hard_limit_reached": QuotaExhausted,
+    "billing_not_active": QuotaExhausted,
+    "exceeded_current_quota_error": QuotaExhausted,
+    "invalid_api_key": AuthError,
+    "invalid_authentication_error": AuthError,
+    "unsupported_country_region_territory": AuthError,
+    "context_length_exceeded": ContextOverflow,
+    "contextwindowexceedederror": ContextOverflow,
+    "content_filter": ContentRefused,
+    "content_policy_violation": ContentRefused,
+    "responsibleaipolicyviolation": ContentRefused,
+    "engine_overloaded_error": RateLimited,
+    "service_tier_capacity_exceeded": RateLimited,
+    "request_quota_exceeded": RateLimited,
+    "token_quota_exceeded": RateLimited,
+    "too_many_requests_error": RateLimited,
+    "budget_exceeded": QuotaExhausted,
+    "model_not_found": BadRequest,
+    "tool_use_failed": BadAnswer,
+    # Anthropic
+    "rate_limit_error": RateLimited,
+    "overloaded_error": Unavailable,
+    "billing_error": QuotaExhausted,
+    "authentication_error": AuthError,
+    "permission_error": AuthError,
+    "request_too_large": ContextOverflow,
+    # Google
+    "api_key_invalid": AuthError,
+    "api_key_expired": AuthError,
+    "unauthenticated": AuthError,
+    "permission_denied": AuthError,
+    "service_disabled": AuthError,
+    # Amazon
+    "throttlingexception": RateLimited,
+    "toomanyrequestsexception": RateLimited,
+    "servicequotaexceededexception": QuotaExhausted,
+    "accessdeniedexception": AuthError,
+    "expiredtokenexception": AuthError,
+    "unrecognizedclientexception": AuthError,
+    "modelnotreadyexception": Unavailable,
+    "modeltimeoutexception": Unavailable,
+    "serviceunavailableexception": Unavailable,
+    "internalserverexception": Unavailable,
+    "modelerrorexception": Unavailable,
+    # DashScope
+    "arrearage": QuotaExhausted,
+    "data_inspection_failed": ContentRefused,
+    "datainspectionfailed": ContentRefused,
+    "invalidapikey": AuthError,
+    "throttling.ratequota": RateLimited,
+    "throttling.burstrate": RateLimited,
+}
+
+ANOTHER_TRY = frozenset({"tool_use_failed"})
+"""The model wrote a call that its server could not read: mostly it writes a better one the next time."""
+
+
+def kind_of(codes: Iterable[str], status: int) -> tuple[str, Kind] | None:
+    """The first code that says something, as it was written, and its kind.
+
+    A request that is too large for any minute is refused as one of too many with 413: only a smaller one helps.
+    """
+    for written in codes:
+        code = re.sub(r"^.*[#/]", "", written).partition(":")[0].strip().lower()
+        if code in CODES and not (status == 413 and CODES[code] is RateLimited):
+            return code, CODES[code]
+    return None
+
+
+GLM_CODES: Mapping[str, tuple[type[ProviderError], bool]] = {
+    **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), (AuthError, False)),
+    **dict.fromkeys(("1100", "1110", "1111", "1112", "1121"), (AuthError, False)),  # the account is locked or missing
+    "1113": (QuotaExhausted, False),  # no balance, or a plan's key on the general endpoint
+    "1120": (Unavailable, True),  # the account cannot be reached just now
+    **dict.fromkeys(("1200", "1230"), (Unavailable, True)),
+    **dict.fromkeys(("1210", "1211", "1212", "1213", "1214", "1215"), (BadRequest, False)),
+    "1220": (AuthError, False),
+    **dict.fromkeys(("1221", "1222", "1231"), (BadRequest, False)),
+    "1234": (Unavailable, True),
+    "1261": (ContextOverflow, False),
+    **dict.fromkeys(("1300", "1301"), (ContentRefused, False)),
+    **dict.fromkeys(("1302", "1303", "1305", "1312"), (RateLimited, True)),
+    **dict.fromkeys(("1304", "1308", "1309", "1310", "1311", "1313"), (QuotaExhausted, False)),
+    **dict.fromkeys(("1316", "1317", "1318", "1319", "1320", "1321"), (QuotaExhausted, False)),
+}
+"""Code → kind, and whether another try can help."""
+
+GLM_FINAL = r"1[23]\d\d"
+"""The families of codes about parameters, content and plans: also what is new in them does not change by asking again."""
+
+TEMPORARY_QUOTAS = frozenset({"1304", "1308", "1310", "1316", "1317", "1318", "1319", "1320", "1321"})
+"""Windows that come to an end by themselves, even where the message does not say when."""
+
+
+OVERFLOW = (
+    r"context_length_exceeded|prompt is too long|exceeds? (?:the )?(?:model'?s )?context (?:window|length|limit)|"
+    r"maximum context length|"
+    r"input token count .*exceeds the maximum|maximum prompt length is|reduce the length of the (?:messages|prompt|input)|"
+    r"exceeds the available context size|greater than the context length|exceeded model token limit|"
+    r"too large for model with \d+ maximum context|context window exceeds limit|exceeds the limit of \d+|"
+    r"context (?:window|length|size|limit)\D{0,30}(?:exceed|overflow|too (?:long|large|small))|"
+    r"(?:input|prompt|conversation|messages?) (?:(?:is|are) )?too (?:long|large)|too many (?:input )?tokens|"
+    r"exceed(?:s|ed) max(?:imum)? context|longer than the context (?:length|window|size)|"
+    r"(?:input|prompt) (?:length )?exceeds|no user query found in messages"
+)
+QUOTA = (
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing|credit balance|out of credits|no balance|quota[_ ]exceeded|"
+    r"exceeded your (?:current )?quota|payment required|余额|arrear|(?:more|all available|enough) credits|spending limit|"
+    r"budget has been exceeded|in good standing"
+)
+DAILY = r"\bper[- ]day\b|\bdaily\b|\b[RT]PD\b"
+REFUSED = (
+    r"content[_ ]?(?:filter|policy|management)|responsibleaipolicy|sensitive (?:content|word)|safety (?:system|filter)|"
+    r"flagged|moderation|data_inspection_failed|不安全|敏感"
+)
+BAD_KEY = (
+    r"api[ _-]?key (?:is |has )?(?:not valid|expired|invalid|incorrect)|(?:invalid|incorrect|expired|wrong) (?:x-)?api[ _-]?key|"
+    r"AuthenticationError"
+)
+NO_MEMORY = r"requires more (?:system |gpu )?memory|out of memory|unable to load model|failed to load model"
+NO_TOOLS = r"does not support (?:tools|function)|endpoints? found that supports? tool use|tool use is not supported"
+NO_THINKING = r"does not support (?:thinking|reasoning)"
+NOT_PULLED = r"^model ['\"]([^'\"]+)['\"] not found(?:, try pulling it first)?$"
+AUTH = r"authentication|unauthorized|permission|(?:invalid|incorrect|missing|expired|no) (?:api[ _-]?)?(?:key|token)"
+CROWDED = r"rate[_ -]?limit|too many requests|throttl|concurrency|resource_exhausted"
+BROKEN = r"overloaded|server_error|internal|unavailable|timed? ?out|temporar|try again|upstream|bad gateway|capacity"
+INVALID = (
+    r"\binvalid_[a-z]|bad_request|validation|unsupported|not[_ ]supported|not_found|does not exist|"
+    r"\b(?:image|file|audio)_[a-z]|_(?:image|file|audio)\b"
+)
+UNKNOWN_MODEL = r"model\S* .{0,80}(?:not found|not exist|does not exist|unknown)|model_not_found|no such model|^model: \S+"
+REASONING_WITH_TOOLS = r"function tools with reasoning_effort are not supported"
+"""OpenAI's newest models, when both are asked for."""
+OPTIONAL_FIELDS = (
+    "stream_options",
+    "parallel_tool_calls",
+    "tool_stream",
+    "tool_choice",
+    "chat_template_kwargs",
+    "enable_thinking",
+    "thinking_budget",
+    "reasoning_effort",
+    "reasoning_content",
+    "reasoning_details",
+    "response_format",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "prompt_cache_key",
+    "do_sample",
+    "temperature",
+    "top_p",
+    "cache_control",
+    "output_config",
+    "stop_sequences",
+    "signature",
+    "thinking",
+    "think",
+    "reasoning",
+    "stop",
+    "developer",
+)
+"""What we may add to a request and can leave out again, in the order in which a refusal is searched for them."""
+FIELDS_BY_PARAM = ("include", "summary", "effort", "verbosity")
+"""The same, but words that a refusal may use as well: only what it says it is about counts."""
+RESULT_NAME = r"\bmessages\W{0,3}\d+\W{0,3}(?:tool\W)?name\b|\bproperty \W?name\W? is (?:unsupported|not supported)"
+"""The `name` of a result is refused: the same key of a tool or a call cannot be left out."""
+MEDIA = {
+    "images": r"\b(?:input_)?images?(?:_url)?\b|\bvision\b|\bmultimodal\b|\bmmproj\b",
+    "audio": r"\b(?:input_)?audio\b",
+    "files": r"\b(?:input_)?file(?:_data)?\b|\bpdf\b|\bdocuments?\b",
+}
+"""How a refusal names what was attached, under the names of the flags that allow it."""
+NO_MEDIA = (
+    r"(?:image|audio|vision|multimodal|file) (?:inputs? )?(?:is|are) not supported|"
+    r"support(?:s|ed)? (?:for )?(?:image|audio|vision|multimodal|file)|mmproj"
+)
+SECRETS = r"(?i:bearer)\s+\S+|\bsk-[\w*-]{6,}|\b[0-9a-f]{32}\.\w{16}\b"
+"""What looks like a key, for `re.sub`: servers repeat what they were sent."""
+
+
+def says(pattern: str, words: str) -> bool:
+    return re.search(pattern, words, re.IGNORECASE) is not None

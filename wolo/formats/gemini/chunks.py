@@ -1,0 +1,246 @@
+"""Parse the chunks of a Gemini stream and assemble their function calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from wolo.formats.decoding.tolerant_json import Halves, as_raw, read_object
+from wolo.formats.gemini.encode import called_by
+from wolo.messages.deltas import CallDelta
+from wolo.messages.parts import Blob
+from wolo.messages.unicode import whole_throughout
+
+
+class PartialArgument(Struct, gc=False, rename="camel"):
+    """A piece of an argument that streams; which of the values it has says what it is."""
+
+    json_path: str | None = None
+    string_value: str | None = None
+    number_value: int | float | None = None
+    bool_value: bool | None = None
+    will_continue: bool | None = None
+
+
+class FunctionCall(Struct, gc=False, rename="camel"):
+    name: str | None = None
+    id: str | None = None
+    args: Raw = Raw()
+    partial_args: list[PartialArgument] | None = None
+    will_continue: bool | None = None
+
+
+class Part(Struct, gc=False, rename="camel"):
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: FunctionCall | None = None
+
+
+class Content(Struct, gc=False):
+    parts: list[Part] | None = None
+
+
+class Candidate(Struct, gc=False, rename="camel"):
+    index: int | None = None
+    content: Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class PromptFeedback(Struct, gc=False, rename="camel"):
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+
+
+class Event(Struct, gc=False, rename="camel"):
+    candidates: list[Candidate] | None = None
+    usage_metadata: Raw = Raw()
+    prompt_feedback: PromptFeedback | None = None
+    error: Raw = Raw()
+
+
+_decoder = msgspec.json.Decoder(Event)
+_patient_decoder = msgspec.json.Decoder(Event, strict=False)
+_part_decoder = msgspec.json.Decoder(Part, strict=False)
+_list_decoder = msgspec.json.Decoder(list[Raw])
+
+
+class EventReader:
+    """Reads the payloads of one stream, in order."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        """Payloads that were no JSON object."""
+        self._halves = Halves()
+        self._torn = self._halves.kept
+
+    def read(self, payload: bytes) -> Event | None:
+        if not self._torn:
+            try:
+                return _decoder.decode(payload)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                pass
+        document = read_object(payload)
+        if document is None:
+            self.skipped += 1
+            return None
+        self._mend_halves(document)
+        mended = whole_throughout(document)
+        try:
+            return _patient_decoder.decode(msgspec.json.encode(mended))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return _salvaged(mended)
+
+    def _mend_halves(self, document: dict[str, Any]) -> None:
+        for part in _parts(document):
+            if isinstance(text := part.get("text"), str):
+                part["text"] = self._halves.mend(bool(part.get("thought")), text)
+
+
+def _salvaged(document: dict[str, Any]) -> Event:
+    """What can be understood of a payload whose fields are not of the types they should be."""
+    candidates = document.get("candidates")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    spoken = Event(usage_metadata=as_raw(document.get("usageMetadata")), error=as_raw(document.get("error")))
+    if isinstance(first, dict):
+        reason = first.get("finishReason")
+        parts = [part for each in _parts(document) if (part := _part(each)) is not None]
+        spoken.candidates = [Candidate(None, Content(parts), reason if isinstance(reason, str) else None)]
+    return spoken
+
+
+def _part(part: dict[str, Any]) -> Part | None:
+    try:
+        return _part_decoder.decode(msgspec.json.encode(part))
+    except (msgspec.MsgspecError, RecursionError):
+        text = part.get("text")
+        return Part(text=text, thought=bool(part.get("thought"))) if isinstance(text, str) else None
+
+
+def split_list(body: bytes) -> Sequence[bytes] | None:
+    """The answers of a stream that was not asked for as events: one list of them. None: it is no list."""
+    try:
+        return [bytes(each) for each in _list_decoder.decode(body)]
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def _parts(document: dict[str, Any]) -> list[dict[str, Any]]:
+    candidates = document.get("candidates")
+    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    content = first.get("content") if isinstance(first, dict) else None
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+ABSENT = (b"", b"null")
+STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|\[(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")\]")
+"""A name or a place in a JSON path, behind the `$`."""
+MOST_PLACES = 10_000
+"""No list of arguments is longer: a greater place in it is a mistake."""
+
+
+class OpenCalls:
+    """`names` turns the server's tool names into ours."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._count = 0
+        self._open: _Arguments | None = None
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    @property
+    def is_open(self) -> bool:
+        """A call has begun whose arguments have not all come."""
+        return self._open is not None
+
+    def add(self, call: FunctionCall, blobs: tuple[Blob, ...]) -> list[CallDelta]:
+        args = bytes(call.args)
+        goes_on = self._open is not None and not call.name
+        deltas = [] if goes_on else self.close()
+        if not goes_on:
+            if not call.name and args in ABSENT and not call.partial_args:
+                return deltas
+            self._count += 1
+            tool = called_by(call.name or "", self._names)
+            deltas.append(CallDelta(self._count - 1, call.id or "", tool, "", blobs=blobs))
+            self._open = _Arguments()
+        elif blobs:
+            deltas.append(CallDelta(self._count - 1, blobs=blobs))
+        assert self._open is not None  # it goes on, or has just begun
+        self._open.add(args, call.partial_args or ())
+        return deltas if call.will_continue else [*deltas, *self.close()]
+
+    def close(self) -> list[CallDelta]:
+        """What is open gets the arguments that have come."""
+        if self._open is None:
+            return []
+        written, self._open = self._open.written(), None
+        return [CallDelta(self._count - 1, arguments=written)]
+
+
+class _Arguments:
+    """The arguments of one call as they come in."""
+
+    def __init__(self) -> None:
+        self._whole = b""
+        self._built: dict[str, Any] = {}
+        self._fragments: dict[str, list[str]] = {}
+        """Texts that are still being written, by their path."""
+
+    def add(self, args: bytes, pieces: Iterable[PartialArgument]) -> None:
+        if args not in ABSENT:
+            self._whole = args
+        for piece in pieces:
+            path = piece.json_path or ""
+            value: object
+            if piece.string_value is None:
+                value = piece.bool_value if piece.bool_value is not None else piece.number_value
+                if path in self._fragments and value is None:
+                    continue
+            else:
+                fragments = self._fragments.setdefault(path, [])
+                fragments.append(piece.string_value)
+                value = "".join(fragments)
+            _put(self._built, path, value)
+
+    def written(self) -> str:
+        """As the server wrote them; empty where there are none."""
+        if self._built:
+            return msgspec.json.encode(self._built).decode()
+        return self._whole.decode("utf-8", "replace")
+
+
+def _put(built: dict[str, Any], path: str, value: Any) -> None:
+    """Sets what the path names; what lies on the way to it is made."""
+    steps = _steps(path)
+    if not steps:
+        return
+    at: Any = built
+    for step, then in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(step, int) != isinstance(at, list) or (isinstance(step, int) and step > MOST_PLACES):
+            return
+        if isinstance(step, int):
+            at.extend([None] * (step + 1 - len(at)))
+        if then is None:
+            at[step] = value
+            return
+        inner = at[step] if isinstance(step, int) else at.get(step)
+        if inner is None:
+            inner = at[step] = [] if isinstance(then, int) else {}
+        at = inner
+        if not isinstance(at, dict | list):
+            return
+
+
+def _steps(path: str) -> list[str | int]:
+    return [
+        int(place) if place else name or quoted or double for name, place, quoted, double in STEP.findall(path.removeprefix("$"))
+    ]

@@ -1,0 +1,243 @@
+"""Decode Gemini responses: stream chunks become deltas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
+from wolo.formats.decoding.response_end import ended_early, no_document, no_message, settled_finish
+from wolo.formats.decoding.tolerant_json import NOTHING, read_object, read_strictly, token_count
+from wolo.formats.errors.classify import classify, is_error
+from wolo.formats.errors.error_tables import MEDIA
+from wolo.formats.gemini.chunks import Candidate, Event, EventReader, OpenCalls, Part, split_list
+from wolo.formats.gemini.encode import THOUGHT_SIGNATURE, own_names
+from wolo.messages.deltas import BreakDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
+from wolo.messages.message import FinishReason, Usage
+from wolo.messages.parts import Blob
+
+THOUGHT = "thought"
+"""The name under which reasoning comes."""
+UNSPECIFIED = ("", "FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED")
+SHOWN_CHARACTERS = 200
+
+FINISHES: dict[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    **dict.fromkeys(
+        (
+            *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"),
+            *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "PUP_LIMITED_DISABLED"),
+        ),
+        "refused",
+    ),
+    **dict.fromkeys(
+        (
+            *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
+            *("MALFORMED_RESPONSE", "OTHER", "IMAGE_OTHER", "NO_IMAGE"),
+        ),
+        "error",
+    ),
+}
+
+
+class GeminiDecoder:
+    """Reads one answer. There is no last event: an answer is complete when its candidate says why it ended."""
+
+    def __init__(self, tools: Iterable[str], provider_hint: str = "") -> None:
+        """`tools` are the names of those that were offered."""
+        self._events = EventReader()
+        self._calls = OpenCalls(own_names(tools))
+        self._hint = provider_hint
+        self._candidate: int | None = None
+        self._is_writing = False
+        """What was said last may go on: a signature that comes now must not become its."""
+        self._finish = ""
+        self._finish_message = ""
+        self._blocked = ""
+        self._usage = b""
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self._finish or self._blocked) and not self._calls.is_open
+
+    @property
+    def held_chars(self) -> int:
+        return 0
+
+    def feed(self, payload: bytes) -> Sequence[Delta]:
+        """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
+        if payload[:1] == b"[" and (items := split_list(payload)) is not None:
+            return [delta for item in items for delta in self._feed_one(item)]
+        return self._feed_one(payload)
+
+    def close(self) -> Sequence[Delta]:
+        """Raises Unavailable when the answer is not complete, or broken off for a reason that may pass."""
+        reason = self._judge_finish()
+        deltas: list[Delta] = [*self._calls.close()]
+        if self._usage and (usage := read_usage(self._usage)) is not None:
+            deltas.append(UsageDelta(usage))
+        word = self._finish or self._blocked
+        deltas.append(FinishDelta(reason, word, self._why(word) if reason == "refused" else ""))
+        return deltas
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        """One answer, or the list of them that a stream is without `alt=sse`."""
+        if split_list(body) is None and read_object(body) is None:
+            raise no_document(body)
+        deltas = [*self.feed(body.strip())]
+        if not (self._finish or self._blocked or deltas):
+            raise no_message()
+        return [*deltas, *self.close()]
+
+    def _feed_one(self, payload: bytes) -> Sequence[Delta]:
+        event = self._events.read(payload)
+        return () if event is None else self._take(event, payload)
+
+    def _take(self, event: Event, payload: bytes) -> Sequence[Delta]:
+        if event.error and bytes(event.error) not in NOTHING:
+            raise read_refusal(200, {}, payload, self._hint)
+        if event.usage_metadata and (usage := bytes(event.usage_metadata)) not in NOTHING:
+            self._usage = usage
+        if event.prompt_feedback is not None and event.prompt_feedback.block_reason not in (None, *UNSPECIFIED):
+            self._blocked = event.prompt_feedback.block_reason or ""
+            self._finish_message = event.prompt_feedback.block_reason_message or ""
+        deltas: list[Delta] = []
+        for candidate in event.candidates or ():
+            if self._candidate is None:
+                self._candidate = candidate.index
+            if candidate.index == self._candidate or candidate.index is None:
+                self._hear(candidate, deltas)
+        if not event.candidates and not event.usage_metadata and is_error(read_object(payload) or {}):
+            raise read_refusal(200, {}, payload, self._hint)
+        return deltas
+
+    # What is said
+
+    def _hear(self, candidate: Candidate, deltas: list[Delta]) -> None:
+        if candidate.content is not None:
+            for part in candidate.content.parts or ():
+                self._hear_part(part, deltas)
+        if candidate.finish_reason and candidate.finish_reason not in UNSPECIFIED:
+            self._finish = candidate.finish_reason
+            self._finish_message = candidate.finish_message or ""
+
+    def _hear_part(self, part: Part, deltas: list[Delta]) -> None:
+        signature = part.thought_signature
+        if not signature and part.function_call is None:
+            if part.text:
+                deltas.append(ThinkingDelta(part.text, THOUGHT) if part.thought else TextDelta(part.text))
+                self._is_writing = True
+            return
+        blobs = (Blob(THOUGHT_SIGNATURE, signature),) if signature else ()
+        if part.function_call is not None:
+            deltas += self._calls.add(part.function_call, blobs)
+            self._is_writing = False
+        elif part.text is not None or part.thought:
+            self._hear_signed(part, blobs, deltas)
+
+    def _hear_signed(self, part: Part, blobs: tuple[Blob, ...], deltas: list[Delta]) -> None:
+        if self._is_writing:
+            deltas.append(BreakDelta())
+        if part.thought:
+            deltas.append(ThinkingDelta(part.text or "", THOUGHT, blobs))
+        else:
+            deltas += [TextDelta(part.text)] if part.text else []
+            deltas.append(TextMark(blobs=blobs))
+        deltas.append(BreakDelta())
+        self._is_writing = False
+
+    # How it ended
+
+    def _judge_finish(self) -> FinishReason:
+        if not self._finish:
+            if self._blocked:
+                return "refused"
+            raise ended_early(self._events.skipped)
+        known, said = FINISHES.get(self._finish.upper()), self._finish_message[:SHOWN_CHARACTERS]
+        reason = settled_finish(self._finish, known, has_calls=bool(self._calls), said=said)
+        if self._calls.is_open and reason == "tool_calls":
+            raise ended_early(self._events.skipped, "in the middle of a call")
+        return reason
+
+    def _why(self, word: str) -> str:
+        """For people: there are many reasons, and a recitation is mended otherwise than what was unsafe."""
+        return ": ".join(filter(None, (word, self._finish_message[:SHOWN_CHARACTERS])))
+
+
+def read_usage(raw: bytes) -> Usage | None:
+    """None when it is no usage at all. Prompt counts include what was cached; thoughts come on top of the candidates."""
+    usage = read_strictly(raw)
+    if not isinstance(usage, dict):
+        return None
+    prompt = token_count(usage.get("promptTokenCount")) + token_count(usage.get("toolUsePromptTokenCount"))
+    cached = min(token_count(usage.get("cachedContentTokenCount")), prompt)
+    thoughts = token_count(usage.get("thoughtsTokenCount"))
+    return Usage(
+        input_tokens=prompt - cached,
+        output_tokens=token_count(usage.get("candidatesTokenCount")) + thoughts,
+        cache_read_tokens=cached,
+        reasoning_tokens=thoughts,
+    )
+
+
+TOO_LARGE = re.compile(r"payload size exceeds the limit", re.IGNORECASE)
+NAMES_A_MODEL = re.compile(r"\bmodels?[/ ]\S", re.IGNORECASE)
+UNKNOWN_NAME = re.compile(r"Unknown name \"(\w+)\"(?: at '([^']*)')?")
+REFUSED_FIELDS: tuple[tuple[str, str], ...] = (
+    (
+        r"thought[ _]?signature.{0,80}(?:not valid|invalid|corrupt|decod)|(?:invalid|corrupt).{0,40}thought[ _]?signature",
+        "thoughtSignature",
+    ),
+    (r"thinking[ _]?level", "thinkingLevel"),
+    (r"thinking[ _]?budget|budget \d+ is invalid", "thinkingBudget"),
+    (r"include[ _]?thoughts|thinking is not (?:supported|enabled)|does not support thinking", "thinkingConfig"),
+    (r"(?:developer|system)[ _]instructions? (?:is|are) not (?:enabled|supported)", "systemInstruction"),
+    (r"response mime type.{0,60}unsupported|json mode is not (?:enabled|supported)", "responseJsonSchema"),
+)
+"""Wordings in which a model refuses what it does not know, and the field that is left out then."""
+HOST_ALONE = "For Gemini the base URL is the host alone, such as https://generativelanguage.googleapis.com."
+
+
+def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_hint: str = "") -> ProviderError:
+    error = classify(status, headers, body, provider_hint=provider_hint)
+    document = read_object(body) or {}
+    if status in (404, 405) and not NAMES_A_MODEL.search(error.message):
+        error.hint = HOST_ALONE
+    if isinstance(error, BadRequest) and TOO_LARGE.search(error.message):
+        return _as(ContextOverflow, error)
+    if isinstance(error, QuotaExhausted):
+        if error.resets_at is None and _is_of_a_minute(document):
+            return _as(RateLimited, error)
+        error.hint = f"The quota is used up; it resets at {error.resets_at}." if error.resets_at else error.hint
+    if isinstance(error, BadRequest):
+        error.field = refused_field(error.message) or (error.field if error.field in MEDIA else None)
+    return error
+
+
+def refused_field(message: str) -> str | None:
+    """The optional field that this refusal is about, as it is called in the request."""
+    if found := UNKNOWN_NAME.search(message):
+        name, place = _camel(found[1]), found[2] or ""
+        return "functionResponse.parts" if name == "parts" and "unction" in place else name
+    return next((field for wording, field in REFUSED_FIELDS if re.search(wording, message, re.IGNORECASE)), None)
+
+
+def _as(kind: type[ProviderError], error: ProviderError) -> ProviderError:
+    return kind(error.message, hint=error.hint, status=error.status, code=error.code)
+
+
+def _is_of_a_minute(document: Mapping[str, Any]) -> bool:
+    """By the names of the quotas that are used up, such as `GenerateContentInputTokensPerModelPerMinute`."""
+    error = document.get("error")
+    details = error.get("details") if isinstance(error, dict) else None
+    violated = [each.get("violations") for each in details if isinstance(each, dict)] if isinstance(details, list) else []
+    named = [each for violations in violated if isinstance(violations, list) for each in violations if isinstance(each, dict)]
+    return any("perminute" in str(each.get("quotaId", "")).lower() for each in named)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)

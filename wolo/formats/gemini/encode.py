@@ -1,0 +1,244 @@
+"""Encode messages as Gemini contents: user and model alternate, and all results of a response are one content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from wolo.formats.encoding.attachments import MEDIA_FOLLOW, NOTHING_SAID, base64_text, not_sent, read_data_url
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.pairing import arguments_object, outcome_of, result_text
+from wolo.formats.encoding.wire_names import LEGAL_IDS, wire_name
+from wolo.formats.gemini.dialect import GeminiDialect
+from wolo.messages.media import audio_type, image_type
+from wolo.messages.message import Message, Producer
+from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, Part, TextPart, ThinkingPart, ToolPart
+from wolo.messages.unicode import clean
+
+NAME = "gemini"
+THOUGHT_SIGNATURE = "gemini.thoughtSignature"
+"""The kind of blob: on the text, the thought or the call that it came with."""
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""Documented by Google for calls that another model made."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+
+WirePart = dict[str, Any]
+
+
+class GeminiLayout(Layout):
+    """Lays out one conversation for one model."""
+
+    user_roles = ("user",)
+
+    def __init__(self, dialect: GeminiDialect, producer: Producer, withheld: Collection[str] = ()) -> None:
+        """`dialect` is settled; `withheld` names fields that the server has refused."""
+        super().__init__()
+        self._dialect = dialect
+        self._producer = producer
+        self._withheld = withheld
+        self._nests_media = dialect.result_media == "native" and "functionResponse.parts" not in withheld
+        self._sends_ids = dialect.call_ids and "id" not in withheld
+
+    def open_with(self, system: str) -> list[Item]:
+        """Only where the server has no field for it."""
+        if not system.strip():
+            return []
+        self.role = "user"
+        return [self.user_says(clean(system))]
+
+    def user_says(self, text: str) -> Item:
+        return {"role": "user", "parts": [{"text": text}]}
+
+    def _between(self, role: str) -> list[Item]:
+        if role == "model" and self.role != "user":
+            return [self.user_says(GO_ON)]
+        if role == self.role == "user":
+            return [{"role": "model", "parts": [{"text": self.no_answer}]}]
+        return []
+
+    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+        if message.role != "assistant":
+            yield {"role": "user", "parts": self._user_parts(message)}
+            return
+        calls = message.calls
+        ids = {call.id: self._id(call, message, laid) for call in calls}
+        yield {"role": "model", "parts": self._model_parts(message, ids)}
+        if calls:
+            yield {"role": "user", "parts": self._results(calls, ids)}
+
+    def _user_parts(self, message: Message) -> list[WirePart]:
+        parts: list[WirePart] = []
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                parts += [{"text": clean(part.text)}] if part.text.strip() else []
+            elif not isinstance(part, ThinkingPart | ToolPart):
+                item = media_part(part, self._dialect)
+                parts.append({"text": item} if isinstance(item, str) else item)
+        return parts
+
+    # What the model said
+
+    def _model_parts(self, message: Message, ids: dict[str, str]) -> list[WirePart]:
+        own = message.producer == self._producer and "thoughtSignature" not in self._withheld
+        parts: list[WirePart] = []
+        is_first = True
+        for part in message.parts:
+            signature = _signature(part) if own else ""
+            signed = {"thoughtSignature": signature} if signature else {}
+            match part:
+                case TextPart():
+                    parts += [{"text": clean(part.text), **signed}] if signed or part.text.strip() else []
+                case ThinkingPart():  # only where a signature needs it: nobody reads it again
+                    parts += [{"text": clean(part.text), "thought": True, **signed}] if signed else []
+                case ToolPart():
+                    if is_first and not signed and self._dialect.signatures == "required":
+                        signed = {"thoughtSignature": NO_SIGNATURE}
+                    parts.append({"functionCall": self._call(part, ids[part.id]), **signed})
+                    is_first = False
+        return parts or [{"text": NOTHING_SAID}]
+
+    def _id(self, call: ToolPart, message: Message, laid: Laid) -> str:
+        """The id that a server of this format gave; never one of ours or of another format."""
+        came = message.producer is not None and message.producer.format == NAME
+        own = call.call_id
+        if not (came and self._sends_ids and LEGAL_IDS["opaque"].fullmatch(own)) or own in self._taken:
+            return ""
+        return self.wire_id(call, laid)
+
+    def _call(self, call: ToolPart, wire: str) -> WirePart:
+        return {**({"id": wire} if wire else {}), "name": gemini_name(call.tool), "args": arguments_object(call)}
+
+    # What came of it
+
+    def _results(self, calls: tuple[ToolPart, ...], ids: dict[str, str]) -> list[WirePart]:
+        responses: list[WirePart] = []
+        following: list[WirePart] = []
+        for call in calls:
+            media = [media_part(part, self._dialect) for part in call.output_parts]
+            items = [item for item in media if isinstance(item, dict)]
+            nested = [item for item in items if self._nests_media and fits_response(item)]
+            following += [item for item in items if item not in nested]
+            notes = [item for item in media if isinstance(item, str)]
+            told = "output" if outcome_of(call) == "ok" else "error"
+            response = {
+                **({"id": ids[call.id]} if ids[call.id] else {}),
+                "name": gemini_name(call.tool),
+                "response": {told: result_text(call, notes)},
+                **({"parts": nested} if nested else {}),
+            }
+            responses.append({"functionResponse": response})
+        return [*responses, {"text": MEDIA_FOLLOW}, *following] if following else responses
+
+
+def is_signature(text: str) -> bool:
+    """The server decodes it before it looks at anything else."""
+    return _BASE64.fullmatch(text) is not None and len(text.rstrip("=")) % 4 != 1
+
+
+def _signature(part: Part) -> str:
+    return next((blob.data for blob in part.blobs if blob.kind == THOUGHT_SIGNATURE and is_signature(blob.data)), "")
+
+
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+IN_RESPONSES = IMAGE_TYPES | {"application/pdf", "text/plain"}
+"""What a function response may hold where it may hold media at all."""
+OTHER_NAMES = {
+    "image/jpg": "image/jpeg",
+    "audio/mpeg": "audio/mp3",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/x-m4a": "audio/aac",
+    "audio/x-flac": "audio/flac",
+    "audio/x-aiff": "audio/aiff",
+}
+"""Media types that Gemini knows under another name."""
+PDF = "application/pdf"
+
+
+def media_part(part: MediaPart, dialect: GeminiDialect) -> WirePart | str:
+    """A text is a note: it tells the model what it does not get."""
+    match part:
+        case ImagePart():
+            return _image(part, dialect) if dialect.images else not_sent(part)
+        case AudioPart():
+            kind = _named(part.media_type or audio_type(part.data) or "audio/wav")
+            return _inline(kind, part.data) if dialect.audio and part.data and kind.startswith("audio/") else not_sent(part)
+        case FilePart():
+            return _file(part, dialect) if dialect.files else not_sent(part)
+
+
+def fits_response(item: WirePart) -> bool:
+    return "inlineData" in item and item["inlineData"]["mimeType"] in IN_RESPONSES
+
+
+def _image(part: ImagePart, dialect: GeminiDialect) -> WirePart | str:
+    kind, data = _named(part.media_type or image_type(part.data) or "image/png"), part.data
+    if not data and part.url.startswith("data:"):
+        kind, data = read_data_url(part.url)
+        kind = _named(kind)
+    if data:
+        return _inline(kind, data) if kind in IMAGE_TYPES else f"[image, not sent: this model does not take {kind or 'it'}]"
+    return _addressed(part.url, part.media_type, dialect) if part.url else "[empty image]"
+
+
+def _file(part: FilePart, dialect: GeminiDialect) -> WirePart | str:
+    kind, data = _named(part.media_type), part.data
+    if not data and part.url.startswith("data:"):
+        kind, data = read_data_url(part.url)
+        kind = _named(kind)
+    if not data:
+        return _addressed(part.url, part.media_type, dialect) if part.url else f"[{clean(part.name) or 'file'}, empty]"
+    kind = kind or (PDF if data.startswith(b"%PDF") else "text/plain" if _is_text(data) else "")
+    takes = kind == PDF or kind in IMAGE_TYPES or kind.startswith(("text/", "video/", "audio/"))
+    return _inline(kind, data) if takes else not_sent(part)
+
+
+def _addressed(url: str, media_type: str, dialect: GeminiDialect) -> WirePart | str:
+    address = clean(url)
+    if not dialect.file_addresses or url.startswith("data:"):
+        return f"[attachment, not sent: this server takes no addresses: {address[:200]}]"
+    kind = {"mimeType": _named(media_type)} if media_type else {}
+    return {"fileData": {**kind, "fileUri": address}}
+
+
+def _inline(kind: str, data: bytes) -> WirePart:
+    return {"inlineData": {"mimeType": kind, "data": base64_text(data)}}
+
+
+def _named(media_type: str) -> str:
+    plain = clean(media_type).partition(";")[0].strip().lower()
+    return OTHER_NAMES.get(plain, plain)
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+NAMESPACE = "default_api"
+"""Models sometimes put this in front of a tool's name: inside they see tools as functions of a module of this name."""
+
+
+def gemini_name(name: str) -> str:
+    """A name must begin with a letter or an underscore."""
+    wire = wire_name(name)
+    if wire[0].isalpha() or wire[0] == "_":
+        return wire
+    return wire_name(f"_{name}", (f"_{name}",))
+
+
+def own_names(tools: Iterable[str]) -> dict[str, str]:
+    """What the server calls each of these tools → our name."""
+    return {gemini_name(tool): tool for tool in tools}
+
+
+def called_by(wire: str, names: Mapping[str, str]) -> str:
+    """Our name of the tool that a call means."""
+    if wire in names:
+        return names[wire]
+    bare = wire.removeprefix(NAMESPACE)
+    return names.get(bare[1:], wire) if bare != wire and bare[:1] in (".", ":") else wire

@@ -1,0 +1,169 @@
+"""A JSON schema reduced to the subset of OpenAPI that the old field `parameters` takes; anything else in it is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wolo.formats.encoding.tool_schema import adapt_schema
+
+TYPES = ("string", "number", "integer", "boolean", "array", "object")
+FORMATS = {"string": ("date-time", "enum"), "number": ("float", "double"), "integer": ("int32", "int64")}
+
+_TEXTS = ("title", "description", "pattern")
+_COUNTS = ("minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength")
+_BOUNDS = ("minimum", "maximum")
+
+Schema = dict[str, Any]
+
+
+def reduce(schema: Mapping[str, Any]) -> Schema:
+    """As much of the meaning as can be said with the allowed keys; reducing twice changes nothing more."""
+    root = _reduce(adapt_schema(schema))
+    return _as_object(root) if root.get("type") != "object" else root
+
+
+def _reduce(schema: Any) -> Schema:
+    if not isinstance(schema, Mapping):
+        return {"type": "string"}
+    given = _merged(schema)
+    reduced = _plain_keys(given)
+    if isinstance(properties := given.get("properties"), Mapping) and properties:
+        reduced["properties"] = {str(name): _reduce(each) for name, each in properties.items()}
+    kinds, has_null = _types(given)
+    if has_null or given.get("nullable") is True:
+        reduced["nullable"] = True
+    _enumerate(given, kinds, reduced)
+    choices, null_choice = _choices(given)
+    if null_choice:
+        reduced["nullable"] = True
+    if len(kinds) > 1 and not choices:
+        choices = [_typed({}, kind, given) for kind in kinds]
+    if choices:
+        return _with_choices(reduced, kinds, choices, given)
+    return _typed(reduced, kinds[0] if kinds else "", given)
+
+
+def _merged(schema: Mapping[str, Any]) -> Schema:
+    """What must hold all at once, in one."""
+    merged = {name: value for name, value in schema.items() if name != "allOf"}
+    parts = schema.get("allOf")
+    for part in parts if isinstance(parts, list) else ():
+        if not isinstance(part, Mapping):
+            continue
+        inner = _merged(part)
+        properties = {**_mapping(inner, "properties"), **_mapping(merged, "properties")}
+        required = [*_listed(merged, "required"), *_listed(inner, "required")]
+        merged = {**inner, **merged}
+        merged |= {"properties": properties} if properties else {}
+        merged |= {"required": required} if required else {}
+    return merged
+
+
+def _plain_keys(given: Mapping[str, Any]) -> Schema:
+    kept: Schema = {name: given[name] for name in _TEXTS if isinstance(given.get(name), str)}
+    kept |= {name: given[name] for name in _COUNTS if _is_number(given.get(name)) and float(given[name]).is_integer()}
+    kept |= {name: given[name] for name in _BOUNDS if _is_number(given.get(name))}
+    for bound, name, step in (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1)):
+        if _is_number(given.get(name)) and bound not in kept:
+            kept[bound] = given[name] + (step if given.get("type") == "integer" else 0)
+    kept |= {name: given[name] for name in ("default", "example") if given.get(name) is not None}
+    return kept
+
+
+def _types(given: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """The known types, each once, and whether null is one of them."""
+    named = given.get("type")
+    names = [str(each).lower() for each in (named if isinstance(named, list) else [named]) if isinstance(each, str)]
+    return [kind for kind in dict.fromkeys(names) if kind in TYPES], "null" in names
+
+
+def _enumerate(given: Mapping[str, Any], kinds: list[str], reduced: Schema) -> None:
+    """Only texts can be enumerated: other values are written as text, true and false are a type of their own."""
+    values = [given["const"]] if "const" in given else given.get("enum")
+    if not isinstance(values, list):
+        return
+    if None in values:
+        reduced["nullable"] = True
+    values = [value for value in values if value is not None]
+    if values and all(isinstance(value, bool) for value in values):
+        kinds[:] = ["boolean"]
+    elif texts := list(dict.fromkeys(text for value in values if (text := _as_text(value)))):
+        kinds[:] = ["string"]
+        reduced["enum"] = texts
+        for name in (*_BOUNDS, *_COUNTS):
+            reduced.pop(name, None)
+
+
+def _choices(given: Mapping[str, Any]) -> tuple[list[Schema], bool]:
+    found = [each for name in ("anyOf", "oneOf") for each in _listed(given, name)]
+    choices = [each for each in found if not (isinstance(each, Mapping) and each.get("type") == "null")]
+    return [_reduce(each) for each in choices], len(choices) < len(found)
+
+
+def _with_choices(reduced: Schema, kinds: Sequence[str], choices: list[Schema], given: Mapping[str, Any]) -> Schema:
+    """Beside `anyOf` nothing may stand: what holds for all goes into each. An object that only varies stays one object."""
+    if "properties" in reduced or "enum" in reduced or "array" in kinds:
+        kind = "object" if "properties" in reduced else kinds[0]
+        return _as_object({**reduced, "anyOf": choices}) if kind == "object" else _typed(reduced, kind, given)
+    spread = {name: value for name, value in reduced.items() if name in ("title", "description", "nullable")}
+    flat = [{**spread, **each} for choice in choices for each in choice.get("anyOf", [choice])]
+    unique = [each for at, each in enumerate(flat) if each not in flat[:at]]
+    return unique[0] if len(unique) == 1 else {"anyOf": unique}
+
+
+def _typed(reduced: Schema, kind: str, given: Mapping[str, Any]) -> Schema:
+    """With a type, and all that its type demands."""
+    kind = kind or ("object" if "properties" in reduced else "array" if "items" in given else "string")
+    typed = {"type": kind, **{name: value for name, value in reduced.items() if name != "type"}}
+    if given.get("format") in FORMATS.get(kind, ()):
+        typed["format"] = given["format"]
+    if kind == "array":
+        typed["items"] = _reduce(given.get("items") or _first_item(given))
+    if kind != "object":
+        typed.pop("properties", None)
+        return typed
+    return _required(typed, given)
+
+
+def _required(typed: Schema, given: Mapping[str, Any]) -> Schema:
+    known = typed.get("properties", {})
+    for name in ("required", "propertyOrdering"):
+        if kept := list(dict.fromkeys(each for each in _listed(given, name) if isinstance(each, str) and each in known)):
+            typed[name] = kept
+    return typed
+
+
+def _as_object(reduced: Schema) -> Schema:
+    """The properties of all choices in one object; only what every choice demands is required."""
+    choices = [each for each in reduced.get("anyOf", []) if each.get("properties")]
+    properties = {name: each for choice in choices for name, each in choice["properties"].items()} | reduced.get("properties", {})
+    demanded = [name for name in properties if choices and all(name in choice.get("required", []) for choice in choices)]
+    kept: Schema = {name: reduced[name] for name in ("title", "description", "nullable", "required") if name in reduced}
+    merged: Schema = {**kept, "type": "object"}
+    merged |= {"properties": properties} if properties else {}
+    required = list(dict.fromkeys([*kept.get("required", []), *demanded]))
+    return merged | ({"required": required} if required else {})
+
+
+def _first_item(given: Mapping[str, Any]) -> Any:
+    return next(iter(_listed(given, "prefixItems")), None)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _mapping(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = schema.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _listed(schema: Mapping[str, Any], name: str) -> list[Any]:
+    value = schema.get(name)
+    return value if isinstance(value, list) else []

@@ -1,0 +1,95 @@
+"""Checks that several linters share: names, arguments, schemas, a stable prefix."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_tool_name(name: Any) -> bool:
+    return isinstance(name, str) and TOOL_NAME.fullmatch(name) is not None
+
+
+def is_object_text(arguments: Any) -> bool:
+    if not isinstance(arguments, str):
+        return False
+    try:
+        return isinstance(json.loads(arguments, parse_constant=_refuse_constant), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+REFERENCES = ("$ref", "$schema", "$id", "$defs", "definitions")
+BY_NAME = ("properties", "patternProperties")
+IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
+ALONE = ("items", "additionalProperties", "not")
+
+
+def schema_complaints(name: Any, schema: Any) -> Iterator[str]:
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        yield f"tools: the parameters of {name!r} are no object schema"
+        return
+    for inner in _all_within(schema):
+        yield from (f"tools: {key} in the parameters of {name!r}" for key in REFERENCES if key in inner)
+        if inner.get("type") == "array" and "items" not in inner and "prefixItems" not in inner:
+            yield f"tools: an array without items in the parameters of {name!r}"
+        required, properties = inner.get("required", []), inner.get("properties", {})
+        if not isinstance(required, list) or not isinstance(properties, Mapping):
+            yield f"tools: malformed properties in the parameters of {name!r}"
+
+
+def _all_within(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The schema and every one inside it; the names of properties are no keywords."""
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        inner: list[Any] = [one.get(key) for key in ALONE]
+        inner += [each for key in IN_LIST for each in one.get(key) or ()]
+        inner += [each for key in BY_NAME if isinstance(one.get(key), Mapping) for each in one[key].values()]
+        waiting.extend(each for each in inner if isinstance(each, Mapping))
+
+
+def prefix_complaints(
+    body: Mapping[str, Any],
+    previous: Mapping[str, Any] | None,
+    *,
+    head: tuple[str, ...],
+    turns: str,
+    plain: Callable[[Any], Any] = lambda value: value,
+) -> Iterator[str]:
+    """`head` names the fields in front of the conversation, `turns` the list of what was said; both must come again, unchanged.
+
+    Behind the tools of before there may be more: servers of tools start beside the conversation. `plain` takes away what may
+    move, such as cache marks. Of the turns only the first that differs is named.
+    """
+    if previous is None:
+        return
+
+    def differs(old: Any, new: Any) -> bool:
+        return json.dumps(plain(old)) != json.dumps(plain(new))
+
+    for name in head:
+        old, new = previous.get(name), body.get(name)
+        if differs(*((_one_by_one(old), _one_by_one(new)[: len(_one_by_one(old))]) if name == "tools" and old else (old, new))):
+            yield f"{name} differs from the request before"
+    before, now = previous.get(turns) or [], body[turns]
+    if len(now) < len(before):
+        yield f"{turns}: {len(before)} before, only {len(now)} now"
+    at = next((at for at, (old, new) in enumerate(zip(before, now, strict=False)) if differs(old, new)), None)
+    if at is not None:
+        yield f"{turns}[{at}] differs from the request before"
+
+
+def _one_by_one(tools: Any) -> list[Any]:
+    """Also where a format has them in a list within the list."""
+    groups = ((each.get("functionDeclarations") if isinstance(each, Mapping) else None, each) for each in tools or ())
+    return [tool for within, each in groups for tool in (within if isinstance(within, list) else [each])]

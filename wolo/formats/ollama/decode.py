@@ -1,0 +1,248 @@
+"""The stream of an Ollama answer as deltas: one JSON object a line, the last of them `done`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from wolo.formats.decoding.response_end import ended_early, no_document, no_message, settled_finish
+from wolo.formats.decoding.tolerant_json import BEYOND_BELIEF, NOTHING, as_raw, read_object, read_strictly, token_count
+from wolo.formats.encoding.wire_names import names_by_wire
+from wolo.formats.errors.classify import classify, is_error
+from wolo.formats.ollama.dialect import OllamaDialect
+from wolo.formats.text_recovery.leaked_calls import Leaked
+from wolo.formats.text_recovery.text_filter import SpokenText
+from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
+from wolo.messages.message import Usage
+from wolo.messages.unicode import whole
+
+THINKING_FIELD = "thinking"
+
+
+class Function(Struct, gc=False):
+    name: str | None = None
+    arguments: Raw = Raw()
+    index: int | None = None
+
+
+class Call(Struct, gc=False):
+    function: Function | None = None
+    id: str | None = None
+
+
+class Said(Struct, gc=False):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[Call] | None = None
+
+
+class Line(Struct, gc=False):
+    message: Said | None = None
+    done: bool | None = None
+    done_reason: str | None = None
+    error: Raw = Raw()
+    prompt_eval_count: int | None = None
+    eval_count: int | None = None
+
+
+_decode = msgspec.json.Decoder(Line).decode
+
+
+class OllamaDecoder:
+    """Reads one answer; the finish and the token counts are told by `close`, once it is sure that nothing follows."""
+
+    def __init__(self, dialect: OllamaDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
+        """`offered` holds the schema of every tool's arguments."""
+        self._names = names_by_wire(offered)
+        self._text = SpokenText(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
+        self._calls: list[tuple[str, str]] = []
+        """Tool and argument text of each call; its place is its slot."""
+        self._numbered: set[tuple[str, int, str, str]] = set()
+        """Calls with an id or a number: the same once more is a repetition."""
+        self._has_native = False
+        """A call came as a call."""
+        self._ended = False
+        self._reason = ""
+        self._usage: Usage | None = None
+        self._skipped = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self._ended
+
+    @property
+    def held_chars(self) -> int:
+        return self._text.held_chars
+
+    def feed(self, payload: bytes) -> Sequence[Delta]:
+        """Raises a ProviderError when the line is an error object. What is no JSON is skipped."""
+        try:
+            line = _decode(payload)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            document = read_object(payload)
+            if document is None:
+                self._skipped += 1
+                return ()
+            line = _read_loosely(document)
+        said = line.message
+        if said is None or line.done or line.error:
+            return self._take(line, payload)
+        deltas: list[Delta] = []
+        if said.content and not (said.thinking or said.tool_calls):  # the short way of `_hear`: nearly every line
+            self._text.feed(said.content, deltas)
+        else:
+            self._hear(said, deltas)
+        return deltas
+
+    def close(self) -> Sequence[Delta]:
+        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        if not self._ended:
+            raise ended_early(self._skipped)
+        deltas: list[Delta] = []
+        self._text.settle(deltas, self._written)
+        if self._usage is not None:
+            deltas.append(UsageDelta(self._usage))
+        deltas.append(FinishDelta(settled_finish(self._reason, has_calls=bool(self._calls)), self._reason))
+        return deltas
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        """An answer in one document needs no `done`: its closing brace says it."""
+        document = read_object(body)
+        if document is None:
+            raise no_document(body)
+        line = _read_loosely(document)
+        deltas = [*self._take(line, body)]
+        if line.message is None:
+            raise no_message()
+        self._ended = True
+        return [*deltas, *self.close()]
+
+    def _take(self, line: Line, payload: bytes) -> Sequence[Delta]:
+        if line.error and bytes(line.error) not in NOTHING:
+            raise classify(200, {}, payload)
+        if line.message is None and not line.done and is_error(read_object(payload) or {}):
+            raise classify(200, {}, payload)
+        deltas: list[Delta] = []
+        if line.message is not None:
+            self._hear(line.message, deltas)
+        if line.done:
+            self._end(line)
+        return deltas
+
+    def _hear(self, said: Said, deltas: list[Delta]) -> None:
+        if said.thinking:
+            self._text.expect_no_tags(deltas)
+            deltas.append(ThinkingDelta(said.thinking, THINKING_FIELD))
+        if said.content:
+            self._text.feed(said.content, deltas)
+        if said.tool_calls:
+            for call in said.tool_calls:
+                self._hear_call(call, deltas)
+
+    def _end(self, line: Line) -> None:
+        self._ended = True
+        self._reason = line.done_reason or self._reason
+        prompt, answer = token_count(line.prompt_eval_count), token_count(line.eval_count)
+        if prompt or answer:
+            self._usage = Usage(input_tokens=prompt, output_tokens=answer)
+
+    # Calls
+
+    def _hear_call(self, call: Call, deltas: list[Delta]) -> None:
+        function = call.function
+        if function is None or not (function.name or function.arguments):
+            return
+        self._text.expect_plain(deltas)
+        name, arguments, wire_id = function.name or "", _arguments_text(bytes(function.arguments)), call.id or ""
+        if wire_id or function.index is not None:
+            key = (wire_id, -1 if function.index is None else function.index, name, arguments)
+            if key in self._numbered:
+                return
+            self._numbered.add(key)
+        self._has_native = True
+        deltas.append(self._begin(self._names.get(name, name), arguments, wire_id))
+
+    def _begin(self, tool: str, arguments: str, wire_id: str = "") -> CallDelta:
+        self._calls.append((tool, arguments))
+        return CallDelta(len(self._calls) - 1, wire_id, tool, arguments)
+
+    def _written(self, leaked: Leaked) -> Sequence[Delta]:
+        """Beside a real call what looks like one is text, or the same call twice."""
+        if not self._has_native:
+            call = self._begin(leaked.tool, leaked.arguments)
+            return (replace(call, problem=leaked.problem, in_fence=leaked.in_fence),)
+        if not leaked.raw or any(tool == leaked.tool and _same(text, leaked.arguments) for tool, text in self._calls):
+            return ()
+        return (TextDelta(leaked.raw),)
+
+
+def _arguments_text(raw: bytes) -> str:
+    """As the model wrote them, in its order; the server escapes more letters than JSON asks for."""
+    if raw in (b"", b"null"):
+        return "{}"
+    text = raw.decode("utf-8", "replace")
+    if raw[:1] == b'"' or "\\u" in text:
+        value = read_strictly(raw)
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            return json.dumps(value, ensure_ascii=False)
+    return text
+
+
+def _same(some: str, other: str) -> bool:
+    return some == other or (isinstance(value := read_strictly(some), dict) and value == read_strictly(other))
+
+
+# Lines that keep to no rule
+
+
+def _read_loosely(document: Mapping[str, Any]) -> Line:
+    message = document.get("message")
+    reason = document.get("done_reason")
+    return Line(
+        message=_said(message) if isinstance(message, dict) else None,
+        done=document.get("done") in (True, "true", 1),
+        done_reason=None if reason is None else whole(str(reason)),
+        error=as_raw(document.get("error")),
+        prompt_eval_count=_integer(document.get("prompt_eval_count")),
+        eval_count=_integer(document.get("eval_count")),
+    )
+
+
+def _said(message: Mapping[str, Any]) -> Said:
+    calls = message.get("tool_calls")
+    listed = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
+    return Said(
+        content=_text(message.get("content")),
+        thinking=_text(message.get("thinking")),
+        tool_calls=[_call(call) for call in listed if isinstance(call, dict)],
+    )
+
+
+def _call(call: Mapping[str, Any]) -> Call:
+    function, wire_id = call.get("function"), call.get("id")
+    if not isinstance(function, dict):
+        return Call()
+    name = function.get("name")
+    return Call(
+        function=Function(
+            name=whole(name) if isinstance(name, str) else None,
+            arguments=as_raw(function.get("arguments")),
+            index=_integer(function.get("index")),
+        ),
+        id=None if wire_id is None else whole(str(wire_id)),
+    )
+
+
+def _text(value: object) -> str | None:
+    return whole(value) if isinstance(value, str) else None
+
+
+def _integer(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < BEYOND_BELIEF else None

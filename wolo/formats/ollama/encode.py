@@ -1,0 +1,100 @@
+"""Messages laid out as Ollama's own API wants them: content is text, images lie beside it, arguments are objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wolo.formats.encoding.attachments import MEDIA_FOLLOW, NOTHING_SAID, base64_text, not_fetched, not_sent, read_data_url
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.pairing import arguments_object, result_text
+from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.ollama.dialect import OllamaDialect
+from wolo.formats.text_recovery.text_filter import FIELD as WITHIN_TEXT
+from wolo.messages.message import Message, Producer
+from wolo.messages.parts import ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart
+from wolo.messages.unicode import clean
+
+
+class OllamaLayout(Layout):
+    def __init__(self, dialect: OllamaDialect, producer: Producer) -> None:
+        super().__init__()
+        self._dialect = dialect
+        self._producer = producer
+
+    def open_with(self, system: str) -> list[Item]:
+        text = clean(system)
+        if not text.strip():
+            return []
+        self.role = "system"
+        return [{"role": "system", "content": text}]
+
+    def user_says(self, text: str) -> Item:
+        return {"role": "user", "content": text}
+
+    def _between(self, role: str) -> list[Item]:
+        """Chat templates of many models insist on turns, and on a user who speaks first."""
+        if role == "assistant" and self.role in ("", "system", "assistant"):
+            return [self.user_says(GO_ON)]
+        if role == "user" and self.role == "user":
+            return [{"role": "assistant", "content": self.no_answer}]
+        return []
+
+    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+        if message.role != "assistant":
+            yield self._user(message)
+            return
+        calls = [(call, self.wire_id(call, laid)) for call in message.calls]
+        yield self._assistant(message, calls)
+        images = list[str]()
+        for call, wire in calls:
+            item, of_call = self._result(call, wire)
+            images += of_call
+            yield item
+        if images:
+            yield {"role": "user", "content": MEDIA_FOLLOW, "images": images}
+
+    def _user(self, message: Message) -> Item:
+        texts, images, has_media = list[str](), list[str](), False
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                texts.append(clean(part.text))
+            elif not isinstance(part, ThinkingPart | ToolPart):
+                has_media = True
+                self._put(part, texts, images)
+        item: Item = {"role": "user", "content": ("\n" if has_media else "").join(texts)}
+        return {**item, "images": images} if images else item
+
+    def _assistant(self, message: Message, calls: list[tuple[ToolPart, str]]) -> Item:
+        text = clean(message.text)
+        item: Item = {"role": "assistant", "content": text if text.strip() else "" if calls else NOTHING_SAID}
+        if self._dialect.thinking_replay and message.producer == self._producer:
+            thoughts = (part.text for part in message.of(ThinkingPart) if part.field != WITHIN_TEXT)
+            if thought := clean("".join(thoughts)):
+                item["thinking"] = thought
+        if calls:
+            item["tool_calls"] = [self._call(call, wire) for call, wire in calls]
+        return item
+
+    def _call(self, call: ToolPart, wire: str) -> dict[str, Any]:
+        function = {"name": wire_name(call.tool), "arguments": arguments_object(call)}
+        return {"id": wire, "function": function} if self._dialect.call_ids else {"function": function}
+
+    def _result(self, call: ToolPart, wire: str) -> tuple[Item, list[str]]:
+        """The message, and the images that a user message behind all results will carry: templates show none in a result."""
+        notes, images = list[str](), list[str]()
+        for part in call.output_parts:
+            self._put(part, notes, images)
+        item: Item = {"role": "tool", "tool_name": wire_name(call.tool), "content": result_text(call, notes)}
+        if self._dialect.call_ids:
+            item["tool_call_id"] = wire
+        return item, images
+
+    def _put(self, part: MediaPart, texts: list[str], images: list[str]) -> None:
+        """An image goes to the images, a note to the texts for what this server or this model does not take."""
+        if not isinstance(part, ImagePart) or not self._dialect.images:
+            texts.append(not_sent(part))
+        elif data := part.data or read_data_url(part.url)[1]:
+            images.append(base64_text(data))
+        else:
+            texts.append(not_fetched(part.url))

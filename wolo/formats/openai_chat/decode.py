@@ -1,0 +1,296 @@
+"""Decode Chat Completions responses: chunks become deltas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from wolo.formats.chat_dialect import ChatDialect
+from wolo.formats.decoding.response_end import ended_early, neutral_finish, no_document, no_message, settled_finish
+from wolo.formats.decoding.tolerant_json import NOTHING, read_object, read_strictly, token_count
+from wolo.formats.encoding.wire_names import names_by_wire
+from wolo.formats.errors.classify import classify, is_error
+from wolo.formats.openai_chat.chunks import Choice, Chunk, ChunkReader, Fragment, OpenCalls, Said
+from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
+from wolo.formats.text_recovery.leaked_calls import Leaked, LeakedReasoning
+from wolo.formats.text_recovery.text_filter import SpokenText
+from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
+from wolo.messages.message import FinishReason, Usage, UsageCost
+from wolo.messages.parts import Blob
+
+
+class ChatDecoder:
+    """Reads one answer; the finish and the token counts are told by `close`, once it is sure that nothing follows."""
+
+    def __init__(self, dialect: ChatDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
+        """`offered` holds the schema of every tool's arguments."""
+        self._chunks = ChunkReader()
+        self._read_plain = self._chunks.read_plain
+        self._calls = OpenCalls(names_by_wire(offered, dialect.reserved_tool_names))
+        self._text = SpokenText(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
+        named = dialect.reasoning_field
+        self._reasoning_fields = REASONING_FIELDS if named not in REASONING_FIELDS else (named, *REASONING_FIELDS)
+        self._leaks = LeakedReasoning(offered) if dialect.leaked_in_reasoning and offered else None
+        self._details: list[object] = []
+        self._choice: int | None = None
+        self._finish = ""
+        self._done = False
+        self._has_spoken = False
+        self._usage: bytes | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self._finish) and self._calls.are_whole()
+
+    @property
+    def held_chars(self) -> int:
+        return self._text.held_chars
+
+    def feed(self, payload: bytes) -> Sequence[Delta]:
+        """Raises a ProviderError when the payload is an error object. What is no JSON is skipped."""
+        if self._done:
+            return ()
+        plain = self._read_plain(payload)
+        if plain is None:
+            return self._feed_other(payload)
+        if plain.index != self._choice and not self._is_chosen(plain.index):
+            return ()
+        deltas: list[Delta] = []  # from here on the short way of `_take`, for the same deltas
+        said = plain.delta
+        if said.reasoning_content:
+            self._think(said.reasoning_content, "reasoning_content", deltas)
+        if text := said.content:
+            if not self._has_spoken:
+                self._has_spoken = not text.isspace()
+            self._text.feed(text, deltas)
+        return deltas
+
+    def close(self) -> Sequence[Delta]:
+        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        deltas: list[Delta] = []
+        native = len(self._calls)
+        self._text.settle(deltas, lambda leaked: self._written(leaked, native))
+        if self._leaks is not None and self._finish and not self._calls and not self._has_spoken:
+            for leaked in self._leaks.calls() if neutral_finish(self._finish) == "stop" else ():
+                self._calls.add_written(leaked, deltas)
+        if self._details:
+            blob = Blob(REASONING_DETAILS, msgspec.json.encode(merged(self._details)).decode())
+            deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
+        if self._usage is not None and (usage := read_usage(self._usage)) is not None:
+            deltas.append(UsageDelta(usage))
+        deltas.append(FinishDelta(self._judge_finish(), self._finish))
+        return deltas
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        """An answer in one document needs no terminal marker: its closing brace is one."""
+        chunk = self._chunks.read(body) if read_object(body) is not None else None
+        if chunk is None:
+            raise no_document(body)
+        deltas = [*self._take(chunk, body)]
+        if not chunk.choices:
+            raise no_message()
+        self._done = True
+        return [*deltas, *self.close()]
+
+    def _feed_other(self, payload: bytes) -> Sequence[Delta]:
+        if payload.startswith(b"[DONE]"):
+            self._done = True
+            return ()
+        chunk = self._chunks.read(payload)
+        return () if chunk is None else self._take(chunk, payload)
+
+    def _is_chosen(self, index: int | None) -> bool:
+        """Of several answers to one question the first that speaks is read."""
+        if self._choice is None:
+            self._choice = index
+        return index is None or index == self._choice
+
+    def _take(self, chunk: Chunk, payload: bytes) -> list[Delta]:
+        if chunk.error and bytes(chunk.error) not in NOTHING:
+            raise classify(200, {}, payload)
+        if not chunk.choices:
+            self._check_for_error(chunk, payload)
+        if chunk.usage:
+            self._note_usage(chunk.usage)
+        elif chunk.x_groq is not None:
+            self._note_usage(chunk.x_groq.usage)
+        deltas: list[Delta] = []
+        for choice in chunk.choices or ():
+            if self._is_chosen(choice.index):
+                self._take_choice(choice, deltas)
+        return deltas
+
+    def _check_for_error(self, chunk: Chunk, payload: bytes) -> None:
+        """Some servers answer with a refusal of another shape, and status 200."""
+        if not chunk.usage and is_error(read_object(payload) or {}):
+            raise classify(200, {}, payload)
+
+    def _note_usage(self, usage: msgspec.Raw) -> None:
+        if (raw := bytes(usage)) not in NOTHING:
+            self._usage = raw
+
+    def _take_choice(self, choice: Choice, deltas: list[Delta]) -> None:
+        if choice.usage:
+            self._note_usage(choice.usage)
+        if choice.finish_reason and not self._finish:
+            self._finish = choice.finish_reason
+        said = choice.delta if choice.delta is not None else choice.message
+        if said is not None:
+            self._hear(said, deltas)
+
+    # What is said
+
+    def _hear(self, said: Said, deltas: list[Delta]) -> None:
+        self._hear_reasoning(said, deltas)
+        if said.content:
+            self._hear_text(said.content, deltas)
+        for field, text in said.pieces or ():
+            if field:
+                self._think(text, field, deltas)
+            else:
+                self._hear_text(text, deltas)
+        if said.refusal:
+            self._hear_text(said.refusal, deltas)
+        if said.tool_calls:
+            self._hear_calls(said.tool_calls, deltas)
+        if said.function_call is not None:
+            self._hear_calls([Fragment(index=0, function=said.function_call)], deltas)
+
+    def _hear_reasoning(self, said: Said, deltas: list[Delta]) -> None:
+        """Some servers say the same under two names: the first that holds anything counts."""
+        for field in self._reasoning_fields:
+            if text := getattr(said, field):
+                self._think(text, field, deltas)
+                break
+        else:
+            text = ""
+        if said.reasoning_details:
+            details = read_strictly(bytes(said.reasoning_details))
+            if isinstance(details, list):
+                self._details += details
+                if not text and (shown := "".join(map(_shown, details))):
+                    self._think(shown, "reasoning", deltas)
+
+    def _think(self, text: str, field: str, deltas: list[Delta]) -> None:
+        if text:
+            self._text.expect_no_tags(deltas)
+            if self._leaks is not None:
+                self._leaks.hear(text)
+            deltas.append(ThinkingDelta(text, field))
+
+    def _hear_text(self, text: str, deltas: list[Delta]) -> None:
+        if not self._has_spoken and text.strip():
+            self._has_spoken = True
+        self._text.feed(text, deltas)
+
+    def _hear_calls(self, fragments: list[Fragment], deltas: list[Delta]) -> None:
+        self._text.expect_plain(deltas)
+        deltas += self._calls.add(fragments)
+
+    def _written(self, leaked: Leaked, native: int) -> Sequence[Delta]:
+        """Beside a real call what looks like one is text, or the same call twice."""
+        if not native:
+            deltas: list[Delta] = []
+            self._calls.add_written(leaked, deltas)
+            return deltas
+        is_told = not leaked.raw or self._calls.has(leaked.tool, leaked.arguments)
+        return () if is_told else (TextDelta(leaked.raw),)
+
+    # How it ended
+
+    def _judge_finish(self) -> FinishReason:
+        return settled_finish(self._finish, has_calls=bool(self._calls)) if self._finish else self._judge_silence()
+
+    def _judge_silence(self) -> FinishReason:
+        """Without a finish reason only `[DONE]` behind something complete ends an answer."""
+        if self._done and self._calls and self._calls.are_whole():
+            return "tool_calls"
+        if self._done and self._has_spoken and not self._calls:
+            return "stop"
+        raise ended_early(self._chunks.skipped)
+
+
+def _shown(detail: object) -> str:
+    if not isinstance(detail, dict):
+        return ""
+    text = detail.get("text") or detail.get("summary")
+    return text if isinstance(text, str) else ""
+
+
+def read_usage(raw: bytes) -> Usage | None:
+    """None when it is no usage at all. Prompt counts include what was cached, completion counts include reasoning."""
+    usage = read_strictly(raw)
+    if not isinstance(usage, dict):
+        return None
+    prompt = _first(usage, "prompt_tokens", "input_tokens")
+    details = _mapping(usage, "prompt_tokens_details", "input_tokens_details")
+    read = min(_first(details, "cached_tokens") or _first(usage, "cached_tokens", "prompt_cache_hit_tokens"), prompt)
+    write = min(_first(details, "cache_write_tokens", "cache_creation_tokens"), prompt - read)
+    output, reasoning = _output(usage, prompt)
+    return Usage(
+        input_tokens=prompt - read - write,
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        reasoning_tokens=reasoning,
+        cost=_cost(usage.get("cost")),
+    )
+
+
+def _output(usage: Mapping[str, Any], prompt: int) -> tuple[int, int]:
+    """Where the total shows that reasoning was left out of the completion count (xAI), it is added."""
+    completion = _first(usage, "completion_tokens", "output_tokens")
+    details = _mapping(usage, "completion_tokens_details", "output_tokens_details")
+    reasoning = _first(details, "reasoning_tokens") or _first(usage, "reasoning_tokens")
+    if reasoning and _first(usage, "total_tokens") == prompt + completion + reasoning:
+        return completion + reasoning, reasoning
+    return completion, min(reasoning, completion)
+
+
+def _cost(dollars: Any) -> UsageCost | None:
+    """Only OpenRouter says what an answer cost."""
+    if isinstance(dollars, bool) or not isinstance(dollars, int | float) or not math.isfinite(dollars) or dollars < 0:
+        return None
+    return UsageCost(total=float(dollars))
+
+
+def _first(counts: Mapping[str, Any], *names: str) -> int:
+    """The first of these that is there and a count, else 0."""
+    return next((count for name in names if (count := token_count(counts.get(name)))), 0)
+
+
+def _mapping(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    return next((value for name in names if isinstance(value := usage.get(name), dict)), {})
+
+
+GROWING = ("text", "summary", "data")
+
+
+def merged(fragments: Sequence[object]) -> list[dict[str, Any]]:
+    """Neighbours of the same kind, index and id are one item: their texts grow, other fields keep their last value."""
+    items: list[dict[str, Any]] = []
+    for fragment in fragments:
+        if not isinstance(fragment, dict):
+            continue
+        if items and _belong_together(items[-1], fragment):
+            _grow(items[-1], fragment)
+        else:
+            items.append(dict(fragment))
+    return items
+
+
+def _belong_together(item: dict[str, Any], fragment: dict[str, Any]) -> bool:
+    same_id = item.get("id") in (None, fragment.get("id")) or fragment.get("id") is None
+    return same_id and item.get("type") == fragment.get("type") and item.get("index") == fragment.get("index")
+
+
+def _grow(item: dict[str, Any], fragment: dict[str, Any]) -> None:
+    for name, value in fragment.items():
+        before = item.get(name)
+        if name in GROWING and isinstance(before, str) and isinstance(value, str):
+            item[name] = before + value
+        elif value is not None:
+            item[name] = value

@@ -1,0 +1,299 @@
+"""Encode messages for Chat Completions; every request goes through `to_llm_messages`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wolo.formats.chat_dialect import ChatDialect
+from wolo.formats.decoding.tolerant_json import read_strictly
+from wolo.formats.default_prompt import NAME, default_prompt, renamed
+from wolo.formats.encoding.attachments import MEDIA_FOLLOW, NOTHING_SAID, base64_text, data_url, not_fetched, not_sent
+from wolo.formats.encoding.cached_blocks import CACHE_CONTROL, is_cached_block
+from wolo.formats.encoding.encoder import GO_ON, EncodedHistory, Item, Kept, Laid, Layout, joined, split_system
+from wolo.formats.encoding.pairing import arguments_text, result_text
+from wolo.formats.encoding.wire_names import wire_name
+from wolo.messages.message import Message, Producer
+from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.unicode import clean
+
+if TYPE_CHECKING:
+    from wolo.messages.roles import AgentMessage
+
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+"""The names under which servers are known to send reasoning, most common first."""
+REASONING_DETAILS = "openrouter.reasoning_details"
+EXTRA_CONTENT = "chat.extra_content"
+"""Kinds of blobs: what OpenRouter sends beside reasoning, and what Gemini's compatible endpoint hangs on calls."""
+CONTENT_LIST = "content"
+"""The field name of reasoning that came as an item of the content list (Mistral)."""
+
+
+class ChatLayout(Layout):
+    """Lays out one conversation for one server."""
+
+    def __init__(
+        self,
+        dialect: ChatDialect,
+        producer: Producer | None,
+        withheld: frozenset[str] = frozenset(),
+        *,
+        takes_turns: bool = True,
+    ) -> None:
+        """`producer` None: reasoning of every producer is laid out. `withheld` names fields the server has refused.
+        `takes_turns`: add short messages where a server expects the other speaker; otherwise nothing is added."""
+        super().__init__()
+        self.id_policy = dialect.id_policy
+        self._dialect = dialect
+        self._producer = producer
+        self._withheld = withheld
+        self._takes_turns = takes_turns
+        self._is_block = False
+        """The item being laid out is a cached block."""
+
+    def open_with(self, system: str) -> list[Item]:
+        text = clean(system)
+        if not text.strip():
+            return []
+        role = "system" if {"developer", "role"} & self._withheld else self._dialect.system_role
+        self.role = role
+        return [{"role": role, "content": text}]
+
+    def user_says(self, text: str) -> Item:
+        return {"role": "user", "content": text}
+
+    def close(self) -> list[Item]:
+        return super().close() if self._takes_turns else []
+
+    def _between(self, role: str) -> list[Item]:
+        before = self.role
+        if not self._takes_turns:
+            return []
+        if role == "assistant":
+            twice = before == "assistant" and self._dialect.alternate_roles
+            return [self.user_says(GO_ON)] if twice or before in ("", "system", "developer") else []
+        if (self._is_block or self.is_behind_block) and self._dialect.cache_marks:
+            return []
+        twice = before == role == "user" and self._dialect.alternate_roles
+        if twice or (role == "user" and before == "tool" and self._dialect.assistant_between_tool_and_user):
+            return [{"role": "assistant", "content": self.no_answer}]
+        return []
+
+    # What a message becomes
+
+    def _items(self, message: Message, laid: Laid) -> Iterator[dict[str, Any]]:
+        self._is_block = message.role != "assistant" and is_cached_block(message)
+        if message.role != "assistant":
+            said: Item = {"role": "user", "content": self._user_content(message)}
+            yield with_cache_mark(said) if self._dialect.cache_marks and self._is_block else said
+            return
+        calls = message.calls
+        ids = [self.wire_id(call, laid) for call in calls]
+        yield self._assistant(message, list(zip(calls, ids, strict=True)))
+        for call, wire in zip(calls, ids, strict=True):
+            yield self._result(call, wire)
+        media = [item for call in calls for part in call.output_parts if isinstance(item := self._media(part), dict)]
+        if media:
+            yield {"role": "user", "content": [_text_item(MEDIA_FOLLOW), *media]}
+
+    def _user_content(self, message: Message) -> str | list[dict[str, Any]]:
+        """Plain text wherever it is all text: some servers break lists up or make the model copy them."""
+        pieces: list[str | dict[str, Any]] = []
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                pieces.append(clean(part.text))
+            elif not isinstance(part, ThinkingPart | ToolPart):
+                pieces.append(self._media(part))
+        texts = [piece for piece in pieces if isinstance(piece, str)]
+        if len(texts) == len(pieces):
+            return ("\n" if len(message.of(TextPart)) < len(message.parts) else "").join(texts)
+        return [
+            _text_item(piece) if isinstance(piece, str) else piece
+            for piece in pieces
+            if not isinstance(piece, str) or piece.strip()
+        ]
+
+    def _assistant(self, message: Message, calls: list[tuple[ToolPart, str]]) -> dict[str, Any]:
+        own = self._producer is None or message.producer == self._producer
+        text = clean(message.text)
+        item: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else self._no_content(message)}
+        replay = self._dialect.reasoning_replay
+        if own and (replay in ("always", "always_even_empty") or (replay == "tool_turns" and calls)):
+            self._give_back_reasoning(message, item)
+        if replay == "always_even_empty":
+            field = self._dialect.reasoning_field
+            if (name := REASONING_FIELDS[0] if field == "auto" else field) not in self._withheld:
+                item.setdefault(name, "")
+        if calls:
+            item["tool_calls"] = [self._call(call, wire, own) for call, wire in calls]
+        return item
+
+    def _no_content(self, message: Message) -> str | None:
+        if message.calls:
+            return None if self._dialect.content_null_ok else ""
+        return NOTHING_SAID
+
+    def _give_back_reasoning(self, message: Message, item: dict[str, Any]) -> None:
+        """Byte for byte, under the name it came under; reasoning that came inside the text stays behind."""
+        by_field: dict[str, list[str]] = {}
+        for part in message.of(ThinkingPart):
+            by_field.setdefault(part.field, []).append(part.text)
+            for blob in part.blobs:
+                if blob.kind == REASONING_DETAILS and "reasoning_details" not in self._withheld:
+                    item |= {"reasoning_details": details} if (details := read_strictly(blob.data)) else {}
+        for field, texts in by_field.items():
+            text = clean("".join(texts))
+            if field == CONTENT_LIST and text:
+                spoken = [_text_item(item["content"])] if item["content"] else []
+                item["content"] = [{"type": "thinking", "thinking": [_text_item(text)]}, *spoken]
+            elif text and field not in self._withheld and field in (*REASONING_FIELDS, self._dialect.reasoning_field):
+                item[field] = text
+
+    def _call(self, call: ToolPart, wire: str, own: bool) -> dict[str, Any]:
+        function = {"name": wire_name(call.tool, self._dialect.reserved_tool_names), "arguments": arguments_text(call)}
+        item: dict[str, Any] = {"id": wire, "type": "function", "function": function}
+        if own and (extra := read_strictly(blob_of(call.blobs, EXTRA_CONTENT))):
+            item["extra_content"] = extra
+        return item
+
+    def _result(self, call: ToolPart, wire: str) -> dict[str, Any]:
+        notes = [item for part in call.output_parts if isinstance(item := self._media(part), str)]
+        item = {"role": "tool", "tool_call_id": wire, "content": result_text(call, notes)}
+        if self._dialect.tool_result_name and "name" not in self._withheld:
+            item["name"] = wire_name(call.tool, self._dialect.reserved_tool_names)
+        return item
+
+    # Images and the like
+
+    def _media(self, part: MediaPart) -> dict[str, Any] | str:
+        """A content item, or a note that stands for what this server does not take."""
+        if isinstance(part, ImagePart):
+            return self._image(part)
+        if isinstance(part, AudioPart):
+            kind = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}.get(part.media_type)
+            if self._dialect.audio and kind and part.data:
+                return {"type": "input_audio", "input_audio": {"data": base64_text(part.data), "format": kind}}
+            return not_sent(part)
+        if self._dialect.files and part.data:
+            url = data_url(part.media_type or "application/pdf", part.data)
+            return {"type": "file", "file": {"filename": clean(part.name) or "file", "file_data": url}}
+        return not_sent(part)
+
+    def _image(self, part: ImagePart) -> dict[str, Any] | str:
+        style = self._dialect.image_style
+        if not self._dialect.images:
+            return not_sent(part)
+        if part.data:
+            url = base64_text(part.data) if style == "bare" else data_url(part.media_type or "image/png", part.data)
+        elif part.url and (style != "data" or part.url.startswith("data:")):
+            url = clean(part.url)
+        else:
+            return not_fetched(part.url)
+        image = {"url": url} if part.detail == "auto" else {"url": url, "detail": part.detail}
+        return {"type": "image_url", "image_url": image}
+
+
+def with_cache_mark(item: Item) -> Item:
+    """The same message with a cache mark on its last text; without any text it stays as it is."""
+    content = item["content"]
+    parts = [_text_item(content)] if isinstance(content, str) else [*(content or ())]
+    at = next((at for at in reversed(range(len(parts))) if parts[at].get("type") == "text" and parts[at]["text"]), None)
+    if at is None:
+        return item
+    parts[at] = {**parts[at], "cache_control": CACHE_CONTROL}
+    return {**item, "content": parts}
+
+
+def _text_item(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+PLAIN = ChatDialect(cache_marks=True)
+"""The dialect of `to_llm_messages` called without an encoder."""
+
+
+class LlmMessages(list[dict[str, Any]]):
+    """The messages of a request, and the same as JSON."""
+
+    encoded: bytes = b""
+    """The items joined by commas, without the brackets."""
+
+
+class ChatEncoder:
+    """Lays out messages for one server. With a `history` of its own caller, the bytes of earlier messages are reused."""
+
+    def __init__(
+        self,
+        dialect: ChatDialect = PLAIN,
+        producer: Producer | None = None,
+        withheld: frozenset[str] = frozenset(),
+        *,
+        history: EncodedHistory | None = None,
+        for_server: bool = False,
+    ) -> None:
+        """`for_server`: adds the short messages and the moving cache marks that servers want; otherwise each message becomes
+        what it is. `producer` and `withheld` as in `ChatLayout`."""
+        self._dialect = dialect
+        self._producer = producer
+        self._withheld = withheld
+        self._history = history or EncodedHistory()
+        self._for_server = for_server
+
+    def lay(self, messages: Sequence[Message], system: str) -> LlmMessages:
+        kept, _ = self._history.lay(messages, system, (self._producer, self._withheld, self._for_server), self.layout)
+        found = LlmMessages()
+        pieces = []
+        marks = self._marks(kept)
+        for at, each in enumerate(kept):
+            items = _marked_at_end(each.laid.items) if at in marks else each.laid.items
+            pieces.append(joined(items) if at in marks else each.encoded)
+            found += items
+        found.encoded = b",".join(pieces)
+        return found
+
+    def layout(self) -> ChatLayout:
+        return ChatLayout(self._dialect, self._producer, self._withheld, takes_turns=self._for_server)
+
+    def _marks(self, kept: Sequence[Kept]) -> set[int]:
+        """A cached prefix may end at the system message and at the last message that has words."""
+        if not (self._for_server and self._dialect.cache_marks):
+            return set()
+        first = next((at for at, each in enumerate(kept) if each.block.label == "system"), None)
+        last = next((at for at in reversed(range(len(kept))) if kept[at].message and _has_words(kept[at])), None)
+        return {at for at in (first, last) if at is not None}
+
+
+def to_llm_messages(
+    messages: Sequence[Message | AgentMessage],
+    *,
+    system: str | None = None,
+    display_name: str = NAME,
+    encoder: ChatEncoder | None = None,
+) -> LlmMessages:
+    """Converts messages to those of a Chat Completions request.
+
+    Unsendable messages are left out, and every call is followed by its result. A conversation without a system message of
+    its own opens with `system`: wolo's prompt by default, none if it is empty. In the system message the word "Wolo" becomes
+    `display_name`. `encoder` is that of a server; without one each message becomes what it is, and nothing is added.
+    Raises ValueError for messages by role with a result that answers no open call.
+    """
+    own = tuple(each for each in messages if isinstance(each, Message))
+    if len(own) < len(messages):
+        from wolo.messages.roles import to_messages  # noqa: PLC0415  # wolo's own requests never need it
+
+        own = to_messages(messages)
+    prompt, rest = split_system(own, default_prompt() if system is None else system)
+    return (encoder or ChatEncoder()).lay(rest, renamed(prompt, display_name))
+
+
+def _marked_at_end(items: Sequence[Item]) -> list[Item]:
+    """With a cache mark on the last item that has words; results take none."""
+    for at in reversed(range(len(items))):
+        if items[at]["role"] != "tool" and (changed := with_cache_mark(items[at])) is not items[at]:
+            return [*items[:at], changed, *items[at + 1 :]]
+    return [*items]
+
+
+def _has_words(kept: Kept) -> bool:
+    return any(item["role"] != "tool" and with_cache_mark(item) is not item for item in kept.laid.items)

@@ -1,0 +1,346 @@
+"""The stream of a Responses answer as deltas: items open, grow and close, and a last event says how it ended.
+
+Events belong to an item by `output_index`, which is unique in an answer; item ids are not to be trusted, as some proxies give
+every event a fresh one. Where the last word on an item says more than its fragments did, the rest is told then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from wolo.formats.decoding.response_end import ended_early, no_document
+from wolo.formats.decoding.tolerant_json import read_object
+from wolo.formats.encoding.wire_names import names_by_wire
+from wolo.formats.errors.classify import classify, is_error
+from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, ENCRYPTED, MESSAGE_CONTENT, SUMMARY, blobs_of, pieces_of
+from wolo.formats.openai_responses.output_items import (
+    BROKEN_OFF,
+    DONE,
+    Event,
+    EventReader,
+    Going,
+    Kind,
+    OpenItem,
+    Place,
+    arguments_of,
+    content_of,
+    custom_arguments,
+    failure,
+    finish_of,
+    kind_of,
+    phase_of,
+    read_part,
+    read_usage,
+    text_of,
+    unwrapped,
+)
+from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, TextMark, ThinkingDelta, UsageDelta
+from wolo.messages.parts import Blob
+
+TEXT = "response.output_text.delta"
+SAID = "content"
+"""The field of a message in which its texts stand."""
+ARGUMENTS: Place = ("arguments", 0)
+
+
+class ResponsesDecoder:
+    """Reads one answer; the finish and the token counts are told by `close`."""
+
+    def __init__(self, offered: Mapping[str, Mapping[str, Any]], reserved_tool_names: Sequence[str] = ()) -> None:
+        """`offered` holds the schema of every tool's arguments."""
+        self._events = EventReader()
+        self._read_event = self._events.read
+        self._offered = offered
+        self._names = names_by_wire(offered, reserved_tool_names)
+        self._items: dict[int, OpenItem] = {}
+        self._current: OpenItem | None = None
+        """The message or reasoning whose text was told last."""
+        self._going: Going | None = None
+        """What the next fragment most probably goes on with."""
+        self._calls = 0
+        self._ids_hold = True
+        """False behind reasoning that cannot go back: what it led to must not name itself either."""
+        self._end: dict[str, Any] | None = None
+        self._done = False
+        self._read: Mapping[str, Callable[[Event], list[Delta]]] = {
+            TEXT: self._hear_text,
+            "response.output_text.done": self._end_text,
+            "response.refusal.delta": self._hear_text,
+            "response.refusal.done": self._end_text,
+            "response.reasoning_summary_text.delta": self._hear_reasoning,
+            "response.reasoning_text.delta": self._hear_reasoning,
+            "response.function_call_arguments.delta": self._hear_arguments,
+            "response.function_call_arguments.done": self._end_arguments,
+            "response.output_item.added": self._begin,
+            "response.output_item.done": self._end_item,
+            "response.completed": self._end_answer,
+            "response.incomplete": self._end_answer,
+            "response.failed": self._fail,
+            "response.cancelled": self._fail,
+        }
+
+    @property
+    def is_complete(self) -> bool:
+        return self._end is not None
+
+    @property
+    def held_chars(self) -> int:
+        return 0
+
+    def feed(self, payload: bytes) -> Sequence[Delta]:
+        """Raises a ProviderError when the payload says that the answer failed. What is unknown or no JSON is skipped."""
+        event = self._read_event(payload)
+        if event is None:
+            self._done = self._done or payload[:6] == DONE
+            return ()
+        if self._going is not None and event.delta and self._going.is_meant_by(event):
+            self._going.fragments.append(event.delta)
+            return (self._going.tell(event.delta),)
+        if self._end is not None:
+            return ()
+        if event.type in ("", "error") and is_error(read_object(payload) or {}):
+            raise classify(200, {}, payload)
+        read = self._read.get(event.type)
+        return read(event) if read is not None else ()
+
+    def close(self) -> Sequence[Delta]:
+        """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
+        if self._end is None:
+            self._end = self._ended_in_silence()
+        usage = read_usage(self._end.get("usage"))
+        has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
+        reason, word = finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
+        return [*([UsageDelta(usage)] if usage is not None else []), FinishDelta(reason, word)]
+
+    def read_whole(self, body: bytes) -> Sequence[Delta]:
+        document = read_object(body)
+        if document is None:
+            raise no_document(body)
+        if document.get("status") in BROKEN_OFF:
+            raise failure(document)
+        if not isinstance(document.get("output"), list):
+            raise classify(200, {}, body)
+        return [*self._settle(document), *self.close()]
+
+    # Text and reasoning
+
+    def _hear_text(self, event: Event) -> list[Delta]:
+        return self._told("message", event, (SAID, event.content_index or 0), event.delta or "")
+
+    def _end_text(self, event: Event) -> list[Delta]:
+        place = (SAID, event.content_index or 0)
+        final = event.text or event.refusal or ""
+        return self._told("message", event, place, self._item(event, "message").untold(place, final))
+
+    def _hear_reasoning(self, event: Event) -> list[Delta]:
+        is_summary = event.type.startswith("response.reasoning_summary")
+        place = (SUMMARY, event.summary_index or 0) if is_summary else (CONTENT, event.content_index or 0)
+        return self._told("reasoning", event, place, event.delta or "")
+
+    def _told(self, kind: Kind, event: Event, place: Place, text: str) -> list[Delta]:
+        item = self._item(event, kind)
+        if not text or item.kind != kind:
+            return []
+        deltas: list[Delta] = []
+        self._tell(item, place, text, deltas)
+        field = item.field
+        tell = TextDelta if kind == "message" else lambda delta: ThinkingDelta(delta, field)
+        self._going = Going(event, item.fragments(place), tell)
+        return deltas
+
+    def _tell(self, item: OpenItem, place: Place, text: str, deltas: list[Delta]) -> None:
+        if not text:
+            return
+        deltas += self._turn_to(item)
+        begins = item.begins_anew(place)
+        item.fragments(place).append(text)
+        if item.kind == "message":
+            deltas.append(TextDelta(text))
+            return
+        item.field = item.field or place[0]
+        deltas.append(ThinkingDelta(BETWEEN + text if begins else text, item.field))
+
+    def _turn_to(self, item: OpenItem) -> list[Delta]:
+        """Each item is a part of its own."""
+        if self._current is item:
+            return []
+        is_first = self._current is None
+        self._current = item
+        self._going = None
+        return [] if is_first else [BreakDelta()]
+
+    # Calls
+
+    def _hear_arguments(self, event: Event) -> list[Delta]:
+        item = self._item(event, "call")
+        if not event.delta or item.kind not in ("call", "wrapper"):
+            return []
+        fragments, slot = item.fragments(ARGUMENTS), item.slot
+        fragments.append(event.delta)
+        if item.kind == "wrapper":
+            return []
+        self._going = Going(event, fragments, lambda delta: CallDelta(slot, "", "", delta))
+        return [CallDelta(slot, arguments=event.delta)]
+
+    def _end_arguments(self, event: Event) -> list[Delta]:
+        item = self._item(event, "call")
+        return self._complete(item, event.arguments or "") if item.kind == "call" else []
+
+    def _complete(self, item: OpenItem, final: str, item_id: str = "") -> list[Delta]:
+        """The last word on the arguments counts, whatever the fragments were."""
+        told = item.told_at(ARGUMENTS)
+        if not final or final == told:
+            return [CallDelta(item.slot, item_id=item_id)] if item_id else []
+        fragments = item.fragments(ARGUMENTS)
+        if final.startswith(told):
+            fragments.append(final[len(told) :])
+            return [CallDelta(item.slot, arguments=final[len(told) :], item_id=item_id)]
+        fragments[:] = [final]
+        return [CallDelta(item.slot, arguments=final, item_id=item_id, replaces=True)]
+
+    # Items
+
+    def _item(self, event: Event, kind: Kind) -> OpenItem:
+        """The item of this event; one that was never announced is taken for what its event belongs to."""
+        index = event.output_index if event.output_index is not None else max(self._items, default=0)
+        item = self._items.get(index)
+        return item if item is not None else self._opened(index, kind)
+
+    def _opened(self, index: int, kind: Kind) -> OpenItem:
+        item = self._items[index] = OpenItem(kind)
+        if kind == "call":
+            item.slot = self._next_slot()
+        return item
+
+    def _next_slot(self) -> int:
+        self._calls += 1
+        self._current = None if self._current is None else _BEFORE_A_CALL
+        self._going = None
+        return self._calls - 1
+
+    def _begin(self, event: Event) -> list[Delta]:
+        given = read_part(event.item)
+        index = event.output_index if event.output_index is not None else len(self._items)
+        if index in self._items:
+            return []
+        return self._head(self._opened(index, kind_of(given)), given)
+
+    def _head(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
+        """What a call is named; told again when the last word differs."""
+        call_id, name = text_of(given, "call_id"), text_of(given, "name")
+        if item.kind != "call" or (call_id or item.call_id, name or item.name) == (item.call_id, item.name):
+            return []
+        item.call_id, item.name = call_id or item.call_id, name or item.name
+        return [CallDelta(item.slot, item.call_id, self._names.get(item.name, item.name))]
+
+    def _end_item(self, event: Event) -> list[Delta]:
+        given = read_part(event.item)
+        index = event.output_index if event.output_index is not None else max(self._items, default=0)
+        return self._close_item(index, given)
+
+    def _close_item(self, index: int, given: Mapping[str, Any]) -> list[Delta]:
+        item = self._items.get(index) or self._opened(index, kind_of(given))
+        if item.is_done or not given:
+            return []
+        item.is_done = True
+        is_whole = self._ids_hold and text_of(given, "status") != "incomplete"
+        item_id = text_of(given, "id") if is_whole else ""
+        match item.kind:
+            case "message":
+                return self._close_message(item, given, item_id)
+            case "reasoning":
+                return self._close_reasoning(item, given)
+            case "call":
+                return [*self._head(item, given), *self._complete(item, arguments_of(given), item_id)]
+            case "wrapper":
+                return self._unwrap(given, arguments_of(given) or item.told_at(ARGUMENTS))
+            case "custom":
+                return self._take_custom(given)
+            case _:
+                return []
+
+    def _close_message(self, item: OpenItem, given: Mapping[str, Any], item_id: str) -> list[Delta]:
+        deltas: list[Delta] = []
+        content = content_of(given)
+        for at, piece in enumerate(content):
+            final = piece.get("text") or piece.get("refusal") or ""
+            self._tell(item, (SAID, at), item.untold((SAID, at), final), deltas)
+        phase = phase_of(text_of(given, "phase"))
+        is_plain = [piece["type"] for piece in content] == ["output_text"]
+        blobs = () if is_plain or not content else (Blob(MESSAGE_CONTENT, msgspec.json.encode(content).decode()),)
+        if item is self._current and item.has_told and (item_id or phase):
+            deltas.append(TextMark(item_id, phase, blobs if item_id else ()))
+        return deltas
+
+    def _close_reasoning(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
+        deltas: list[Delta] = []
+        for field, at, final in pieces_of(given):
+            self._tell(item, (field, at), item.untold((field, at), final), deltas)
+        is_last = item is next(reversed(self._items.values()))
+        if not is_last or (item.has_told and item is not self._current):
+            self._ids_hold = False  # another item was begun since: its part cannot be marked any more
+            return deltas
+        field = item.field or SUMMARY
+        text = BETWEEN.join(text for _, _, text in pieces_of(given))
+        blobs = blobs_of(given, text, field)
+        self._ids_hold = bool(text_of(given, "id")) and text_of(given, "status") != "incomplete"
+        if not any(blob.kind == ENCRYPTED for blob in blobs) and not text:
+            self._ids_hold = False
+            return deltas
+        return [*deltas, *self._turn_to(item), ThinkingDelta("", field, blobs, item_id=text_of(given, "id"))]
+
+    def _unwrap(self, given: Mapping[str, Any], arguments: str) -> list[Delta]:
+        """The calls in a wrapper have no ids of their own, and the wrapper's would name what never goes back."""
+        name, call_id = text_of(given, "name"), text_of(given, "call_id")
+        calls = unwrapped(arguments) or [(name, arguments)]
+        return [
+            CallDelta(self._next_slot(), f"{call_id}_{number}" if call_id else "", self._names.get(tool, tool), written)
+            for number, (tool, written) in enumerate(calls, 1)
+        ]
+
+    def _take_custom(self, given: Mapping[str, Any]) -> list[Delta]:
+        name = self._names.get(text_of(given, "name"), text_of(given, "name"))
+        written = custom_arguments(given, self._offered.get(name, {}))
+        return [CallDelta(self._next_slot(), text_of(given, "call_id"), name, written)]
+
+    # How it ended
+
+    def _end_answer(self, event: Event) -> list[Delta]:
+        answer = read_part(event.response)
+        answer.setdefault("status", event.type.rpartition(".")[2])
+        return self._settle(answer)
+
+    def _settle(self, answer: dict[str, Any]) -> list[Delta]:
+        """Some proxies announce nothing, or close no item: then the answer as a whole tells the rest."""
+        self._end = answer
+        self._going = None
+        output = answer.get("output")
+        deltas: list[Delta] = []
+        for index, given in enumerate(output if isinstance(output, list) else ()):
+            if not isinstance(given, dict):
+                continue
+            if self._fits(index, given):
+                deltas += self._close_item(index, given)
+            else:
+                self._ids_hold = False
+        return deltas
+
+    def _fits(self, index: int, given: Mapping[str, Any]) -> bool:
+        """Whether this is the item at this place, and not one of an output that was numbered otherwise."""
+        item = self._items.get(index)
+        return item.kind == kind_of(given) if item is not None else index > max(self._items, default=-1)
+
+    def _fail(self, event: Event) -> list[Delta]:
+        raise failure(read_part(event.response))
+
+    def _ended_in_silence(self) -> dict[str, Any]:
+        """Without a last event only `[DONE]` behind items that are all complete ends an answer."""
+        if self._done and self._items and all(item.is_done for item in self._items.values()):
+            return {"status": "completed"}
+        raise ended_early(self._events.skipped)
+
+
+_BEFORE_A_CALL = OpenItem("other")
+"""Stands for the text before a call: what is told next is a part of its own in any case."""

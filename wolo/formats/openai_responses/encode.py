@@ -1,0 +1,281 @@
+"""Encode messages as input items of the Responses API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from wolo.formats.decoding.tolerant_json import read_strictly
+from wolo.formats.encoding.attachments import NOTHING_SAID, data_url, not_sent
+from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.pairing import arguments_text, result_text
+from wolo.formats.encoding.wire_names import wire_name
+from wolo.formats.openai_responses.dialect import ResponsesDialect
+from wolo.messages.message import Message, Producer
+from wolo.messages.parts import AnyPart, Blob, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.unicode import clean
+
+MESSAGE_CONTENT = "openai.message"
+"""The kind of a blob that holds the content of a message which is more than one piece of text."""
+DETAILS = ("auto", "low", "high", "original")
+
+_ITEM_ID = re.compile(r"[A-Za-z0-9_-]{0,63}[A-Za-z0-9-]")
+_ROLES = {"reasoning": "assistant", "function_call": "assistant", "function_call_output": "tool"}
+
+
+class ResponsesLayout(Layout):
+    """Lays out one conversation for one server and one producer."""
+
+    id_policy = "responses"
+
+    def __init__(self, dialect: ResponsesDialect, producer: Producer) -> None:
+        super().__init__()
+        self._dialect = dialect
+        self._producer = producer
+
+    def open_with(self, system: str) -> list[Item]:
+        text = clean(system)
+        if self._dialect.system == "instructions" or not text.strip():
+            return []
+        self.role = self._dialect.system
+        return [_message(self.role, [_text(text)])]
+
+    def user_says(self, text: str) -> Item:
+        return _message("user", [_text(text)])
+
+    def role_of(self, item: Item) -> str:
+        return _ROLES.get(item["type"]) or str(item["role"])
+
+    def _between(self, role: str) -> list[Item]:
+        """A conversation is opened by the user."""
+        return [self.user_says(GO_ON)] if role == "assistant" and self.role in ("", "system", "developer") else []
+
+    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+        if message.role != "assistant":
+            yield _message("user", self._heard(message))
+            return
+        is_own = message.producer == self._producer
+        calls: list[tuple[ToolPart, str]] = []
+        is_silent = True
+        for group in _groups(message.parts):
+            ids = self._ids_of(group) if is_own else set()
+            for part in group:
+                item = self._said(part, ids, laid, calls, is_own=is_own)
+                if item is not None:
+                    is_silent = False
+                    yield item
+        if is_silent:
+            yield _message("assistant", NOTHING_SAID)
+        for call, wire in calls:
+            yield self._result(call, wire)
+
+    # The user's side
+
+    def _heard(self, message: Message) -> list[Item]:
+        content: list[Item] = []
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                content += [_text(text)] if (text := clean(part.text)).strip() else []
+            elif not isinstance(part, ThinkingPart | ToolPart):
+                content.append(self._media(part))
+        return content
+
+    def _result(self, call: ToolPart, wire: str) -> Item:
+        """There is no flag for an error: the text says it."""
+        media = [self._media(part) for part in call.output_parts]
+        notes = [item["text"] for item in media if item["type"] == "input_text"]
+        shown = [item for item in media if item["type"] != "input_text"]
+        text = result_text(call, notes)
+        return {"type": "function_call_output", "call_id": wire, "output": [_text(text), *shown] if shown else text}
+
+    def _media(self, part: MediaPart) -> Item:
+        """Native, or as a note that stands for what this server does not take."""
+        if isinstance(part, ImagePart):
+            return self._image(part)
+        if isinstance(part, FilePart) and self._dialect.files:
+            if part.data:
+                url = data_url(part.media_type or "application/pdf", part.data)
+                return {"type": "input_file", "filename": clean(part.name) or "file.pdf", "file_data": url}
+            if part.url:
+                return {"type": "input_file", "file_url": clean(part.url)}
+        return _text(not_sent(part))
+
+    def _image(self, part: ImagePart) -> Item:
+        if not self._dialect.images:
+            return _text(not_sent(part))
+        url = data_url(part.media_type or "image/png", part.data) if part.data else clean(part.url)
+        if not url:
+            return _text("[empty image]")
+        return {"type": "input_image", "detail": part.detail if part.detail in DETAILS else "auto", "image_url": url}
+
+    # The assistant's side
+
+    def _ids_of(self, group: Sequence[AnyPart]) -> set[str]:
+        """The ids under which this reasoning and what it led to go back as the items they were; none, if they cannot.
+
+        The server looks for each by the other's id: where the reasoning stays behind, what it led to must not name itself.
+        """
+        ids = {part.item_id for part in group if self._is_free(part)}
+        thoughts = [part for part in group if isinstance(part, ThinkingPart)]
+        if not thoughts:
+            return ids
+        product = group[len(thoughts)] if len(group) > len(thoughts) else None
+        if product is None or product.item_id not in ids or _is_blank(product):
+            return set()
+        may_go_back = all(part.item_id in ids and self._may_go_back(part) for part in thoughts)
+        return ids if may_go_back and len({part.item_id for part in thoughts}) == len(thoughts) else set()
+
+    def _may_go_back(self, part: ThinkingPart) -> bool:
+        replay = self._dialect.reasoning_replay
+        return replay == "always" or (replay == "encrypted" and bool(encrypted_of(part)))
+
+    def _is_free(self, part: AnyPart) -> bool:
+        """The id is one of this kind of item, and no item before has it."""
+        prefix = "rs" if isinstance(part, ThinkingPart) else "msg" if isinstance(part, TextPart) else "fc"
+        item_id = part.item_id
+        return item_id.startswith(prefix) and _ITEM_ID.fullmatch(item_id) is not None and _taken(item_id) not in self._taken
+
+    def _said(self, part: AnyPart, ids: set[str], laid: Laid, calls: list[tuple[ToolPart, str]], *, is_own: bool) -> Item | None:
+        if isinstance(part, TextPart):
+            return self._spoken(part, ids, laid, is_own=is_own)
+        if isinstance(part, ToolPart):
+            wire = self.wire_id(part, laid)
+            calls.append((part, wire))
+            name = wire_name(part.tool, self._dialect.reserved_tool_names)
+            item = {"type": "function_call", "call_id": wire, "name": name, "arguments": arguments_text(part)}
+            if self._take(part, ids, laid):
+                item["id"] = part.item_id
+            return item
+        if isinstance(part, ThinkingPart) and self._take(part, ids, laid):
+            return reasoning_item(part)
+        return None
+
+    def _spoken(self, part: TextPart, ids: set[str], laid: Laid, *, is_own: bool) -> Item | None:
+        """With its id it is the item it was; without one, and from other producers, it is plain text."""
+        text = clean(part.text)
+        if not text.strip():
+            return None
+        if self._take(part, ids, laid):
+            item = {**_message("assistant", _content(part, text)), "id": part.item_id, "status": "completed"}
+        else:
+            item = _message("assistant", text)
+        if is_own and part.phase and self._dialect.phase:
+            item["phase"] = part.phase
+        return item
+
+    def _take(self, part: AnyPart, ids: set[str], laid: Laid) -> bool:
+        """An id goes out once. Item ids live beside call ids, which may be the same words."""
+        if part.item_id not in ids:
+            return False
+        ids.remove(part.item_id)
+        taken = _taken(part.item_id)
+        self._taken.add(taken)
+        laid.wire_ids.append(taken)
+        return True
+
+
+def _taken(item_id: str) -> str:
+    return f"item {item_id}"
+
+
+def _groups(parts: Sequence[AnyPart]) -> Iterator[list[AnyPart]]:
+    """Reasoning together with what it led to, up to the next reasoning."""
+    group: list[AnyPart] = []
+    for part in parts:
+        if isinstance(part, ThinkingPart) and group and not isinstance(group[-1], ThinkingPart):
+            yield group
+            group = []
+        group.append(part)
+    if group:
+        yield group
+
+
+def _is_blank(part: AnyPart) -> bool:
+    return isinstance(part, TextPart) and not part.text.strip()
+
+
+def _content(part: TextPart, text: str) -> list[Item]:
+    """As it came, refusals included, as long as it still says what the part says."""
+    stored = read_strictly(blob_of(part.blobs, MESSAGE_CONTENT))
+    if isinstance(stored, list) and all(isinstance(piece, dict) for piece in stored):
+        says = [piece.get("text") or piece.get("refusal") for piece in stored]
+        if all(isinstance(each, str) for each in says) and "".join(map(str, says)) == text:
+            return stored
+    return [{"type": "output_text", "text": text, "annotations": []}]
+
+
+def _message(role: str, content: str | list[Item]) -> Item:
+    return {"type": "message", "role": role, "content": content}
+
+
+def _text(text: str) -> Item:
+    return {"type": "input_text", "text": text}
+
+
+ENCRYPTED = "openai.encrypted"
+"""The kind of a blob that holds `encrypted_content`."""
+AS_IT_CAME = "openai.reasoning"
+"""The kind of a blob that holds summary and content where the text alone does not tell how they were divided."""
+SUMMARY = "summary"
+CONTENT = "reasoning_text"
+"""The fields of thinking parts: what a summary of reasoning says, and what a server says that hides nothing."""
+BETWEEN = "\n\n"
+"""Stands between the pieces of one item's text."""
+
+
+def pieces_of(item: Mapping[str, Any]) -> list[tuple[str, int, str]]:
+    """Everything readable in an item: its field, its place there, its text."""
+    return [
+        (field, at, piece["text"])
+        for name, field in (("summary", SUMMARY), ("content", CONTENT))
+        for at, piece in enumerate(_pieces(item, name))
+    ]
+
+
+def blobs_of(item: Mapping[str, Any], text: str, field: str) -> tuple[Blob, ...]:
+    """What beside its text is needed to say the item again."""
+    encrypted = item.get("encrypted_content")
+    blobs = [Blob(ENCRYPTED, encrypted)] if isinstance(encrypted, str) and encrypted else []
+    divided = {name: pieces for name in ("summary", "content") if (pieces := _pieces(item, name)) or name == "summary"}
+    if divided != _divided(text, field):
+        blobs.append(Blob(AS_IT_CAME, msgspec.json.encode(divided).decode()))
+    return tuple(blobs)
+
+
+def encrypted_of(part: ThinkingPart) -> str:
+    """Empty when there is none, or none that could go back unchanged."""
+    data = blob_of(part.blobs, ENCRYPTED)
+    return data if data == clean(data) else ""
+
+
+def reasoning_item(part: ThinkingPart) -> dict[str, Any]:
+    encrypted = encrypted_of(part)
+    divided = _divided_as_it_came(part.blobs) or _divided(clean(part.text), part.field)
+    return {"type": "reasoning", "id": part.item_id, **divided, **({"encrypted_content": encrypted} if encrypted else {})}
+
+
+def _divided(text: str, field: str) -> dict[str, Any]:
+    if field == CONTENT:
+        return {"summary": [], "content": [{"type": "reasoning_text", "text": text}]}
+    return {"summary": [{"type": "summary_text", "text": text}] if text else []}
+
+
+def _divided_as_it_came(blobs: Iterable[Blob]) -> dict[str, Any] | None:
+    stored = read_strictly(blob_of(blobs, AS_IT_CAME))
+    if not isinstance(stored, dict):
+        return None
+    content = _pieces(stored, "content")
+    return {"summary": _pieces(stored, "summary"), **({"content": content} if content else {})}
+
+
+def _pieces(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Only what is well formed, in the type that its place demands."""
+    kind = "summary_text" if name == "summary" else "reasoning_text"
+    pieces = item.get(name)
+    if not isinstance(pieces, list):
+        return []
+    texts = [piece.get("text") for piece in pieces if isinstance(piece, dict)]
+    return [{"type": kind, "text": text} for text in texts if isinstance(text, str)]

@@ -1,0 +1,261 @@
+"""Parse Responses stream events, and track each output item while it streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from wolo.errors import ProviderError, Unavailable
+from wolo.formats.decoding.response_end import settled_finish
+from wolo.formats.decoding.tolerant_json import Halves, as_raw, read_object, read_strictly, token_count
+from wolo.formats.errors.classify import classify
+from wolo.messages.deltas import Delta
+from wolo.messages.message import FinishReason, Usage
+from wolo.messages.unicode import whole, whole_throughout
+
+
+class Event(Struct):
+    """Most events are a few characters of text: only what is rare stays unread until someone asks."""
+
+    type: str = ""
+    output_index: int | None = None
+    content_index: int | None = None
+    summary_index: int | None = None
+    delta: str | None = None
+    text: str | None = None
+    refusal: str | None = None
+    arguments: str | None = None
+    input: str | None = None
+    item: Raw = Raw()
+    response: Raw = Raw()
+
+
+DONE = b"[DONE]"
+"""What servers of Chat Completions put at the end of a stream, and some do here too."""
+
+_decode = msgspec.json.Decoder(Event).decode
+_TEXTS = ("type", "text", "refusal", "arguments", "input")
+_NUMBERS = ("output_index", "content_index", "summary_index")
+_UNREAD = ("item", "response")
+
+
+class EventReader:
+    """Reads the payloads of one stream, in order."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        """Payloads that were no JSON object."""
+        self._halves = Halves()
+        self._torn = self._halves.kept
+
+    def read(self, payload: bytes) -> Event | None:
+        """Fields of another type than expected are as good as absent."""
+        if not self._torn:
+            try:
+                return _decode(payload)
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                pass
+        document = read_object(payload)
+        if document is None:
+            self.skipped += payload[:6] != DONE
+            return None
+        known: dict[str, Any] = {name: whole(text) for name in _TEXTS if isinstance(text := document.get(name), str)}
+        known |= {name: number for name in _NUMBERS if type(number := document.get(name)) is int}
+        known |= {name: as_raw(document[name]) for name in _UNREAD if name in document}
+        event = Event(**known)
+        if isinstance(delta := document.get("delta"), str):
+            place = (event.type, event.output_index, event.content_index, event.summary_index)
+            event.delta = self._halves.mend(place, delta)
+        return event
+
+
+def read_part(raw: Raw) -> dict[str, Any]:
+    """An item or a whole answer that an event carries."""
+    part: dict[str, Any] = whole_throughout(read_object(bytes(raw)) or {})
+    return part
+
+
+Kind = Literal["message", "reasoning", "call", "custom", "wrapper", "other"]
+Place = tuple[str, int]
+"""Where in an item a text stands: the field, and its number there."""
+
+WRAPPER = "multi_tool_use.parallel"
+"""A name under which models write several calls as one; no server offers such a tool."""
+
+
+class OpenItem:
+    """`slot` numbers calls; `place` is where the text that is being told stands."""
+
+    def __init__(self, kind: Kind, slot: int = -1) -> None:
+        self.kind = kind
+        self.slot = slot
+        self.call_id = ""
+        self.name = ""
+        self.is_done = False
+        self.place: Place = ("", -1)
+        self._told: dict[Place, list[str]] = {}
+        self.field = ""
+        """The field of the thinking part that a reasoning item becomes."""
+
+    @property
+    def has_told(self) -> bool:
+        return bool(self._told)
+
+    def told_at(self, place: Place) -> str:
+        return "".join(self._told.get(place, ()))
+
+    def begins_anew(self, place: Place) -> bool:
+        """A text of this place would be the first there, and not the first of the item."""
+        return bool(self._told) and place not in self._told
+
+    def fragments(self, place: Place) -> list[str]:
+        """To be added to, as text of this place is told."""
+        self.place = place
+        return self._told.setdefault(place, [])
+
+    def untold(self, place: Place, final: str) -> str:
+        """What of the final text is still to be told; nothing where another text was begun behind it, or it says otherwise."""
+        told = self.told_at(place)
+        may_follow = place == self.place or place not in self._told
+        return final[len(told) :] if may_follow and final.startswith(told) else ""
+
+
+class Going:
+    """A text that is being told: most events are one more fragment of the same, and are not looked at further."""
+
+    __slots__ = ("_content", "_output", "_summary", "_type", "fragments", "tell")
+
+    def __init__(self, event: Event, fragments: list[str], tell: Callable[[str], Delta]) -> None:
+        self._type = event.type
+        self._output, self._content, self._summary = event.output_index, event.content_index, event.summary_index
+        self.fragments = fragments
+        self.tell = tell
+
+    def is_meant_by(self, event: Event) -> bool:
+        return (
+            event.type == self._type
+            and event.output_index == self._output
+            and event.content_index == self._content
+            and event.summary_index == self._summary
+        )
+
+
+def kind_of(item: Mapping[str, Any]) -> Kind:
+    match item.get("type"):
+        case "message":
+            return "message"
+        case "reasoning":
+            return "reasoning"
+        case "function_call":
+            return "wrapper" if item.get("name") == WRAPPER else "call"
+        case "custom_tool_call":
+            return "custom"
+        case _:
+            return "other"
+
+
+def text_of(item: Mapping[str, Any], name: str) -> str:
+    value = item.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def arguments_of(item: Mapping[str, Any]) -> str:
+    """Text, as the rules have it; some servers give the object itself."""
+    value = item.get("arguments")
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value if isinstance(value, str) else ""
+
+
+def custom_arguments(item: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """Free text for a tool: its one argument, where it has one. `schema` is that of its arguments."""
+    required = schema.get("required")
+    argument = required[0] if isinstance(required, list) and len(required) == 1 else "input"
+    return json.dumps({str(argument): text_of(item, "input")}, ensure_ascii=False)
+
+
+def unwrapped(arguments: str) -> list[tuple[str, str]]:
+    """The calls inside a wrapper, each as name and argument text; none where it cannot be read."""
+    document = read_strictly(arguments) or read_object(arguments.encode("utf-8", "replace"))
+    uses = document.get("tool_uses") if isinstance(document, dict) else None
+    if not isinstance(uses, list):
+        return []
+    calls = [(text_of(use, "recipient_name"), use.get("parameters")) for use in uses if isinstance(use, dict)]
+    if len(calls) != len(uses) or not all(name for name, _ in calls):
+        return []
+    return [
+        (name.removeprefix("functions."), json.dumps(parameters if parameters is not None else {}, ensure_ascii=False))
+        for name, parameters in calls
+    ]
+
+
+def content_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The pieces of a message that hold words, as they may go back."""
+    content = given.get("content")
+    pieces: list[dict[str, Any]] = []
+    for piece in content if isinstance(content, list) else ():
+        if isinstance(piece, dict) and isinstance(piece.get("text"), str):
+            pieces.append({"type": "output_text", "text": piece["text"], "annotations": []})
+        elif isinstance(piece, dict) and isinstance(piece.get("refusal"), str):
+            pieces.append({"type": "refusal", "refusal": piece["refusal"]})
+    return pieces
+
+
+def phase_of(word: str) -> Literal["", "commentary", "final_answer"]:
+    return word if word in ("commentary", "final_answer") else ""  # type: ignore[return-value]  # narrowed by the line itself
+
+
+INCOMPLETE: Mapping[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "content_filter": "refused",
+    "": "length",
+}
+BROKEN_OFF = ("failed", "cancelled", "queued", "in_progress")
+"""What the status of a whole answer says when there is none, or not yet: a server may hand out one that it still works on."""
+
+
+def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> tuple[FinishReason, str]:
+    """Our word for it and the provider's; `has_open`: a call in it was never completed."""
+    status = text_of(answer, "status")
+    if status != "incomplete":
+        return ("tool_calls" if has_calls else "stop"), status
+    details = answer.get("incomplete_details")
+    word = text_of(details, "reason") if isinstance(details, dict) else ""
+    reason = settled_finish(word, INCOMPLETE.get(word), has_calls=has_calls)
+    return ("length" if reason == "tool_calls" and has_open else reason), word or status
+
+
+def failure(answer: Mapping[str, Any]) -> ProviderError:
+    error = answer.get("error")
+    if isinstance(error, dict) and error:
+        return classify(200, {}, {"error": error})
+    status = text_of(answer, "status") or "failed"
+    return Unavailable(f'The provider gave this answer up without a reason ("{status}").', code=status, status=200)
+
+
+def read_usage(usage: object) -> Usage | None:
+    """None when it is no usage at all. Input counts include what was cached, output counts include reasoning."""
+    if not isinstance(usage, dict):
+        return None
+    prompt, output = token_count(usage.get("input_tokens")), token_count(usage.get("output_tokens"))
+    cached = _mapping(usage, "input_tokens_details")
+    read = min(token_count(cached.get("cached_tokens")), prompt)
+    write = min(token_count(cached.get("cache_write_tokens")), prompt - read)
+    reasoning = token_count(_mapping(usage, "output_tokens_details").get("reasoning_tokens"))
+    if reasoning and token_count(usage.get("total_tokens")) == prompt + output + reasoning:
+        output += reasoning  # the total shows that this server counts reasoning apart
+    return Usage(
+        input_tokens=prompt - read - write,
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        reasoning_tokens=min(reasoning, output),
+    )
+
+
+def _mapping(usage: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = usage.get(name)
+    return value if isinstance(value, dict) else {}

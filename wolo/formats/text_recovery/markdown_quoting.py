@@ -1,0 +1,168 @@
+"""Detect whether the end of streamed Markdown is quoted: code, a block quote, an example."""
+
+from __future__ import annotations
+
+import re
+
+_RUNS = re.compile(r"`+")
+_FENCE = re.compile(r"[ \t>]*(?:[-*+][ \t]+|\d+[.)][ \t]+)?(?:(`{3,})[^`]*|(~{3,}).*)\Z", re.DOTALL)
+MOST_INDENT = 3
+"""A line that is indented more than that beyond the beginning of a fence does not end it."""
+_PARAGRAPH_ENDS = re.compile(r"\n[ \t]*\r?\n")
+
+
+class CodeSpans:
+    """Follows the text line by line; a place is asked about when the text has been followed up to it."""
+
+    def __init__(self) -> None:
+        self._fence = ""
+        """What opened the fence we are in."""
+        self._fence_indent = 0
+        self._open = 0
+        """Backticks of the span that is open at the beginning of this line."""
+        self._line: list[str] = []
+
+    def follow(self, text: str) -> None:
+        if "\n" not in text:
+            self._line.append(text)
+            return
+        first, *others = text.split("\n")
+        self._end_line("".join([*self._line, first]))
+        for line in others[:-1]:
+            self._end_line(line)
+        self._line = [others[-1]]
+
+    @property
+    def is_fenced(self) -> bool:
+        return bool(self._fence or _FENCE.match("".join(self._line)))
+
+    @property
+    def open_backticks(self) -> int:
+        """How many opened the span we are in, if the same number closes it; 0 outside."""
+        return _open_after("".join(self._line), self._open)
+
+    @property
+    def is_line_start(self) -> bool:
+        """Nothing but blanks since the line began."""
+        return not any(fragment.strip() for fragment in self._line)
+
+    def _end_line(self, line: str) -> None:
+        if self._fence:
+            bare = line.strip(" \t\r>")
+            is_near = len(line) - len(line.lstrip(" \t>")) <= self._fence_indent + MOST_INDENT
+            if is_near and len(bare) >= len(self._fence) and not bare.strip(self._fence[0]):
+                self._fence = ""
+        elif fence := _FENCE.match(line) if "```" in line or "~~~" in line else None:
+            self._fence, self._open = fence[1] or fence[2], 0
+            self._fence_indent = max(fence.start(1), fence.start(2))
+        elif not line.strip():
+            self._open = 0
+        elif "`" in line:
+            self._open = _open_after(line, self._open)
+
+
+def find_closing(text: str, backticks: int, *, is_all: bool) -> int | None:
+    """Where the span ends that so many opened before this text: -1 when none closes it, None while that is not known."""
+    paragraph = _PARAGRAPH_ENDS.search(text)
+    limit = paragraph.start() if paragraph else len(text)
+    for run in _RUNS.finditer(text, 0, limit):
+        if run.end() == len(text) and not is_all:
+            return None
+        if run.end() - run.start() == backticks:
+            return run.end()
+    return -1 if paragraph or is_all else None
+
+
+def _open_after(line: str, backticks: int) -> int:
+    for run in _RUNS.findall(line):
+        if not backticks:
+            backticks = len(run)
+        elif len(run) == backticks:
+            backticks = 0
+    return backticks
+
+
+MOST_BLANKS = 40
+"""So many before a text are remembered."""
+INDENTED_CODE = 4
+"""So many columns make a line an example."""
+
+_QUOTE = re.compile(r"\s*(?:[-*+][ \t]+|\d+[.)][ \t]+)?>")
+_ELEMENT = re.compile(
+    r"<(?P<ends>/?)(?:(?P<shows>pre|code|samp|kbd|xmp|listing|blockquote|textarea|details|template|script|style|svg"
+    r"|examples?|documents?|tool_(?:response|result)s?|function_(?:response|result)s?)"
+    r"|(?P<mark>(?:antml:)?(?:tool_call|function_calls|function|invoke|parameter)))\b[^>]*>|(?P<comment><!--|-->)",
+    re.IGNORECASE,
+)
+"""Elements that show what is in them, marks of a call that was read as text, and comments: what stands in one is text."""
+_TAG = re.compile(r"<[^>]*>")
+_BEGUN = re.compile(r"(?:\|>|\[TOOL_CALLS\]|[\[({=])\s*\Z")
+"""A line that ends so goes on in the next one."""
+_SPAN = re.compile(r"(`+)[^`]+\1")
+
+
+class Quoting(CodeSpans):
+    """Follows the text line by line. All lines of a quoted paragraph are quoted, with `>` before them or not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_quoted = False
+        """The last line belongs to a quoted paragraph."""
+        self._is_begun = False
+        self._elements: list[str] = []
+        """Elements that are open and show their content as it is."""
+        self._begin: str | None = ""
+        """The blanks with which this line begins; None once something else came."""
+
+    def follow(self, text: str) -> None:
+        if self._begin is None and "\n" not in text:  # nearly all text
+            self._line.append(text)
+            return
+        super().follow(text)
+        _, broken, line = text.rpartition("\n")
+        begin = "" if broken else self._begin
+        self._begin = None if begin is None or line.strip() else (begin + line)[:MOST_BLANKS]
+
+    @property
+    def indentation(self) -> int | None:
+        """Columns of blanks before the end of the text; None when something else stands before it in its line."""
+        return None if self._begin is None else _width(self._begin)
+
+    @property
+    def is_quoted(self) -> bool:
+        """In a quote, an indented line or an element; for fences and spans of code ask `is_fenced` and `open_backticks`."""
+        line = "".join(self._line)
+        if self._is_quoted or _QUOTE.match(line) or _width(line) >= INDENTED_CODE:
+            return True
+        return bool(self._elements_after(line) if "<" in line else self._elements)
+
+    @property
+    def is_begun(self) -> bool:
+        """The last line that is not blank goes on in this one."""
+        return self._is_begun
+
+    def _end_line(self, line: str) -> None:
+        was_fenced = bool(self._fence)
+        super()._end_line(line)
+        if not was_fenced:
+            self._is_quoted = bool(line.strip()) and (self._is_quoted or _QUOTE.match(line) is not None)
+        if line.strip():
+            self._is_begun = _BEGUN.search(line) is not None
+        if not (was_fenced or self._fence) and ("<" in line or "-->" in line):
+            self._elements = self._elements_after(line)
+
+    def _elements_after(self, line: str) -> list[str]:
+        """One that shows its content begins a line; elsewhere it is spoken of."""
+        elements, shown = list(self._elements), _SPAN.sub("", line)
+        for found in _ELEMENT.finditer(shown):
+            element = "comment" if found["comment"] else (found["shows"] or found["mark"]).lower()
+            if found["ends"] or found["comment"] == "-->":
+                if element in elements:
+                    del elements[elements.index(element) :]
+            elif not found["shows"] or not _TAG.sub("", shown[: found.start()]).strip():
+                elements.append(element)
+        return elements
+
+
+def _width(line: str) -> int:
+    return len(line[: len(line) - len(line.lstrip())].expandtabs(INDENTED_CODE))

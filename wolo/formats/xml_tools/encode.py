@@ -1,0 +1,196 @@
+"""Encode a conversation without native tools: calls, results and tool descriptions become text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from wolo.formats.decoding.tolerant_json import read_strictly
+from wolo.formats.encoding.encoder import count_same
+from wolo.formats.encoding.pairing import arguments_text, as_sent, outcome_of, result_text
+from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.format import ToolSpec
+from wolo.formats.xml_tools.call_blocks import ERROR, OPEN, RESULT, Written, spell_call, split_name
+from wolo.formats.xml_tools.decode import BRACKETS, in_brackets
+from wolo.messages.call_arguments import Unreadable, read_arguments
+from wolo.messages.message import Message, Producer
+from wolo.messages.parts import AnyPart, Blob, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.unicode import clean
+
+BLOCK = "xml.block"
+"""The kind of blob that says how a model wrote a call around its arguments."""
+QUOTED_OPEN = "&lt;tool>"
+"""How the tag stands in what the user and the tools say: nothing that is quoted there looks like a call."""
+
+
+class Plain(NamedTuple):
+    """One message of ours and what it became."""
+
+    message: Message
+    became: tuple[Message, ...]
+    call_ids: tuple[str, ...]
+
+
+class PlainHistory:
+    """Remembers what became of each message while the history only grows at its end."""
+
+    def __init__(self) -> None:
+        self._producer: Producer | None = None
+        self._kept: list[Plain] = []
+        self._seen: set[str] = set()
+
+    def of(self, messages: Sequence[Message], producer: Producer) -> tuple[Message, ...]:
+        if producer != self._producer:
+            self._producer, self._kept, self._seen = producer, [], set()
+        keep = count_same((kept.message for kept in self._kept), messages)
+        while len(self._kept) > keep:
+            self._seen.difference_update(self._kept.pop().call_ids)
+        for message in messages[keep:]:
+            calls = message.calls if message.role == "assistant" else ()
+            call_ids = tuple(call.id for call in calls if call.id not in self._seen)
+            visible = as_sent(message, self._seen)
+            became = tuple(_plain(visible, producer)) if visible is not None else ()
+            self._kept.append(Plain(message, became, call_ids))
+        return tuple(each for kept in self._kept for each in kept.became)
+
+
+def keep_raw(written: Written) -> tuple[Blob, ...]:
+    """What goes to disk beside the arguments, so that the call goes back as it came."""
+    if written.begin < 0:
+        return (Blob(BLOCK, json.dumps([written.raw])),)
+    before, after = written.raw[: written.begin], written.raw[written.begin + len(written.arguments) :]
+    return (Blob(BLOCK, json.dumps([before, after])),)
+
+
+def _plain(message: Message, producer: Producer) -> Iterator[Message]:
+    if message.role != "assistant":
+        yield _quoted(message)
+        return
+    calls = message.calls
+    if not calls and not any(_is_bracketed(part, message, producer) for part in message.parts):
+        yield message
+        return
+    yield _spoken(message, producer)
+    if calls:
+        yield _results(message, calls)
+
+
+def _quoted(message: Message) -> Message:
+    """What anybody else says; in the middle of a conversation that is the user, whoever it was."""
+    message = replace(message, role="user") if message.role == "system" else message
+    if not any(isinstance(part, TextPart) and OPEN in part.text for part in message.parts):
+        return message
+    return replace(message, parts=tuple(_quote_part(part) for part in message.parts))
+
+
+def _quote_part(part: AnyPart) -> AnyPart:
+    return replace(part, text=_quote(part.text)) if isinstance(part, TextPart) else part
+
+
+def _quote(text: str) -> str:
+    return text.replace(OPEN, QUOTED_OPEN)
+
+
+def _spoken(message: Message, producer: Producer) -> Message:
+    """All that was said becomes one text, calls in their places."""
+    is_own = message.producer == producer
+    text, others = "", []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            text += part.text
+        elif isinstance(part, ToolPart):
+            text = _with_call(text, part, is_own)
+        elif _is_bracketed(part, message, producer) and isinstance(part, ThinkingPart):
+            text = f"{_on_new_line(text)}{in_brackets(part.text)}"
+        else:
+            others.append(part)
+    return replace(message, parts=(*others, TextPart(text=text)))
+
+
+def _is_bracketed(part: AnyPart, message: Message, producer: Producer) -> bool:
+    return isinstance(part, ThinkingPart) and part.field == BRACKETS and message.producer == producer
+
+
+def _with_call(text: str, call: ToolPart, is_own: bool) -> str:
+    if is_own and (raw := _raw(call)):
+        return text + raw
+    return f"{_on_new_line(text)}{spell_call(call.tool, arguments_text(call))}\n"
+
+
+def _on_new_line(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _raw(call: ToolPart) -> str:
+    """As the model wrote it, if that is still what the call is."""
+    kept = blob_of(call.blobs, BLOCK)
+    frame = read_strictly(kept) if kept else None
+    return call.raw_input.join(frame) if frame and (not call.input or _is_meant(call)) else ""
+
+
+def _is_meant(call: ToolPart) -> bool:
+    if read_strictly(call.raw_input) == call.input:
+        return True
+    try:
+        return read_arguments(call.raw_input) == call.input
+    except Unreadable:
+        return False
+
+
+def _results(message: Message, calls: Sequence[ToolPart]) -> Message:
+    """All results of one answer, in the order of its calls."""
+    text = "\n\n".join(f"{RESULT}{_shown_name(call)}\n{_result(call)}" for call in calls)
+    media = tuple(part for call in calls for part in call.output_parts)
+    parts = (TextPart(text=_quote(text)), *media)
+    return Message(id=f"{message.id}_results", role="user", parts=parts, timestamp=message.timestamp, finished=True)
+
+
+def _shown_name(call: ToolPart) -> str:
+    return " ".join(split_name(call.tool)[1].split()) or "(no name)"
+
+
+def _result(call: ToolPart) -> str:
+    text = result_text(call)
+    return text if outcome_of(call) == "ok" or text.startswith(ERROR) else f"{ERROR}{text}"
+
+
+_EXAMPLE = spell_call("NAME", "{…}")
+_RULES = f"""\
+# Calling tools
+
+You call a tool by writing a block like this in your answer, on a line of its own:
+
+{_EXAMPLE}
+
+- `tool_name` and `arguments` must be there; `server_name` is the one given with the tool. `arguments` is a JSON object as the
+  schema of the tool describes it.
+- Between the tags stands exactly one JSON object: line breaks in texts are written as \\n, quotation marks as \\". Anything may
+  stand in a text, tags included.
+- You may write several blocks in one answer, and words around them. They are carried out in order once your answer has ended.
+  Then their results come as a message of the user: `Tool: ` and the name, and below it what came of the call, or `Error: ` and
+  why nothing did.
+- Never write a result yourself: end your answer behind the last block and wait.
+- A block in a code fence or between backticks is only shown and not carried out. So never put a fence around one that you mean.
+- In what the user and the tools say `&lt;tool>` stands for the opening tag."""
+_COMPLETION = (
+    "- An answer without a block ends the task. So does `task_completion`, whose `result` is your last word to the user."
+)
+_LAST = "- An answer without a block ends the task."
+_BRACKETS = "- Think in lines of their own between square brackets: [like this]. The user sees such lines as your thoughts."
+
+
+def describe_tools(tools: Sequence[ToolSpec], *, brackets: bool) -> str:
+    """Nothing where there is nothing to tell."""
+    rules = [_RULES, _COMPLETION if any(tool.name == "task_completion" for tool in tools) else _LAST] if tools else []
+    rules += [_BRACKETS] if brackets else []
+    return "\n\n".join(["\n".join(rules), *map(_describe, tools)])
+
+
+def _describe(tool: ToolSpec) -> str:
+    server, name = split_name(tool.name)
+    schema = json.dumps(adapt_schema(tool.parameters), ensure_ascii=False)
+    told = (f"## {name}", f"server_name: {server}", clean(tool.description).strip(), f"Schema of the arguments: {schema}")
+    return "\n\n".join(text for text in told if text)

@@ -1,0 +1,197 @@
+"""Arguments of a tool call: parse what the model wrote, and show it as text."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from wolo.messages.parts import ToolPart
+from wolo.messages.terminal_text import counted, spelled_line
+
+MAX_DEPTH = 100
+MAX_CHARACTERS = 16_000_000
+NEAR_CHARACTERS = 20
+"""How much of the text is shown on either side of a mistake."""
+
+
+class Unreadable(Exception):
+    """The message tells the reason and the place."""
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Raises Unreadable. Nothing at all means no arguments.
+
+    Two repairs are made, because neither can change what was meant: control characters that stand literally inside strings,
+    and one level of double encoding. Whatever else is wrong goes back to the model.
+    """
+    stripped = text.strip()
+    if stripped in ("", "null"):
+        return {}
+    if len(stripped) > MAX_CHARACTERS:
+        raise Unreadable(f"not usable: {len(stripped)} characters are too many")
+    value = _parse(stripped)
+    if isinstance(value, str):
+        value = _parse(value.strip())
+    if not isinstance(value, dict):
+        raise Unreadable(f"not a JSON object but {_kind(value)}, near {_near(stripped, 0)}")
+    check_usable(value, stripped)
+    return value
+
+
+def _parse(text: str) -> Any:
+    try:
+        return _decoder.decode(text)
+    except json.JSONDecodeError as error:
+        raise Unreadable(_not_json(error.msg, text, error.pos)) from None
+    except _NoNumber as error:
+        raise Unreadable(_not_json(f"{error} is not a JSON number", text, text.find(str(error)))) from None
+    except _TwoMeanings as error:
+        raise Unreadable(
+            f"not usable: the key {str(error)[:NEAR_CHARACTERS]!r} stands there twice, near {_near(text, 0)}"
+        ) from None
+    except RecursionError:
+        raise Unreadable(_too_deep(text)) from None
+    except ValueError:  # Python refuses to read integers of thousands of digits
+        raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}") from None
+
+
+class _NoNumber(Exception):
+    pass
+
+
+class _TwoMeanings(Exception):
+    pass
+
+
+def _refuse_constant(name: str) -> Any:
+    raise _NoNumber(name)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Which of two values was meant nobody can tell, and readers differ in which they take."""
+    value: dict[str, Any] = {}
+    for key, each in pairs:
+        if key in value:
+            raise _TwoMeanings(key)
+        value[key] = each
+    return value
+
+
+_decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, object_pairs_hook=_without_doubles)
+
+
+def check_usable(root: Any, text: str) -> None:
+    """Raises Unreadable for what JSON allows and the rest of the world does not: endless nesting, fractions without bounds and
+    halves of characters. Whole numbers keep their value. `text` is what the value was read from."""
+    waiting = [(root, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise Unreadable(_too_deep(text))
+        if isinstance(value, dict):
+            waiting.extend((each, depth + 1) for pair in value.items() for each in pair)
+        elif isinstance(value, list):
+            waiting.extend((each, depth + 1) for each in value)
+        elif isinstance(value, str):
+            _check_characters(value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise Unreadable(f"not usable: a number is too large, near {_near(text, 0)}")
+
+
+def _check_characters(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise Unreadable(
+            f"not valid text: half of a surrogate pair at character {error.start + 1} of {_near(text, error.start)}"
+        ) from None
+
+
+def _not_json(reason: str, text: str, position: int) -> str:
+    return f"not valid JSON: {reason} at character {position + 1} of {len(text)}, near {_near(text, position)}"
+
+
+def _too_deep(text: str) -> str:
+    return f"not usable: nested more than {MAX_DEPTH} levels deep, near {_near(text, 0)}"
+
+
+def _near(text: str, position: int) -> str:
+    start, end = max(position - NEAR_CHARACTERS, 0), position + NEAR_CHARACTERS
+    snippet = text[start:end].encode("utf-8", "replace").decode()
+    return f"{'…' if start else ''}{snippet!r}{'…' if end < len(text) else ''}"
+
+
+def _kind(value: Any) -> str:
+    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), "null")
+
+
+FILES = ("path", "file_path", "filepath", "filename", "file", "absolute_path", "target_file")
+MAIN = ("command", "cmd", "script", "pattern", "url", "query", "prompt", *FILES)
+"""The first of them that a call has is shown first, without its name."""
+SOME = 200
+"""Characters of each text of a change, for lists and reports: commands and all other arguments are whole there."""
+CHANGING = frozenset({"write", "edit", "apply_patch", "todo", "ask"})
+"""A front end shows their texts as a change, a list or a question: on the line of the call they may be short."""
+_WORD = r"[\w./:@%+,=~*?-]+"
+_PATCHED = r"(?m)^[ \t]*\*\*\* (?:(?:Add|Update|Delete) File|Move to):[ \t]*(.+?)[ \t\r]*$"
+
+
+def call_line(part: ToolPart, *, most_chars: int | None = None, most_of_change: int | None = None) -> str:
+    """`grep TODO path=src`"""
+    return f"{spelled_line(part.tool)} {arguments_line(part, most_chars=most_chars, most_of_change=most_of_change)}".rstrip()
+
+
+def arguments_line(part: ToolPart, *, most_chars: int | None = None, most_of_change: int | None = None) -> str:
+    """All arguments on one line; what is longer than it may be ends with the number of characters that are missing.
+
+    `most_of_change`: characters of each text that is shown elsewhere as a change; 0: the files of a patch and nothing else.
+    """
+    return shortened(" ".join(map(spelled_line, _spelled(part, most_of_change))), most_chars)
+
+
+def named_arguments(part: ToolPart) -> list[tuple[str, str]]:
+    """Names and values in the order given, unescaped; the raw text where it could not be read."""
+    if not part.input and part.raw_input.strip() not in ("", "{}"):
+        return [("arguments", part.raw_input)]
+    return [(name, value if isinstance(value, str) else _as_json(value)) for name, value in part.input.items()]
+
+
+def shortened(text: str, most_chars: int | None) -> str:
+    if most_chars is None or len(text) <= most_chars:
+        return text
+    return f"{text[:most_chars]}… (+{counted(len(text) - most_chars, 'character')})"
+
+
+def patched_files(patch: str) -> list[str]:
+    """The files that a patch names."""
+    return list(dict.fromkeys(re.findall(_PATCHED, patch)))
+
+
+def _spelled(part: ToolPart, most_of_change: int | None) -> Iterator[str]:
+    given = named_arguments(part)
+    if given and not part.input:
+        yield given[0][1]
+        return
+    main = next((name for name in MAIN if isinstance(part.input.get(name), str)), "")
+    if main:
+        yield part.input[main]
+    for name, value in given:
+        if name == main:
+            continue
+        is_change = part.tool in CHANGING and name not in FILES and not isinstance(part.input[name], bool)
+        if is_change and most_of_change == 0:
+            yield from patched_files(value)
+        else:
+            yield f"{name}={_quoted_value(part.input[name], shortened(value, most_of_change if is_change else None))}"
+
+
+def _quoted_value(value: object, shown: str) -> str:
+    return shown if not isinstance(value, str) or re.fullmatch(_WORD, shown) else _as_json(shown)
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
