@@ -123,7 +123,7 @@ def test_without_hooks_nothing_of_them_is_loaded(provider: ProviderServer) -> No
     of_hooks = {
         name for name in modules if name.startswith("wolo.extensions.hooks.") or name == "wolo.workspace.processes.run_with_input"
     }
-    assert of_hooks == {"wolo.extensions.hooks.settings"}
+    assert of_hooks == {"wolo.extensions.hooks.definitions"}
 
 
 def test_only_the_wire_format_in_use_is_loaded(provider: ProviderServer) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests import unprivileged
 from tests.fakes import keyring_in_a_file
-from wolo.config import key_store, keys, system_keyring
+from wolo.config import key_store, keys
 from wolo.config.key_store import Kept
 from wolo.errors import ConfigError
 from wolo.places import Places, find_places
@@ -83,7 +83,7 @@ def test_a_key_that_moves_to_the_file_leaves_the_keyring(places: Places, ring: P
 @pytest.mark.parametrize("kind", ["Forgetful", "Locked", "Silent"])
 def test_a_keyring_that_keeps_nothing_is_none(kind: str, places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_keyring(kind, monkeypatch, tmp_path)
-    monkeypatch.setattr(system_keyring, "ANSWER_S", 0.2)
+    monkeypatch.setattr(key_store, "ANSWER_S", 0.2)
     assert key_store.keep(places, "zai", "key-one-1234", in_keyring=True) == "keys.toml"
 
 

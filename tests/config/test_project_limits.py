@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from wolo.config import trust
 from wolo.config.cli_options import Given
 from wolo.config.layers import MOST_NAMED, load, rows
-from wolo.config.project_limits import STRICTER
+from wolo.config.project import STRICTER
 from wolo.config.schema import Config, Settings
 from wolo.errors import ConfigError
 from wolo.guard.modes import MODES

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wolo.config import layers, project, trust
 from wolo.conversation.resources.user_files import search_paths
 from wolo.extensions.agents import Agents, Profile, find_agents
-from wolo.extensions.search_paths import Shelf
+from wolo.extensions.markdown_files import Shelf
 from wolo.places import find_home, find_places
 from wolo.workspace.root import find_root
 

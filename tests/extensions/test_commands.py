@@ -14,7 +14,7 @@ from tests.fakes.written import command
 from wolo.config.project import read_file
 from wolo.errors import ExtensionError
 from wolo.extensions.commands import Commands, Run, fill, find_commands
-from wolo.extensions.search_paths import Shelf
+from wolo.extensions.markdown_files import Shelf
 
 
 def shelf(name: str = "commands") -> Shelf:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ExtensionError
-from wolo.extensions.frontmatter import MAX_BYTES, Document, decode, read_document
+from wolo.extensions.markdown_files import MAX_BYTES, Document, decode, read_document
 
 
 def read(settings_text: str, body: str = "Do it.\n") -> Document:
@@ -160,6 +160,6 @@ def test_yaml_is_not_loaded_for_a_text_without_settings() -> None:
     import subprocess
 
     asked = (
-        "import sys; from wolo.extensions.frontmatter import read_document as r; r('words', 'x'); print('yaml' in sys.modules)"
+        "import sys; from wolo.extensions.markdown_files import read_document as r; r('words', 'x'); print('yaml' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout == "False\n"

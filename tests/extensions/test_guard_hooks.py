@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.hooks.runner import Ground, Hooks, Placed
-from wolo.extensions.hooks.settings import Hook
 from wolo.workspace.processes.process_runner import Processes
 
 READ = "import json, os, re, sys\ndata = json.load(sys.stdin)\n"

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from wolo.extensions.hooks.claude_calls import as_claude_tells
-from wolo.extensions.hooks.claude_format import read_hooks
-from wolo.extensions.hooks.conditions import holds, is_rule
-from wolo.extensions.hooks.tool_aliases import names_of
+from wolo.extensions.hooks.definitions import is_rule, read_hooks
+from wolo.extensions.hooks.matchers import holds, names_of
 
 START = Path("/home/me/project")
 

@@ -11,8 +11,7 @@ import pytest
 from tests.fakes.written import skill
 from wolo.config.project import read_file
 from wolo.errors import WoloError
-from wolo.extensions.frontmatter import MAX_BYTES
-from wolo.extensions.search_paths import Shelf
+from wolo.extensions.markdown_files import MAX_BYTES, Shelf
 from wolo.extensions.skills import MOST_FILES, MOST_LISTED_CHARS, Skills, find_skills, listed, told
 
 

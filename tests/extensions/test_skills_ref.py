@@ -10,7 +10,7 @@ from skills_ref.validator import validate
 
 from tests.fakes.written import skill
 from wolo.config.project import read_file
-from wolo.extensions.search_paths import Shelf
+from wolo.extensions.markdown_files import Shelf
 from wolo.extensions.skills import find_skills
 
 GOOD = {

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.unprivileged import NOBODY
-from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
+from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, find_binary
 from wolo.guard.sandbox.landlock import Landlock
-from wolo.guard.sandbox.namespaces import Namespaces
 from wolo.guard.sandbox.profile import Profile, profile_for
 from wolo.guard.sandbox_contract import MOST_TRIES, Walls
 

@@ -17,9 +17,9 @@ from tests.guard.besieged import Ground, land, put_up
 from tests.tools.desk import Desk
 from tests.unprivileged import NOBODY
 from wolo.errors import ToolError
-from wolo.guard.sandbox import sockets
+from wolo.guard.sandbox import mounts
+from wolo.guard.sandbox.mounts import host_sockets
 from wolo.guard.sandbox.selection import find
-from wolo.guard.sandbox.sockets import host_sockets
 from wolo.guard.sandbox_contract import Enclosed, Walls
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
@@ -156,17 +156,17 @@ def test_a_socket_under_a_relative_name_is_found(ground: Ground) -> None:
 
 
 def test_too_many_sockets_let_nothing_run(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "_MOST", 0)
+    monkeypatch.setattr(mounts, "_MOST", 0)
     with listening(ground.work / "one"):
         for backend in ("bubblewrap", "namespaces"):
             walls = put_up(backend, ground.profile)
             with pytest.raises(ToolError, match="programs outside have sockets"):
                 walls.enclose(["true"], ground.work)
             walls.close()
-            monkeypatch.setattr(sockets, "_TABLE", Path("/proc/net/none"))
+            monkeypatch.setattr(mounts, "_TABLE", Path("/proc/net/none"))
             with pytest.raises(ToolError, match="cannot be read"):
                 put_up(backend, ground.profile).enclose(["true"], ground.work)
-            monkeypatch.setattr(sockets, "_TABLE", Path("/proc/net/unix"))
+            monkeypatch.setattr(mounts, "_TABLE", Path("/proc/net/unix"))
 
 
 def test_many_sockets_are_hidden_all(ground: Ground) -> None:

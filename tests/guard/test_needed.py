@@ -14,8 +14,7 @@ from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.guard.rules import parse_rule
-from wolo.guard.sandbox.needed import closed_folders, needed_in
-from wolo.guard.sandbox.profile import profile_for
+from wolo.guard.sandbox.profile import closed_folders, needed_in, profile_for
 
 SECRET = "sesame"
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from wolo.guard.intents import CallIntent, FetchIntent, ReadIntent, WriteIntent
-from wolo.guard.rule_suggestions import is_too_wide, suggest, suggest_command
-from wolo.guard.rules import parse_rule
+from wolo.guard.rules import is_too_wide, parse_rule, suggest, suggest_command
 from wolo.guard.shell.words import plain_words
 
 

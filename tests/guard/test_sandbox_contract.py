@@ -14,8 +14,8 @@ import pytest
 from tests import components, unprivileged
 from tests.guard.besieged import ATTACKS, SECRET, Attack, Ground, land, put_up
 from wolo.errors import ToolError
+from wolo.guard.sandbox.bubblewrap import Namespaces
 from wolo.guard.sandbox.landlock import is_possible
-from wolo.guard.sandbox.namespaces import Namespaces
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.selection import find
 from wolo.guard.sandbox_contract import Walls

@@ -16,16 +16,14 @@ from tests.guard.besieged import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, need
 from wolo.errors import ToolError
 from wolo.guard.protected_paths import AT_THE_TOP
-from wolo.guard.sandbox import nested_names, selection
+from wolo.guard.sandbox import protected_names, selection
+from wolo.guard.sandbox.backend import Scratch
 from wolo.guard.sandbox.bubblewrap import find_binary
-from wolo.guard.sandbox.mount_placeholders import Placeholders
-from wolo.guard.sandbox.nested_names import Nested
+from wolo.guard.sandbox.mounts import Placeholders, host_sockets
 from wolo.guard.sandbox.profile import profile_for
-from wolo.guard.sandbox.protected_names import names_in
+from wolo.guard.sandbox.protected_names import Nested, names_in
 from wolo.guard.sandbox.python_launcher import text_of
-from wolo.guard.sandbox.scratch_dir import Scratch
 from wolo.guard.sandbox.seatbelt import profile_text
-from wolo.guard.sandbox.sockets import host_sockets
 
 
 def made(root: Path, *paths: str) -> None:
@@ -69,7 +67,7 @@ def test_a_look_is_complete_however_large_the_tree_is(tmp_path: Path) -> None:
 def test_where_a_look_cannot_be_complete_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         (tmp_path / "work" / str(number)).mkdir(parents=True)
-    monkeypatch.setattr(nested_names, "MOST_FOLDERS", 10)
+    monkeypatch.setattr(protected_names, "MOST_FOLDERS", 10)
     profile = profile_for((tmp_path / "work",), (), tmp_path / "state", home=tmp_path / "home")
     for backend in BACKENDS:
         need(backend)

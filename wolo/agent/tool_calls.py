@@ -32,10 +32,9 @@ from wolo.agent.tool_outcomes import (
 )
 from wolo.agent.tool_progress import Progress
 from wolo.errors import ToolError
-from wolo.guard.grants import fingerprint
 from wolo.guard.intents import CallIntent, Intent, RunIntent
 from wolo.guard.judge import Judge
-from wolo.guard.precedence import SAFE
+from wolo.guard.precedence import SAFE, fingerprint
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Restored, ask_first
 from wolo.messages.message import Message

@@ -61,7 +61,7 @@ def try_out(
     import asyncio
 
     from wolo.diagnostics.hook_trial import hooks_here, try_hooks
-    from wolo.extensions.hooks.settings import ABOUT_TOOLS
+    from wolo.extensions.hooks.definitions import ABOUT_TOOLS
 
     notices: list[str] = []
     sets = hooks_here(_given(trust), notices)

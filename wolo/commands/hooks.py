@@ -6,7 +6,7 @@ import asyncio
 
 from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.conversation.resources.hooks import HookSet, find_problems
-from wolo.extensions.hooks.settings import TIMEOUT_S, Hook
+from wolo.extensions.hooks.definitions import TIMEOUT_S, Hook
 from wolo.messages.terminal_text import spelled_line
 
 NONE = "There are no hooks. [[hooks.PreToolUse]] in your config.toml is a place for one; docs/guide/hooks.md tells more."

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from wolo.commands.command import CommandContext, Outcome, ShowText
-from wolo.extensions.search_paths import shown
+from wolo.extensions.markdown_files import shown
 from wolo.extensions.skills import Skill
 
 LEAST_COLUMNS, MOST_COLUMNS = 20, 80

@@ -15,7 +15,7 @@ from wolo.conversation.attachments import without_files
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ExtensionError
 from wolo.extensions.commands import Run, WrittenCommand, fill
-from wolo.extensions.search_paths import shown
+from wolo.extensions.markdown_files import shown
 from wolo.extensions.skills import Skill, told
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places

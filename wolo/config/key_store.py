@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple
+from importlib.util import find_spec
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from wolo.config import system_keyring
 from wolo.config.edit import open_document
 from wolo.config.files import find_line, locked, parse_toml, read_toml, replace_file
 from wolo.errors import ConfigError
@@ -45,7 +46,7 @@ def fetch(name: str, kept: Kept, notices: list[str]) -> str:
     if kept.where == FILE:
         return kept.key
     try:
-        if key := system_keyring.fetch(name).strip():
+        if key := fetch_from_keyring(name).strip():
             return key
         notices.append(f"The key of {name} is not in the keyring any more: `wolo auth login {name}` keeps a new one.")
     except ConfigError as error:
@@ -67,17 +68,17 @@ def keep(places: Places, name: str, key: str, *, in_keyring: bool) -> Where:
     """Where it lies now: the file, unless the keyring is wanted and works. Raises ConfigError; then all is as it was."""
     with locked(places.config):
         before = read(places, []).get(name)
-        where: Where = "keyring" if in_keyring and system_keyring.is_installed() and system_keyring.keep(name, key) else FILE
+        where: Where = "keyring" if in_keyring and has_keyring() and store_in_keyring(name, key) else FILE
         try:
             _set_row(places, name, IN_KEYRING if where == "keyring" else key)
         except ConfigError:
             if where == "keyring" and before != Kept("keyring"):
                 with suppress(ConfigError):
-                    system_keyring.remove(name)
+                    remove_from_keyring(name)
             raise
         if before == Kept("keyring") and where == FILE:
             with suppress(ConfigError):
-                system_keyring.remove(name)
+                remove_from_keyring(name)
     return where
 
 
@@ -88,7 +89,7 @@ def forget(places: Places, name: str) -> Where | None:
         if kept is None:
             return None
         if kept.where == "keyring":
-            system_keyring.remove(name)
+            remove_from_keyring(name)
         _set_row(places, name, None)
     return kept.where
 
@@ -115,3 +116,73 @@ def _inline(row: dict[str, bool]) -> object:
     table = tomlkit.inline_table()
     table.update(row)
     return table
+
+
+T = TypeVar("T")
+SERVICE: Final = "wolo"
+ANSWER_S: Final = 15.0
+"""A locked keyring asks somebody for its password, and perhaps nobody sits there."""
+
+
+def has_keyring() -> bool:
+    return find_spec("keyring") is not None
+
+
+def fetch_from_keyring(name: str) -> str:
+    """The key kept under a provider's name; empty: there is none. Raises ConfigError when the keyring cannot be read."""
+
+    def ask() -> str:
+        import keyring  # noqa: PLC0415  # 80 ms
+
+        return keyring.get_password(SERVICE, name) or ""
+
+    return _ask_keyring(ask)
+
+
+def store_in_keyring(name: str, key: str) -> bool:
+    """Whether it lies there now: some keyrings take everything and keep nothing."""
+
+    def store() -> bool:
+        import keyring  # noqa: PLC0415  # as above
+
+        keyring.set_password(SERVICE, name, key)
+        return keyring.get_password(SERVICE, name) == key
+
+    try:
+        return _ask_keyring(store)
+    except ConfigError:
+        return False
+
+
+def remove_from_keyring(name: str) -> None:
+    """Raises ConfigError when it may still be there."""
+
+    def delete() -> None:
+        import keyring  # noqa: PLC0415  # as above
+
+        if keyring.get_password(SERVICE, name) is not None:
+            keyring.delete_password(SERVICE, name)
+
+    _ask_keyring(delete)
+
+
+def _ask_keyring(work: Callable[[], T]) -> T:
+    """In a thread of its own, which ends with wolo: a keyring can be silent for ever."""
+    if not has_keyring():
+        raise ConfigError("The package `keyring` is not installed.", hint="pip install 'wolo-cli[keyring]'")
+    found: list[T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:  # keyrings are plugins: they raise what they like
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(ANSWER_S)
+    if found:
+        return found[0]
+    why = type(failures[0]).__name__ if failures else f"no answer within {ANSWER_S:g} s"
+    raise ConfigError(f"The system's keyring cannot be used: {why}.", hint="Is it unlocked? `keyring diagnose` says more.")

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 
 from wolo.config import key_store
 from wolo.errors import ConfigError
-from wolo.guard.secrets.parser import is_ordinary
+from wolo.guard.secrets.finder import is_ordinary
 from wolo.messages.secret_values import SHORTEST, Known, is_telling
 from wolo.models import secret_references
 from wolo.models.catalog_files import Overrides, load

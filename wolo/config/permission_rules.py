@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
 from wolo.config.dotted_keys import Place
 from wolo.config.files import read_toml
 from wolo.errors import ConfigError
+from wolo.guard.matching import Ground, read_host
+from wolo.guard.precedence import Paths, Rulebook, Subject, Target
 from wolo.guard.rules import Decision, Exampled, Rule, parse_rule
+from wolo.guard.shell.parser import Command, Line
+from wolo.guard.shell.words import plain_words
+from wolo.places import find_home
 
 EVERYWHERE = "*"
 """In the file of kept rules the table that holds in every workspace."""
@@ -52,7 +59,7 @@ def _read(written: str | Exampled, decision: Decision, source: str, place: Place
     parse_rule(text, decision, place.at_words(text))
     rule = parse_rule(text, decision, source)
     if isinstance(written, Exampled) and (written.match or written.no_match):
-        from wolo.guard.rule_examples import find_misfit  # noqa: PLC0415  # few rules carry any
+        from wolo.config.permission_rules import find_misfit  # noqa: PLC0415  # few rules carry any
 
         if misfit := find_misfit(written, rule, root):
             raise ConfigError(f"{place.at_words(misfit.example)}: {misfit.why}.", hint=f"The rule is {rule}.")
@@ -61,3 +68,35 @@ def _read(written: str | Exampled, decision: Decision, source: str, place: Place
 
 def _text(written: str | Exampled) -> str:
     return written if isinstance(written, str) else written.rule
+
+
+class Misfit(NamedTuple):
+    example: str
+    why: str
+
+
+def find_misfit(written: Exampled, rule: Rule, root: Path) -> Misfit | None:
+    """The first example that the rule does not treat as it says."""
+    ground = Ground(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
+    book = Rulebook([rule], ground)
+    for example in (*written.match, *written.no_match):
+        matches = book.find(rule.decision, rule.tool, _subject(rule, example, ground)) is not None
+        if matches != (example in written.match):
+            return Misfit(example, f"the rule {'matches' if matches else 'does not match'} its example `{example}`")
+    return None
+
+
+def _subject(rule: Rule, example: str, ground: Ground) -> Subject:
+    """An example may begin with the rule's tool, as the rule does."""
+    text = example.removeprefix(f"{rule.tool}:")
+    match rule.tool:
+        case "read" | "write":
+            given = Path(ground.root, f"{ground.home}{text[1:]}" if text[:2] == "~/" else text)
+            return Paths(os.path.realpath(given), os.path.normpath(given))
+        case "shell":
+            words = plain_words(text)
+            return Command(words, (ground.root,)) if words else Line(text, Path(ground.root), None, is_readable=True)
+        case "fetch":
+            return read_host(text if "://" in text else f"https://{text}")
+        case "mcp" | "task":
+            return Target(text)

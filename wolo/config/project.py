@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from wolo.config.dotted_keys import Key
 from wolo.config.files import OTHERS_WRITE
 from wolo.errors import ConfigError, ToolError
 from wolo.workspace.files.safe_open import open_regular, read_all
@@ -142,3 +143,28 @@ def _check(path: Path, found: os.stat_result) -> None:
         )
     if found.st_size > MAX_BYTES:
         raise ConfigError(f"{path} is not read: it is larger than {MAX_BYTES // 1024} KiB.")
+
+
+def _earlier_in(*words: str) -> Callable[[Any, Any], Any]:
+    """Of words in the order of strictness the stricter one."""
+    return lambda held, wanted: min(held, wanted, key=words.index)
+
+
+def _lower(held: float | None, wanted: float | None) -> float | None:
+    return min((each for each in (held, wanted) if each is not None), default=None)
+
+
+STRICTER: Mapping[Key, Callable[[Any, Any], Any]] = {
+    ("mode",): _earlier_in("plan", "ask", "edit", "auto", "yolo"),
+    ("sandbox", "backend"): _earlier_in("required", "auto", "off"),
+    ("limits", "max_turns"): _lower,
+    ("limits", "max_cost"): _lower,
+    ("limits", "max_tokens"): _lower,
+    ("limits", "max_seconds"): _lower,
+    ("limits", "max_answer_bytes"): _lower,
+    ("tasks", "timeout_s"): _lower,
+    ("tasks", "max_turns"): _lower,
+}
+"""Of what held before and what the project wants, the stricter."""
+MORE_RULES = (("permissions", "deny"), ("permissions", "ask"))
+"""Each rule is one more, whoever wrote it."""

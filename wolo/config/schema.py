@@ -11,7 +11,7 @@ from wolo.agent import verification
 from wolo.agent.budget import Limits
 from wolo.agent.compaction.compactor import Compaction
 from wolo.agent.compaction.context_window import Context
-from wolo.extensions.hooks import settings as hook_settings
+from wolo.extensions.hooks import definitions
 from wolo.formats.format import ThinkingLevel
 from wolo.guard.rules import Exampled, Rule
 from wolo.mcp.server import Server
@@ -111,7 +111,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ui: Ui = Ui()
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
     mcp_servers: Mapping[str, Server] = field(default_factory=dict)
-    hooks: hook_settings.Settings = hook_settings.Settings()
+    hooks: definitions.Settings = definitions.Settings()
 
 
 class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,11 +15,10 @@ from wolo.config.cli_options import Given
 from wolo.conversation.resources.hook_records import HookRecords
 from wolo.conversation.resources.hooks import HookSet, environment, find_hooks, placed
 from wolo.errors import UsageError
-from wolo.extensions.hooks.claude_calls import ToldCall, as_wolo_takes
+from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ToldCall, as_wolo_takes
+from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS
 from wolo.extensions.hooks.response import Answer, together
 from wolo.extensions.hooks.runner import Ground, Hooks, Placed
-from wolo.extensions.hooks.settings import ABOUT_TOOLS, EVENTS
-from wolo.extensions.hooks.tool_aliases import CLAUDE_NAMES
 from wolo.places import find_places
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.process_runner import Processes

@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from wolo.errors import WoloError
-from wolo.extensions.frontmatter import Document, decode, read_document
-from wolo.extensions.search_paths import Shelf, entries, few, shown
+from wolo.extensions.markdown_files import Document, Shelf, decode, entries, few, read_document, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 from wolo.tools.agent_profiles import BUILTIN as OFFERED
 from wolo.tools.agent_profiles import Offer

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
-from wolo.extensions.frontmatter import Document, decode, read_document
-from wolo.extensions.search_paths import Shelf, entries, few, shown
+from wolo.extensions.markdown_files import Document, Shelf, decode, entries, few, read_document, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 
 ENDING = ".md"

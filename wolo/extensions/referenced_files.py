@@ -5,7 +5,6 @@ that is entered first hide no file that is named.
 """
 
 # ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH207
-# What os.path says of a name that no file can have is no; Path raises.
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.guard.shell.words import name_of
-from wolo.guard.shell.wrappers import RUNNERS, SHELLS, WRAPPERS, runs_anything
+from wolo.guard.shell.words import RUNNERS, SHELLS, WRAPPERS, name_of, runs_anything
 
 MOST_WORDS = 200
 LONGEST_WORD_BYTES = 1024

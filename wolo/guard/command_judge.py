@@ -8,14 +8,11 @@ from typing import Literal
 from msgspec.structs import replace
 
 from wolo.guard import protected_paths
-from wolo.guard.boundaries import Boundaries
+from wolo.guard.boundaries import Boundaries, are_changed_by, may_remove, removed_by
 from wolo.guard.intents import RunIntent
-from wolo.guard.precedence import SAFE, Matter, Scales
-from wolo.guard.rule_index import Paths, Rulebook
-from wolo.guard.rule_suggestions import suggest_command
-from wolo.guard.rules import Verdict, strictest
+from wolo.guard.precedence import SAFE, Matter, Paths, Rulebook, Scales
+from wolo.guard.rules import Verdict, strictest, suggest_command
 from wolo.guard.safe_commands import PROGRAMS, SafeList
-from wolo.guard.self_protection import are_changed_by, may_remove, removed_by
 from wolo.guard.shell.named_paths import Named, named_in_text, named_paths
 from wolo.guard.shell.parser import Command, Line, Place, TooComplex, read_line
 from wolo.guard.shell.words import name_of

@@ -18,14 +18,11 @@ from wolo.errors import ConfigError
 from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.command_judge import CommandJudge, Confine
-from wolo.guard.grants import Grants, fingerprint
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.matching import Ground, read_host, whole_place
 from wolo.guard.modes import Mode
-from wolo.guard.precedence import Matter, Scales
-from wolo.guard.rule_index import Paths, Rulebook, Target
-from wolo.guard.rule_suggestions import is_too_wide, suggest
-from wolo.guard.rules import Rule, Verdict, parse_rule, strictest
+from wolo.guard.precedence import Grants, Matter, Paths, Rulebook, Scales, Target, fingerprint
+from wolo.guard.rules import Rule, Verdict, is_too_wide, parse_rule, strictest, suggest
 from wolo.guard.safe_commands import SafeList
 from wolo.guard.shell.words import printable
 from wolo.places import find_home

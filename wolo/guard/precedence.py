@@ -6,14 +6,17 @@ deny rules → the mode's ceiling → what a person allowed in this session → 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
-from wolo.guard.grants import Grants
-from wolo.guard.matching import Ground
+import msgspec
+
+from wolo.guard.intents import Intent
+from wolo.guard.matching import Ground, Host, HostPattern, PathPattern, ShellPattern, TargetPattern
 from wolo.guard.modes import Mode
-from wolo.guard.rule_index import Rulebook, Subject
 from wolo.guard.rules import Decision, Rule, RuleTool, Verdict
+from wolo.guard.shell.parser import Command, Line
 
 SAFE = "safe list"
 
@@ -78,3 +81,92 @@ class Scales:
 
 def _by_rule(rule: Rule | None, about: str) -> Verdict | None:
     return Verdict(rule.decision, f"{about} {rule}.", str(rule), rule.source) if rule else None
+
+
+class Grants:
+    """An answer holds for the exact call: other arguments, or the same ones leading elsewhere, are another call."""
+
+    def __init__(self) -> None:
+        self.rules: tuple[Rule, ...] = ()
+        self._allowed: set[str] = set()
+        self._refused: dict[str, str] = {}
+
+    def remember(self, call: str, *, allowed: bool, rule: Rule | None = None, reason: str = "") -> None:
+        """`call` is a `fingerprint`. With a rule the yes is the rule's: other calls it matches are allowed too."""
+        if not allowed:
+            self._refused[call] = reason
+            return
+        self._refused.pop(call, None)
+        if rule is None:
+            self._allowed.add(call)
+        elif rule not in self.rules:
+            self.rules = (*self.rules, rule)
+
+    def allows(self, call: str) -> bool:
+        return call in self._allowed
+
+    def refusal(self, call: str) -> str | None:
+        """The reason given with a no (may be empty); None when nobody said no."""
+        return self._refused.get(call)
+
+    def __bool__(self) -> bool:
+        return bool(self._allowed or self._refused)
+
+
+def fingerprint(tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any]) -> str:
+    text = msgspec.json.encode([tool_name, arguments, list(intents)], enc_hook=str, order="deterministic")
+    return blake2b(text, digest_size=16).hexdigest()
+
+
+class Paths(NamedTuple):
+    """The spellings of one file: a deny or an ask may know it by either, an allow only by where it really is."""
+
+    real: str
+    written: str
+
+
+class Target(NamedTuple):
+    name: str
+    """`SERVER/TOOL` or an agent's name."""
+
+
+Subject = Paths | Command | Line | Host | Target
+
+
+class Rulebook:
+    def __init__(self, rules: Iterable[Rule], ground: Ground) -> None:
+        self.rules = tuple(rules)
+        self._matchers: dict[tuple[Decision, RuleTool], list[tuple[Rule, Callable[[Subject], bool]]]] = {}
+        for rule in self.rules:
+            self._matchers.setdefault((rule.decision, rule.tool), []).append((rule, _matcher(rule, ground)))
+
+    def find(self, decision: Decision, tool: RuleTool, subject: Subject) -> Rule | None:
+        """The first rule of this decision that meets the subject."""
+        for rule, matches in self._matchers.get((decision, tool), ()):
+            if matches(subject):
+                return rule
+        return None
+
+    def has(self, decision: Decision, tool: RuleTool) -> bool:
+        return (decision, tool) in self._matchers
+
+
+def _matcher(rule: Rule, ground: Ground) -> Callable[[Subject], bool]:
+    wide = rule.decision != "allow"
+    match rule.tool:
+        case "read" | "write":
+            path = PathPattern(rule.pattern, ground, wide=wide)
+            return lambda subject: (
+                isinstance(subject, Paths) and (path.matches(subject.real) or (wide and path.matches(subject.written)))
+            )
+        case "shell":
+            shell = ShellPattern(rule.pattern)
+            if wide:
+                return lambda subject: isinstance(subject, Command | Line) and shell.forbids(subject)
+            return lambda subject: isinstance(subject, Command) and shell.allows(subject)
+        case "fetch":
+            host = HostPattern(rule.pattern, wide=wide)
+            return lambda subject: isinstance(subject, Host) and host.matches(subject)
+        case "mcp" | "task":
+            target = TargetPattern(rule.tool, rule.pattern, wide=wide)
+            return lambda subject: isinstance(subject, Target) and target.matches(subject.name)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from wolo.extensions.hooks.claude_calls import ToldCall, as_claude_tells, as_wolo_takes
+from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ToldCall, as_claude_tells, as_wolo_takes
 from wolo.extensions.hooks.claude_results import as_claude_answers, failure, output_put_instead
-from wolo.extensions.hooks.settings import complaint
-from wolo.extensions.hooks.tool_aliases import CLAUDE_NAMES, concerns, names_of
+from wolo.extensions.hooks.definitions import complaint
+from wolo.extensions.hooks.matchers import concerns, names_of
 from wolo.tools.toolbox import BUILTIN
 
 START = Path("/home/me/project")

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ExtensionError
-from wolo.extensions.hooks.claude_format import read_hooks
-from wolo.extensions.hooks.settings import EVENTS, Hook
+from wolo.extensions.hooks.definitions import EVENTS, Hook, read_hooks
 
 HOOKS = Path("hooks.json")
 SETTINGS = Path(".claude/settings.json")

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from wolo.extensions.hooks.fingerprint import digest
+from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.hooks.response import NOTHING
-from wolo.extensions.hooks.runner import Ground, Hooks, Placed
-from wolo.extensions.hooks.settings import Hook
+from wolo.extensions.hooks.runner import Ground, Hooks, Placed, digest
 from wolo.extensions.referenced_files import programs, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 

@@ -376,7 +376,7 @@ def test_scratch_files_of_the_system_are_nobodys_loss(root: Path) -> None:
 
 
 def test_a_big_tree_is_counted_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wolo.guard.destructive.file_count.MAX_ENTRIES", 100)
+    monkeypatch.setattr("wolo.guard.destructive.affected_files.MAX_ENTRIES", 100)
     for number in range(150):
         (tmp_path / f"{number}.txt").touch()
     assert "at least 100 files" in loss(tmp_path, f"rm -rf {tmp_path}")

@@ -19,7 +19,7 @@ from wolo.config.cli_options import Given
 from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.errors import ConfigError, ExtensionError, WoloError
-from wolo.extensions.hooks.settings import EVENTS, Hook
+from wolo.extensions.hooks.definitions import EVENTS, Hook
 from wolo.messages.message import Message
 from wolo.places import Places
 from wolo.tools.tool import ToolContext
@@ -82,7 +82,7 @@ def _of_user(places: Places, notices: list[str]) -> list[HookSet]:
     data = read_own(path, notices)
     if data is None:
         return []
-    from wolo.extensions.hooks.claude_format import read_hooks  # noqa: PLC0415  # only where there is such a file
+    from wolo.extensions.hooks.definitions import read_hooks  # noqa: PLC0415  # only where there is such a file
 
     try:
         found = read_hooks(data, path)
@@ -105,7 +105,7 @@ def project_hooks(places: Places, root: Path, cwd: Path) -> list[HookSet]:
 
 
 def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
-    from wolo.extensions.hooks.claude_format import read_hooks  # noqa: PLC0415  # only where there is such a file
+    from wolo.extensions.hooks.definitions import read_hooks  # noqa: PLC0415  # only where there is such a file
 
     source = str(path.relative_to(root))
     try:
@@ -119,7 +119,7 @@ def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
 
 
 def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
-    from wolo.extensions.hooks.fingerprint import digest  # noqa: PLC0415  # only where a project brings hooks along
+    from wolo.extensions.hooks.runner import digest  # noqa: PLC0415  # only where a project brings hooks along
 
     return digest(hooks, folder)
 

@@ -14,7 +14,7 @@ from wolo.errors import ToolError, WoloError
 from wolo.extensions.agents import NONE as NO_AGENTS
 from wolo.extensions.agents import Agents, find_agents
 from wolo.extensions.commands import Commands, find_commands
-from wolo.extensions.search_paths import Shelf
+from wolo.extensions.markdown_files import Shelf
 from wolo.extensions.skills import NO_SKILLS, Skill, Skills, find_skills, told
 from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import Choice

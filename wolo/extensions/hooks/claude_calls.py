@@ -10,11 +10,24 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.extensions.hooks.tool_aliases import CLAUDE_NAMES
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, UpdateFile, read_patch
 from wolo.workspace.root import led_to
 
 _TITLE_CHARS = 60
+CLAUDE_NAMES: Mapping[str, str] = {
+    "shell": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "grep": "Grep",
+    "glob": "Glob",
+    "fetch": "WebFetch",
+    "todo": "TodoWrite",
+    "ask": "AskUserQuestion",
+    "task": "Task",
+    "skill": "Skill",
+}
+"""Tools of wolo → of Claude Code. A patch and a job have no counterpart of their own: `hook_calls` says what they are."""
 
 
 class ToldCall(Struct, frozen=True, kw_only=True):

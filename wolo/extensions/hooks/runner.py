@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
+import stat
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.extensions.hooks.claude_calls import ToldCall, as_claude_tells, as_wolo_takes
 from wolo.extensions.hooks.claude_results import as_claude_answers, failure
+from wolo.extensions.hooks.definitions import ABOUT_TOOLS, Hook
+from wolo.extensions.hooks.matchers import PERMISSION_MODES, concerns, names_of
 from wolo.extensions.hooks.response import NOTHING, Answer, read_answer, tightening, together
-from wolo.extensions.hooks.settings import ABOUT_TOOLS, Hook
-from wolo.extensions.hooks.tool_aliases import PERMISSION_MODES, concerns, names_of
-from wolo.extensions.referenced_files import runs_relative_program
+from wolo.extensions.referenced_files import files_named, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_told
 
@@ -24,6 +28,8 @@ SLOW_S = 1.0
 """What takes longer is told."""
 AT_ONCE = 16
 """Programs that may run at the same time: a patch is told file by file."""
+MOST_BYTES = 4 << 20
+"""Of one file: a script is smaller, and a program that is larger counts with its size and its time."""
 _KEPT_BYTES = 256 * 1024
 """Of each end of what a hook prints."""
 _SUBJECTS = {
@@ -128,7 +134,7 @@ class Hooks:
     def _is_narrowed_to(self, hook: Hook, call: ToldCall | None, names: Sequence[str]) -> bool:
         if not hook.condition:
             return True
-        from wolo.extensions.hooks.conditions import holds  # noqa: PLC0415  # few hooks have one
+        from wolo.extensions.hooks.matchers import holds  # noqa: PLC0415  # few hooks have one
 
         return call is not None and holds(hook.condition, call, names, self._ground.cwd)
 
@@ -218,3 +224,29 @@ def _failed(placed: Placed, why: str) -> Answer:
 
 def _named(placed: Placed) -> str:
     return f"The {placed.event} hook `{placed.hook.command}`"
+
+
+def digest(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
+    """Another one as soon as a command, or a file it names, has changed."""
+    seen = hashlib.sha256(msgspec.json.encode(hooks))
+    named = {named.path for _, hook in hooks for named in files_named(hook.command, folder)}
+    for path in sorted(path for path in named if path.is_relative_to(folder)):
+        seen.update(f"\0{path}\0".encode("utf-8", "surrogateescape"))
+        seen.update(_content(path))
+    return seen.hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    """What it is, when it is no file, too: a name that a file takes later is a change."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b"none"
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        return b"no file"
+    with os.fdopen(handle, "rb") as file:
+        if found.st_size > MOST_BYTES:
+            return f"{found.st_size} {found.st_mtime_ns}".encode()
+        return hashlib.file_digest(file, "sha256").digest()

@@ -6,18 +6,16 @@ They ask in every mode but `yolo`, also inside the sandbox, unless a rule that a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from wolo.guard.destructive import files, git
-from wolo.guard.destructive.file_count import Check, Loss, Scene
+from wolo.guard.destructive.affected_files import Loss, Scene
+from wolo.guard.destructive.commands import CHECKS, emptied
 from wolo.guard.shell.nested_commands import Found, commands_in
 from wolo.guard.shell.parser import Line
-from wolo.guard.shell.words import name_of, split_words, unquoted
-from wolo.guard.shell.wrappers import behind
+from wolo.guard.shell.words import behind, name_of, split_words, unquoted
 
-_CHECKS: Mapping[str, Check] = {**files.CHECKS, **git.CHECKS}
-_SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, _CHECKS))}|mkfs|eval|\$')|[>*?]|\$\(|`|\\x", re.IGNORECASE)
+_SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, CHECKS))}|mkfs|eval|\$')|[>*?]|\$\(|`|\\x", re.IGNORECASE)
 """Nothing in a text without any of these is worth a second look."""
 _MOVES = frozenset({"cd", "pushd", "popd"})
 
@@ -46,8 +44,8 @@ def _scene(line: Line, found: Sequence[Found], roots: Sequence[str]) -> Scene:
 
 def _unnamed(found: Found, scene: Scene, rules: Sequence[str]) -> Iterator[Loss]:
     """What no rule names; of a wrapper and the programs behind it the first, as the others are the same command again."""
-    emptied = filter(None, (files.emptied(path, scene) for path in found.emptied))
-    yield from (loss for loss in emptied if not any(_names(rule, loss) for rule in rules))
+    truncated = filter(None, (emptied(path, scene) for path in found.emptied))
+    yield from (loss for loss in truncated if not any(_names(rule, loss) for rule in rules))
     yield from islice((loss for loss in _losses(found, scene) if not any(_names(rule, loss) for rule in rules)), 1)
 
 
@@ -58,7 +56,7 @@ def _losses(found: Found, scene: Scene) -> Iterator[Loss]:
             words, program = ("git", program[4:], *words[1:]), "git"
         if program.startswith("mkfs."):
             program = "mkfs"
-        check = _CHECKS.get(program)
+        check = CHECKS.get(program)
         if check and (loss := check([program, *words[1:]], scene)):
             yield loss
 

@@ -11,16 +11,12 @@ from pathlib import Path
 from wolo.errors import ToolError
 from wolo.guard.protected_paths import is_obeyed_by_name
 from wolo.guard.sandbox import seccomp
-from wolo.guard.sandbox.memfd import in_memory
-from wolo.guard.sandbox.mount_placeholders import Janitor, Placeholders
-from wolo.guard.sandbox.mounts import TEMPORARY, Tree, is_below, topmost_missing
-from wolo.guard.sandbox.name_protection import Around, Ending
-from wolo.guard.sandbox.profile import Profile, environment, hides
+from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
+from wolo.guard.sandbox.mounts import TEMPORARY, Janitor, Placeholders, Tree, host_sockets, is_below, topmost_missing
+from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.protected_names import Names, folders_between
-from wolo.guard.sandbox.python_launcher import bare_python, line_for, packed
-from wolo.guard.sandbox.scratch_dir import Scratch
-from wolo.guard.sandbox.sockets import host_sockets
-from wolo.guard.sandbox_contract import Enclosed, Restored
+from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
+from wolo.guard.sandbox_contract import Enclosed
 
 COVERS = (
     *(
@@ -94,7 +90,7 @@ class Handed:
         return (*self.made, self.janitor) if self.janitor >= 0 else self.made
 
 
-class Bubblewrap:
+class Bubblewrap(Backend):
     """The walls of one conversation; `close` removes its private folder."""
 
     backend = "bubblewrap"
@@ -103,34 +99,23 @@ class Bubblewrap:
 
     def __init__(self, program: str, profile: Profile, *, of_others: bool = False, is_old: bool = False) -> None:
         """`of_others`: root works on files that are not root's. `is_old`: this bwrap gives no modes (before 0.5)."""
+        super().__init__(profile)
         self._closes_by_mode = not of_others and not is_old
         self._goes_by_modes = os.getuid() == 0 and not of_others
         self._program = program
         self._of_others = of_others
         self._inner = packed("calls", "launcher")
-        self._profile = profile
-        self._scratch = Scratch(profile.state)
         self._placeholders = {root: Placeholders(profile.state, root) for root in profile.writable}
         self._janitor = Janitor([each.record for each in self._placeholders.values()])
         self._filter = seccomp.program(in_namespaces=True)
-        self._names = Around(profile)
-
-    def prepare(self) -> None:
-        self._names.prepare()
-
-    def hides(self, path: str) -> bool:
-        return hides(self._profile, path)
-
-    def take_restored(self) -> Restored | None:
-        return self._names.take_restored()
 
     def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         held: list[Placeholders] = []
         ending: Ending = _nothing
         try:
-            names = {} if only_reads else {root: self._names.names(root) for root in self._profile.writable}
+            names = {} if only_reads else self._names()
             if names and not lasts:  # of what lasts nobody could tell whose a new name is
-                ending = self._names.begin(names, (path for each in names.values() for path in each.links))
+                ending = self._begin(names, (path for each in names.values() for path in each.links))
             words = [
                 *self._mounts(held, names),
                 *self._environment("/tmp"),
@@ -141,7 +126,7 @@ class Bubblewrap:
             _Tidying((), held, ending)()
             if isinstance(error, ToolError):
                 raise
-            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
+            raise cannot_apply(error) from error
         handed = Handed(in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), self._janitor.fd)
         if self._filter:
             handed.filter = in_memory(self._filter)
@@ -167,7 +152,7 @@ class Bubblewrap:
 
     def close(self) -> None:
         self._janitor.close()
-        self._scratch.close()
+        super().close()
 
     def _mounts(self, held: list[Placeholders], names: Mapping[str, Names]) -> list[str]:
         """What is seen where, as options; the placeholders among it stand from now on. Without `names` nothing is writable."""
@@ -260,3 +245,23 @@ class _Tidying:
 
 
 def _nothing() -> None: ...
+
+
+def can_use_namespaces() -> bool:
+    """Without the filter of system calls a command could make mounts of its own."""
+    return bool(bare_python()) and bool(seccomp.program(in_namespaces=True))
+
+
+class Namespaces(Bubblewrap):
+    """Lays out the same mounts as bubblewrap does; needs Linux 5.12 and user namespaces, or root."""
+
+    backend = "namespaces"
+
+    def __init__(self, profile: Profile, *, of_others: bool = False) -> None:
+        super().__init__("", profile, of_others=of_others)
+        self._code = packed("calls", "namespace_launcher")
+
+    def _line(self, handed: Handed) -> list[str]:
+        handed.code = in_memory(self._code)
+        kept = KEPT_OF_ROOT if self._of_others else 0
+        return [*line_for(handed.code), *map(str, (handed.words, handed.status, handed.janitor, handed.filter, kept)), "--"]

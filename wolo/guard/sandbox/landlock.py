@@ -8,14 +8,12 @@ from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import seccomp
+from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT
-from wolo.guard.sandbox.memfd import in_memory
 from wolo.guard.sandbox.mounts import is_below
-from wolo.guard.sandbox.name_protection import Around, Ending
-from wolo.guard.sandbox.profile import Profile, environment, hides
-from wolo.guard.sandbox.python_launcher import bare_python, line_for, packed
-from wolo.guard.sandbox.scratch_dir import Scratch
-from wolo.guard.sandbox_contract import Enclosed, Restored
+from wolo.guard.sandbox.profile import Profile, environment
+from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
+from wolo.guard.sandbox_contract import Enclosed
 from wolo.workspace import landlock
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -28,7 +26,7 @@ def is_possible() -> bool:
     return landlock.version() > 0 and bool(seccomp.program(in_namespaces=False)) and bool(bare_python())
 
 
-class Landlock:
+class Landlock(Backend):
     """The walls of one conversation; `close` removes its private folder."""
 
     backend = "landlock"
@@ -38,25 +36,14 @@ class Landlock:
     )
 
     def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self._scratch = Scratch(profile.state)
+        super().__init__(profile)
         self._filter = seccomp.program(in_namespaces=False)
         self._launcher = packed("calls", "launcher")
         self._ruleset = -1
-        self._names = Around(profile)
 
     @property
     def not_covered(self) -> tuple[str, ...]:
         return not_covered()
-
-    def prepare(self) -> None:
-        self._names.prepare()
-
-    def hides(self, path: str) -> bool:
-        return hides(self._profile, path)
-
-    def take_restored(self) -> Restored | None:
-        return self._names.take_restored()
 
     def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         if lasts:
@@ -64,7 +51,7 @@ class Landlock:
                 "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may go on. "
                 "So it was not started."
             )
-        ending = None if only_reads else self._begin()
+        ending = None if only_reads else self._save()
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
@@ -74,32 +61,30 @@ class Landlock:
                 in_memory(data) for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in told))
             ]
         except OSError as error:
-            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
+            raise cannot_apply(error) from error
         code, filter_fd, words = given
         line = [*line_for(code), *map(str, (self._ruleset, filter_fd, KEPT_OF_ROOT, words)), "--"]
         return Enclosed((*line, *argv), (self._ruleset, *given), _Closing(given, ending), is_alone=True)
 
-    def _begin(self) -> Ending:
+    def _save(self) -> Ending:
         """Saves whatever of the writable directories is protected. Raises ToolError."""
         try:
-            names = {root: self._names.names(root) for root in self._profile.writable}
+            names = self._names()
         except OSError as error:
-            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
+            raise cannot_apply(error) from error
         own = next((path for path in self._profile.own if any(is_below(path, root) for root in names)), "")
         if own:
             raise ToolError(f"sandbox denied: {own} is wolo's own and lies in the workspace. So the command was not run.")
         kept = [path for path in self._profile.kept if any(is_below(path, root) for root in names)]
         present = [path for each in names.values() for path in (*each.present, *each.links)]
         missing = [path for each in names.values() for path in each.missing]
-        return self._names.begin(
-            names, (path for path in (*present, *kept) if os.path.lexists(path)), [*missing, *_missing(kept)]
-        )
+        return self._begin(names, (path for path in (*present, *kept) if os.path.lexists(path)), [*missing, *_missing(kept)])
 
     def close(self) -> None:
         ruleset, self._ruleset = self._ruleset, -1
         if ruleset >= 0:
             os.close(ruleset)
-        self._scratch.close()
+        super().close()
 
     @staticmethod
     def _handled() -> int:

@@ -16,9 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
+from wolo.guard.sandbox.backend import remove
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.python_launcher import bare_python
-from wolo.guard.sandbox.scratch_dir import remove
 from wolo.guard.sandbox_contract import MOST_TRIES, Enclosed, Walls
 from wolo.places import make_private
 

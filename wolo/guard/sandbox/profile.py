@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from wolo.guard import protected_paths
-from wolo.guard.sandbox.needed import closed_folders, is_hidden, needed_in, secrets_of_tools
+from wolo.guard.sandbox.mounts import is_below
+from wolo.guard.sandbox.python_launcher import bare_python
 from wolo.places import find_home
 
 _BROWSERS_AND_KEYRINGS = """
@@ -104,3 +107,124 @@ def secrets_in(home: str) -> list[str]:
             continue
         found += [path for path in names if protected_paths.is_secret(path) or protected_paths.is_secret(f"{path}/")]
     return found
+
+
+_TOOLS = """
+.asdf .bun .cabal .cargo .conan .conan2 .conda .deno .dotnet .elan .elixir .emscripten .espressif .flutter .fnm .gem .ghcup
+.goenv .gradle .gvm .hex .ivy2 .jbang .jenv .julia .juliaup .krew .linuxbrew .luarocks .m2 .mix .nix-defexpr .nix-profile
+.nodenv .npm .npm-global .nuget .nvm .opam .perl5 .platformio .pnpm-store .poetry .proto .pub-cache .pyenv .rbenv .roswell
+.rustup .rvm .sbt .sdkman .stack .swiftly .swiftpm .tfenv .vcpkg .volta .wasmer .wasmtime .yarn Android/Sdk anaconda3 flutter go
+mambaforge micromamba miniconda3 miniforge3 perl5 quicklisp .cache/bazel .cache/ccache .cache/composer .cache/cypress
+.cache/Cypress .cache/deno .cache/go-build .cache/huggingface .cache/ms-playwright .cache/node .cache/nix .cache/pip .cache/pnpm
+.cache/pre-commit .cache/puppeteer .cache/pypoetry .cache/torch .cache/uv .cache/yarn .keras .matplotlib .nltk_data .terminfo
+.fonts .local/bin .local/include .local/lib .local/opt .local/pipx .local/share/coursier .local/share/fnm .local/share/fonts
+.local/share/gem .local/share/hatch .local/share/mise .local/share/nvm .local/share/pipx .local/share/pnpm .local/share/pypoetry
+.local/share/rtx .local/share/swiftly .local/share/umake .local/share/uv .local/share/virtualenv .local/share/virtualenvs
+.local/state/nix .gitconfig .gitignore .gitignore_global .gitattributes .gitmessage .config/git .editorconfig .clang-format
+.pylintrc .prettierrc .python-version .node-version .nvmrc .tool-versions .ruby-version .mise.toml .config/mise .config/nix
+.config/nixpkgs .config/pip .config/uv .config/ruff .config/black .config/mypy .config/matplotlib .config/fontconfig
+.config/flutter .config/yarn .config/pnpm .config/go .config/bundle .config/composer .config/pypoetry
+"""
+TOOLS = tuple(_TOOLS.split())
+"""Below the home directory: programs, their libraries and caches, and settings that hold no passwords."""
+SECRETS_OF_TOOLS = """
+.cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml .m2/settings-security.xml .gradle/gradle.properties
+.gradle/init.gradle .ivy2/.credentials .sbt/.credentials .sbt/1.0/credentials.sbt .hex/hex.config .nuget/NuGet/NuGet.Config
+.config/composer/auth.json .config/pip/pip.conf .config/pypoetry/auth.toml .config/git/credentials .config/bundle/config
+.config/uv/credentials.toml .local/share/uv/credentials .conan/.conan.db .conan2/credentials.json .cache/huggingface/token
+.cache/huggingface/stored_tokens .platformio/appstate.json .config/mise/age.txt .krew/receipts .pub-cache/credentials.json
+.yarn/berry/index.lock .npm/_logs .pip/pip.conf
+"""
+_SHARED = """
+/ /bin /boot /dev /etc /lib /lib64 /nix /nix/store /proc /run /sbin /sys /tmp /usr /usr/lib /usr/local /usr/share /var /var/lib
+/var/tmp /System /Library /private /private/tmp /private/var
+"""
+_SYSTEM = frozenset(_SHARED.split())
+"""What else lies there is no other project."""
+_ENVIRONMENTS = (".venv", "venv", "env", ".env", ".direnv/python")
+_MOST_BYTES = 4096
+
+
+def closed_folders(roots: Sequence[str], home: str) -> list[str]:
+    """Real paths. A folder that is part of what can be written stays open."""
+    others = [home, os.path.realpath("/home"), *(os.path.dirname(root) for root in roots)]  # noqa: PTH120  # text all along
+    wanted = (folder for folder in others if folder not in _SYSTEM and Path(folder).is_dir())
+    return [folder for folder in dict.fromkeys(wanted) if not any(is_below(folder, root) for root in roots)]
+
+
+def needed_in(roots: Sequence[str], home: str) -> list[str]:
+    """What a command sees of them, and of the folders for temporary files."""
+    programs = (_with_libraries(os.path.realpath(folder), home) for folder in os.get_exec_path() if folder.startswith("/"))
+    pythons = [os.path.realpath(place) for place in (sys.base_prefix, sys.prefix, *_prefix_of(bare_python()))]
+    environments = [f"{root}/{name}" for root in roots for name in _ENVIRONMENTS]
+    environments += [os.path.dirname(folder) for folder in os.get_exec_path()]  # noqa: PTH120  # the same
+    pointed = (*filter(None, map(_python_of, environments)), *(path for root in roots for path in _repositories(root)))
+    tools = (f"{home}/{name}" for name in TOOLS)
+    found = dict.fromkeys(path for path in (*tools, *programs, *pythons, *pointed) if os.path.lexists(path))
+    return [path for path in found if not is_below(home, os.path.realpath(path))]
+
+
+def secrets_of_tools(home: str) -> Iterator[str]:
+    """Passwords among the tools."""
+    return (path for name in SECRETS_OF_TOOLS.split() if os.path.lexists(path := f"{home}/{name}"))
+
+
+def _with_libraries(folder: str, home: str) -> str:
+    """A folder of programs has its libraries beside it, unless it lies in the home directory itself or in what many share."""
+    above = os.path.dirname(folder)  # noqa: PTH120  # the same
+    shared = (home, f"{home}/.local", f"{home}/.config", f"{home}/.cache")
+    return folder if above in shared or above in _SYSTEM - {"/usr/local"} else above
+
+
+def _prefix_of(program: str) -> Iterator[str]:
+    if program:
+        yield str(Path(program).parent.parent)
+
+
+def _python_of(environment: str) -> str:
+    """The Python that a virtual environment was made from; empty where it is none."""
+    found = re.search(r"(?m)^home\s*=\s*(/.+)$", _read(f"{environment}/pyvenv.cfg"))
+    folder = os.path.realpath(found[1].strip()) if found else ""
+    is_python = os.path.basename(folder) == "bin" and os.access(f"{folder}/python3", os.X_OK)  # noqa: PTH119  # the same
+    return os.path.dirname(folder) if is_python else ""  # noqa: PTH120  # the same
+
+
+def _repositories(root: str) -> Iterator[str]:
+    """Where a worktree keeps its repository, and repositories that share their objects with it."""
+    place = f"{root}/.git"
+    pointer = _read(place)
+    if pointer.startswith("gitdir: "):
+        place = os.path.realpath(Path(root, pointer.removeprefix("gitdir: ").strip()))
+        if not _points_back(place, root):
+            return
+        common = _read(f"{place}/commondir").strip()
+        place = os.path.realpath(Path(place, common)) if common else place
+        yield place
+    for line in _read(f"{place}/objects/info/alternates").splitlines():
+        other = os.path.realpath(Path(place, "objects", line))
+        if os.path.basename(other) == "objects":  # noqa: PTH119  # the same
+            yield other
+
+
+def _points_back(place: str, root: str) -> bool:
+    """What a checkout says of itself anybody could have written; what its repository says of it, its owner has."""
+    named = _read(f"{place}/gitdir").strip()
+    if not named:
+        found = re.search(r"(?m)^\s*worktree\s*=\s*(\S.*)$", _read(f"{place}/config"))
+        named = f"{found[1].strip()}/.git" if found else ""
+    return bool(named) and os.path.realpath(Path(place, named)) == f"{root}/.git"
+
+
+def _read(path: str) -> str:
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return os.fsdecode(file.read(_MOST_BYTES)).replace("\0", "")
+    except OSError:
+        return ""
+
+
+def is_hidden(path: str, closed: Iterable[str], seen: Iterable[str]) -> bool:
+    """Something is there, or could be, and a command sees nothing of it."""
+    if not any(is_below(path, folder) for folder in closed) or any(is_below(path, each) for each in seen):
+        return False
+    return os.path.lexists(path) or os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120  # the same

@@ -39,3 +39,12 @@ def packed(*programs: str) -> bytes:
 def line_for(code: int) -> list[str]:
     """How a bare Python runs what is `packed` behind that descriptor; its arguments follow."""
     return [bare_python(), "-I", "-S", "-c", _UNPACK.format(code)]
+
+
+def in_memory(data: bytes) -> int:
+    """A descriptor to read this from, from its beginning."""
+    fd = os.memfd_create("wolo-walls", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

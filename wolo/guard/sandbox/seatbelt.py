@@ -6,13 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from wolo.errors import ToolError
 from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE
+from wolo.guard.sandbox.backend import Backend, cannot_apply
 from wolo.guard.sandbox.mounts import is_below
-from wolo.guard.sandbox.name_protection import Around
 from wolo.guard.sandbox.profile import Profile, environment
-from wolo.guard.sandbox.scratch_dir import Scratch
-from wolo.guard.sandbox_contract import Enclosed, Restored
+from wolo.guard.sandbox_contract import Enclosed
 
 BINARY = "/usr/bin/sandbox-exec"
 COVERS = ("writing outside the workspace", "protected names", "secrets", "network", "host sockets", "signals to other processes")
@@ -34,40 +32,26 @@ _LAUNCHING = (
 """Services that start programs outside, or hand out what is secret."""
 
 
-class Seatbelt:
+class Seatbelt(Backend):
     """The walls of one conversation; `close` removes its private folder."""
 
     backend = "seatbelt"
     covers = COVERS
     not_covered = NOT_COVERED
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self._scratch = Scratch(profile.state)
-        self._names = Around(profile)
-
-    def prepare(self) -> None:
-        self._names.prepare()
-
     def hides(self, path: str) -> bool:
         return any(is_below(path, each) for each in (*self._profile.hidden, *self._profile.own))
-
-    def take_restored(self) -> Restored | None:
-        return self._names.take_restored()
 
     def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
         try:
             tmp = str(self._scratch.tmp)
-            names = {root: self._names.names(root) for root in self._profile.writable}
+            names = self._names()
         except OSError as error:
-            raise ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).") from error
+            raise cannot_apply(error) from error
         present = [path for each in names.values() for path in each.present]
-        ending = self._names.begin({} if only_reads or lasts else names)
+        ending = self._begin({} if only_reads or lasts else names)
         told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
         return Enclosed((BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *told, *argv), tidy=ending)
-
-    def close(self) -> None:
-        self._scratch.close()
 
 
 def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:

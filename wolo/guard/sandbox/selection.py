@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wolo.guard.sandbox.bubblewrap import Bubblewrap, find_binary
+from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary
 from wolo.guard.sandbox.profile import VERSION, Profile
 from wolo.guard.sandbox_contract import Walls
 from wolo.places import make_private
@@ -95,9 +95,7 @@ def _seatbelt(state: Path, cache: Path | None) -> Found:
 
 def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path | None) -> Found:
     """Adds to `tried` why it cannot be used."""
-    from wolo.guard.sandbox.namespaces import Namespaces, is_possible  # noqa: PLC0415  # most machines have bubblewrap
-
-    if not is_possible():
+    if not can_use_namespaces():
         tried.append("namespaces: wolo does not know this kind of processor, or finds no Python to start")
         return Found()
     for of_others in _ways(roots):

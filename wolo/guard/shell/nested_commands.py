@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.guard.shell.parser import TooComplex, parse
-from wolo.guard.shell.words import name_of
-from wolo.guard.shell.wrappers import SHELLS, behind
+from wolo.guard.shell.words import SHELLS, behind, name_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -1,36 +1,69 @@
-"""Evaluates the `if` of a hook: a rule in Claude Code's form, such as `Bash(git *)`, that narrows which calls run it.
-
-A condition that cannot be evaluated for a call holds: a hook that runs needlessly is better than a guard that does not.
-"""
+"""Matches hooks to events: matchers as Claude Code evaluates them, and the names under which hooks know tools."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from wolo.errors import ToolError
 from wolo.extensions.hooks.claude_calls import ToldCall
+from wolo.extensions.hooks.definitions import ALL_TOOLS, RULE, pattern
 from wolo.guard.shell.nested_commands import commands_in
 from wolo.guard.shell.parser import TooComplex
-from wolo.guard.shell.wrappers import behind
+from wolo.guard.shell.words import behind
 from wolo.workspace.search.globs import BadPattern, compile_glob
 
-_RULE = re.compile(r"\s*([\w*-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
+    "Edit": ("MultiEdit",),
+    "Task": ("Agent",),
+    "BashOutput": ("TaskOutput",),
+    "KillShell": ("KillBash", "TaskStop"),
+}
+"""Names of the same tool in older and newer versions."""
+PERMISSION_MODES: Mapping[str, str] = {
+    "plan": "plan",
+    "ask": "default",
+    "edit": "acceptEdits",
+    "auto": "auto",
+    "yolo": "bypassPermissions",
+}
+_LIST = re.compile(r"[A-Za-z0-9_\-| ,]*")
+"""A matcher of these characters alone is a list of names; any other is a regular expression."""
+_NEGATIVE = re.compile(r"\(\?<?!|\[\^")
+"""It matches by what is absent, so another spelling of an excluded name would match."""
+
+
+def names_of(tool: str, told_as: str) -> tuple[str, ...]:
+    """The names that a matcher may use for a call: Claude Code's first, wolo's last."""
+    return tuple(dict.fromkeys((told_as, *_ALSO_CALLED.get(told_as, ()), tool)))
+
+
+def concerns(matcher: str, names: Sequence[str]) -> bool:
+    """Tells whether a matcher selects one of these names.
+
+    As in Claude Code, a list (`Edit|Write`, `Edit, Write`) selects exact names, and anything else is a regular expression
+    that may match anywhere in the name. Upper and lower case are the same, and `mcp__SERVER` selects all tools of a server.
+    """
+    if matcher.strip() in ALL_TOOLS:
+        return True
+    if not _LIST.fullmatch(matcher):
+        searched = names[:1] if _NEGATIVE.search(matcher) else names
+        return any(pattern(matcher).search(each) for each in searched)
+    wanted = {each.strip().lower() for each in re.split(r"[|,]", matcher)}
+    servers = tuple(f"{each}__" for each in wanted if each.startswith("mcp__"))
+    return any(each.lower() in wanted or each.lower().startswith(servers) for each in names)
+
+
 _ALSO: dict[str, tuple[str, ...]] = {"Edit": ("Write",), "Write": ("Edit",), "Read": ("Grep", "Glob")}
 """A rule about a tool is one about those that do the same to files."""
 _EXPANDS = re.compile(r"[`$]")
 
 
-def is_rule(condition: str) -> bool:
-    """Whether it has the form of one rule."""
-    return _RULE.fullmatch(condition) is not None
-
-
 def holds(condition: str, call: ToldCall, names: Sequence[str], start: Path) -> bool:
     """`names` are those of the tool; `start` is where relative paths begin."""
-    rule = _RULE.fullmatch(condition)
+    rule = RULE.fullmatch(condition)
     if rule is None:
         return True
     wanted, pattern = rule[1], rule[2]

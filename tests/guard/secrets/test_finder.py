@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from wolo.guard.secrets.parser import is_ordinary, read_values
+from wolo.guard.secrets.finder import is_ordinary, read_values
 
 PEM = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\nVJTUt9Us8cKjMzEfYyjiWA4R4/M2bS1GB4t7NXp98C3SC6dVMvDu"
 

@@ -1,0 +1,140 @@
+"""Shared parts of the sandbox backends: the private folder of a conversation and the protection of names in the workspace."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from wolo.errors import ToolError
+from wolo.guard.sandbox.file_restore import Keeper, Snapshot
+from wolo.guard.sandbox.profile import Profile, hides
+from wolo.guard.sandbox.protected_names import Names, Nested, names_in
+from wolo.guard.sandbox_contract import Restored
+from wolo.places import make_private
+
+_LOCK = "in-use"
+
+
+class Ending(Protocol):
+    def __call__(self) -> None: ...
+
+
+class Backend:
+    """A sandbox of one conversation; `close` removes its private folder."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._scratch = Scratch(profile.state)
+        self._nested = {root: Nested(root) for root in profile.writable}
+        self._keeper = Keeper(profile.state)
+        self._restored: list[Restored] = []
+
+    def prepare(self) -> None:
+        for nested in self._nested.values():
+            nested.look()
+
+    def hides(self, path: str) -> bool:
+        return hides(self._profile, path)
+
+    def take_restored(self) -> Restored | None:
+        return self._restored.pop(0) if self._restored else None
+
+    def close(self) -> None:
+        self._scratch.close()
+
+    def _names(self) -> dict[str, Names]:
+        """Protected names in each writable directory. Raises ToolError and OSError."""
+        return {root: names_in(root, self._profile.home, nested) for root, nested in self._nested.items()}
+
+    def _begin(self, names: Mapping[str, Names], present: Iterable[str] = (), missing: Iterable[str] = ()) -> Ending:
+        """Returns the call that restores all that is `present` and `missing` once the command has ended.
+
+        Raises ToolError.
+        """
+        snapshot = self._keeper.save(present, missing)
+        return partial(self._end, snapshot, {root: each.below for root, each in names.items()})
+
+    def _end(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]]) -> None:
+        new: list[str] = []
+        for root, known in before.items():
+            try:
+                found = self._nested[root].look()
+            except (ToolError, OSError):
+                snapshot.could_not_see(root)
+                continue
+            new += [path for path in (*found.paths, *found.links) if path not in known]
+        restored = snapshot.restore(path for path in new if os.path.lexists(path))
+        if restored is not None:
+            self._restored.append(restored)
+
+
+def cannot_apply(error: OSError) -> ToolError:
+    return ToolError(f"sandbox denied: it cannot be put up here: {error.strerror} ({error.filename}).")
+
+
+class Scratch:
+    """Made when it is first asked for; a kernel lock says that it is in use, so that what a killed wolo left is found."""
+
+    def __init__(self, state: Path) -> None:
+        self._above = state / "sandbox"
+        self._folder: Path | None = None
+        self._lock = -1
+
+    @property
+    def tmp(self) -> Path:
+        """Raises OSError where there is no room for it."""
+        return self.folder / "tmp"
+
+    @property
+    def folder(self) -> Path:
+        if self._folder is None:
+            make_private(self._above)
+            remove_abandoned(self._above)
+            name = os.urandom(8).hex()
+            making = self._above / f".{name}"
+            making.mkdir(mode=0o700)
+            (making / "tmp").mkdir(mode=0o700)
+            self._lock = os.open(making / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+            self._folder = making.rename(self._above / name)  # found by others only now that it is locked
+            atexit.register(self.close)
+        return self._folder
+
+    def close(self) -> None:
+        """May be called again."""
+        folder, self._folder = self._folder, None
+        if folder is None:
+            return
+        remove(folder)
+        os.close(self._lock)
+        atexit.unregister(self.close)
+
+
+def remove_abandoned(above: Path) -> None:
+    """Private folders whose wolo has gone."""
+    for folder in above.iterdir():
+        with suppress(OSError):
+            lock = os.open(folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove(folder)
+            finally:
+                os.close(lock)
+
+
+def remove(folder: Path) -> None:
+    """Whatever modes a command gave to what it left there."""
+    for path, folders, _ in os.walk(folder):
+        for name in folders:
+            each = Path(path, name)
+            if not each.is_symlink():
+                with suppress(OSError):
+                    each.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
