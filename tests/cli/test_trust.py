@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.command import run_wolo
-from wolo.config import trust
+from wolo.config import consents
 from wolo.places import find_places
 
 
@@ -29,7 +29,7 @@ def test_it_tells_what_was_answered_here_and_what_there_is(project: Path) -> Non
         "settings     sub/.wolo/config.toml",
     ]
     for answer, word in (("trusted", "yes"), ("never", "never")):
-        trust.keep(find_places(), project, "trusted" if answer == "trusted" else "never")
+        consents.save_trust(find_places(), project, "trusted" if answer == "trusted" else "never")
         assert f"trusted      {word}\n" in run_wolo("trust", "status").stdout
         told = run_wolo("trust", "--json").json
         assert (told["folder"], told["answer"], told["trusted"]) == (str(project), answer, answer == "trusted")
@@ -37,22 +37,22 @@ def test_it_tells_what_was_answered_here_and_what_there_is(project: Path) -> Non
 
 
 def test_an_answer_can_be_taken_back(project: Path) -> None:
-    trust.keep(find_places(), project, "trusted")
+    consents.save_trust(find_places(), project, "trusted")
     assert "trusted      not asked yet\n" in run_wolo("trust", "forget").stdout
-    assert trust.answer_for(find_places(), project, []) is None
+    assert consents.trust_in(find_places(), project, []) is None
 
 
 def test_no_other_word_trusts_it(project: Path) -> None:
     for word in ("yes", "me", "--yes"):
         assert run_wolo("trust", word, env={"WOLO_MODE": "no such mode"}, stdin="y\n").exit_code == 2
-        assert trust.answer_for(find_places(), project, []) is None
+        assert consents.trust_in(find_places(), project, []) is None
 
 
 def test_the_settings_of_a_trusted_project_are_shown_with_their_source(project: Path) -> None:
     shown = run_wolo("config", "show", "--json", cwd=project / "sub")
     assert {row["key"]: row["source"] for row in shown.json}["mode"] == "default"
     assert "is not trusted" in shown.stderr
-    trust.keep(find_places(), project, "trusted")
+    consents.save_trust(find_places(), project, "trusted")
     shown = run_wolo("config", "show", "--json", cwd=project / "sub")
     path = project / "sub" / ".wolo" / "config.toml"
     assert next(row for row in shown.json if row["key"] == "mode") == {"key": "mode", "value": "ask", "source": str(path)}
@@ -62,7 +62,7 @@ def test_the_settings_of_a_trusted_project_are_shown_with_their_source(project: 
 
 def test_a_file_that_cannot_be_used_leaves_a_way_to_take_trust_back(project: Path) -> None:
     Path("sub/.wolo/config.toml").write_text("nonsense")
-    trust.keep(find_places(), project, "trusted")
+    consents.save_trust(find_places(), project, "trusted")
     assert run_wolo("config", "show", cwd=project / "sub").exit_code == 2
     assert run_wolo("trust", "forget", cwd=project / "sub").exit_code == 0
     assert run_wolo("config", "show", cwd=project / "sub").exit_code == 0

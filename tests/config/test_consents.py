@@ -19,26 +19,26 @@ def places() -> Places:
     return find_places()
 
 
-def answers(places: Places, root: Path, *asked: str) -> list[consents.Answer | None]:
-    return [consents.answer_for(places, root, each, []) for each in asked]
+def answers(places: Places, root: Path, *asked: str) -> list[consents.Consent | None]:
+    return [consents.consent_to(places, root, each, []) for each in asked]
 
 
 def test_an_answer_is_about_one_thing_in_one_folder(places: Places) -> None:
     root = Path.cwd()
     other = root / "other"
     other.mkdir()
-    consents.keep(places, root, "hooks a 1", "yes")
-    consents.keep(places, root, "hooks b 1", "never")
+    consents.save_consent(places, root, "hooks a 1", "yes")
+    consents.save_consent(places, root, "hooks b 1", "never")
     assert answers(places, root, "hooks a 1", "hooks b 1", "hooks a 2") == ["yes", "never", None]
     assert answers(places, other, "hooks a 1") == [None]
-    consents.keep(places, root, "hooks a 1", "never")
+    consents.save_consent(places, root, "hooks a 1", "never")
     assert answers(places, root, "hooks a 1") == ["never"]
 
 
 def test_another_folder_in_its_place_is_asked_about_anew(places: Places) -> None:
     root = Path.cwd() / "project"
     root.mkdir()
-    consents.keep(places, root, "hooks a 1", "yes")
+    consents.save_consent(places, root, "hooks a 1", "yes")
     (Path.cwd() / "beside").mkdir()  # so that the new one cannot be the same on the disk
     root.rename("moved")
     root.mkdir()
@@ -48,18 +48,18 @@ def test_another_folder_in_its_place_is_asked_about_anew(places: Places) -> None
 
 
 def test_what_is_forgotten_is_asked_again(places: Places) -> None:
-    consents.forget(places, Path.cwd())
-    consents.keep(places, Path.cwd(), "hooks a 1", "yes")
-    consents.keep(places, Path("/"), "hooks a 1", "yes")
-    consents.forget(places, Path.cwd())
+    consents.forget_consents(places, Path.cwd())
+    consents.save_consent(places, Path.cwd(), "hooks a 1", "yes")
+    consents.save_consent(places, Path("/"), "hooks a 1", "yes")
+    consents.forget_consents(places, Path.cwd())
     assert answers(places, Path.cwd(), "hooks a 1") == [None]
     assert answers(places, Path("/"), "hooks a 1") == ["yes"]
 
 
 def test_the_oldest_answers_are_forgotten(places: Places) -> None:
-    for number in range(consents.MOST_KEPT + 1):
-        consents.keep(places, Path.cwd(), str(number), "yes")
-    assert answers(places, Path.cwd(), "0", "1", str(consents.MOST_KEPT)) == [None, "yes", "yes"]
+    for number in range(consents.MOST_CONSENTS + 1):
+        consents.save_consent(places, Path.cwd(), str(number), "yes")
+    assert answers(places, Path.cwd(), "0", "1", str(consents.MOST_CONSENTS)) == [None, "yes", "yes"]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"/x": 1}', "[" * 100_000])
@@ -71,11 +71,11 @@ def test_a_damaged_store_lets_nothing_run(places: Places, content: str) -> None:
 
 
 def test_what_stands_there_instead_of_an_answer_is_none(places: Places) -> None:
-    consents.keep(places, Path.cwd(), "hooks a 1", "yes")
+    consents.save_consent(places, Path.cwd(), "hooks a 1", "yes")
     path = places.state / "consents.json"
     path.write_text(json.dumps(json.loads(path.read_text().replace('"yes"', '"perhaps"'))))
     assert answers(places, Path.cwd(), "hooks a 1") == [None]
     path.write_text(re.sub(r'"answers": \{[^}]*\}', '"answers": ["hooks a 1"]', path.read_text()))
     assert answers(places, Path.cwd(), "hooks a 1") == [None]
-    consents.keep(places, Path.cwd(), "hooks a 1", "yes")
+    consents.save_consent(places, Path.cwd(), "hooks a 1", "yes")
     assert answers(places, Path.cwd(), "hooks a 1") == ["yes"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.config import trust
+from wolo.config import consents
 from wolo.config.cli_options import Given
 from wolo.config.layers import MOST_NAMED, load, rows
 from wolo.config.project import STRICTER
@@ -95,7 +95,7 @@ def test_until_its_folder_is_trusted_nothing_is_read_and_one_line_says_so(places
 
 def test_a_folder_that_is_never_trusted_is_not_spoken_of(places: Places) -> None:
     write(HOSTILE)
-    trust.keep(places, Path.cwd(), "never")
+    consents.save_trust(places, Path.cwd(), "never")
     config = loaded(places, trusted=False)
     assert (config.settings, config.notices, config.trusts_project) == (Settings(), (), False)
 
@@ -120,7 +120,7 @@ def test_a_nested_repository_is_not_trusted_with_the_one_around_it(places: Place
     for folder in (".", "inner"):
         (Path(folder) / ".git").mkdir(parents=True)
         write('mode = "plan"', folder)
-    trust.keep(places, Path.cwd(), "trusted")
+    consents.save_trust(places, Path.cwd(), "trusted")
     assert loaded(places, trusted=False).trusts_project
     assert not loaded(places, trusted=False, cwd=Path("inner").absolute()).trusts_project
 

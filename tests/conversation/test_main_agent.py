@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import KEY, Asked, ProviderServer
 from tests.fakes.replies import text
-from wolo.config import layers, trust
+from wolo.config import consents, layers
 from wolo.config.schema import Config
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.main_agent import as_agent, find_main_agent
@@ -125,7 +125,7 @@ def test_a_projects_agent_is_found_in_a_trusted_folder_only() -> None:
     with pytest.raises(UsageError) as untrusted:
         find_main_agent(config, find_places(), work, work)
     assert "is not trusted" in untrusted.value.hint
-    trust.keep(find_places(), work, "trusted")
+    consents.save_trust(find_places(), work, "trusted")
     config = layers.load(find_places(), {}, {"agent": "boss"})
     assert find_main_agent(config, find_places(), work, work).is_projects
 

@@ -20,7 +20,7 @@ from tests.fakes.command import Completed, run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, calls, delta, finish, sse, text, usage
 from tests.fakes.screen import PROMPT, Terminal, pty_wolo
-from wolo.config import trust
+from wolo.config import consents
 from wolo.conversation.resources import hooks
 from wolo.places import find_places
 
@@ -621,7 +621,7 @@ def project_hooks(body: str, event: str = "PreToolUse", place: str = ".claude/se
 def agree() -> None:
     """What a yes at the keyboard keeps."""
     places, root = find_places(), Path.cwd()
-    trust.keep(places, root, "trusted")
+    consents.save_trust(places, root, "trusted")
     for found in hooks.project_hooks(places, root, root):
         hooks.save_consent(places, root, found, "yes")
 
@@ -640,7 +640,7 @@ PLACES = (".wolo/hooks.json", ".claude/hooks.json", ".claude/settings.json", ".c
 def test_they_run_only_once_a_person_has_allowed_them(provider: ProviderServer, place: str) -> None:
     project_hooks("sys.exit(2)", place=place)
     assert write_once(provider).exit_code == 0
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     ran = write_once(provider)
     assert ran.exit_code == 0
     assert ran.stderr.count(f"Hooks that came with the project are not run: {place}.") == 1
@@ -671,7 +671,7 @@ def test_of_a_folder_that_is_not_trusted_nothing_is_read(provider: ProviderServe
     Path(".claude").mkdir()
     Path(".claude/settings.json").write_text("{ broken")
     assert "is no JSON" not in write_once(provider).stderr
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     ran = write_once(provider)
     assert (ran.exit_code, "is no JSON" in ran.stderr) == (0, True)
 
@@ -727,14 +727,14 @@ def test_forgetting_the_trust_forgets_what_may_run(provider: ProviderServer) -> 
     project_hooks("sys.exit(2)")
     agree()
     assert run_wolo("trust", "forget").exit_code == 0
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     assert write_once(provider).exit_code == 0
     assert not Path("ran").exists()
 
 
 def test_doctor_says_what_is_there_and_what_is_broken() -> None:
     project_hooks("sys.exit(2)")
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     write_settings(*hook("Stop", "./gone.sh --now"), *hook("Stop", "true"))
     Path(".wolo").mkdir()
     Path(".wolo/hooks.json").write_text("{ broken")
@@ -825,7 +825,7 @@ def test_a_slow_hook_is_named_and_esc_ends_it(provider: ProviderServer) -> None:
 
 def test_one_agrees_to_the_hooks_of_a_project_once_and_hooks_lists_them(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     write_settings(*noting("Stop"))
     provider.script(call("write", WRITE), text("I see."))
     with pty_wolo("go", *provider.flags, "--mode", "edit") as terminal:
@@ -844,7 +844,7 @@ def test_one_agrees_to_the_hooks_of_a_project_once_and_hooks_lists_them(provider
 
 def test_whoever_never_wants_them_is_not_asked_again(provider: ProviderServer) -> None:
     project_hooks("sys.exit(2)")
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     for is_asked in (True, False):
         provider.forget_prefix()
         provider.script(call("write", WRITE), text("Done."))

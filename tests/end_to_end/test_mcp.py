@@ -22,7 +22,7 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, call, error, text
 from tests.fakes.screen import Terminal, pty_wolo
-from wolo.config import trust
+from wolo.config import consents
 from wolo.places import find_places
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -370,7 +370,7 @@ def wait_until_ready(terminal: Terminal, name: str) -> None:
 @pytest.fixture
 def trusted() -> Path:
     Path(".mcp.json").write_text("{}")
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     return Path.cwd()
 
 
@@ -425,7 +425,7 @@ def test_a_consent_does_not_hold_for_the_same_lines_elsewhere(trusted: Path) -> 
     assert run_wolo("mcp", "allow", "good").exit_code == 0
     elsewhere = trusted.parent / "elsewhere"
     elsewhere.mkdir()
-    trust.keep(find_places(), elsewhere, "trusted")
+    consents.save_trust(find_places(), elsewhere, "trusted")
     os.chdir(elsewhere)
     bring(good=plain("good"))
     assert run_wolo("mcp", "list", "--json").json[0]["state"] == "needs consent"

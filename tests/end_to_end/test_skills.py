@@ -16,7 +16,7 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import Terminal, pty_wolo
 from tests.fakes.written import command, skill
-from wolo.config import trust
+from wolo.config import consents
 from wolo.places import find_places
 
 
@@ -139,7 +139,7 @@ def test_a_session_with_skills_is_replayed_with_the_text_of_then(provider: Provi
         call("read", {"path": str(path.parent / "more.md")}),
         text("Done."),
     )
-    trust.keep(find_places(), Path.cwd(), "trusted")
+    consents.save_trust(find_places(), Path.cwd(), "trusted")
     run_wolo("-p", "go", *provider.flags)
     path.write_text(path.read_text().replace("As it was.", "As it is."))
     done = run_wolo("replay", "--json", "--strict")

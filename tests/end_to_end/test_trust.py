@@ -18,7 +18,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.fakes.screen import Terminal, pty_wolo
-from wolo.config import trust
+from wolo.config import consents
 from wolo.places import find_places
 
 QUESTION = "Trust it? [y]es  [N]ot now  [never]"
@@ -192,7 +192,7 @@ def test_without_a_terminal_and_with_p_nobody_is_asked_and_trust_is_for_one_run(
 
 
 def test_trust_of_one_folder_is_trust_of_no_other(provider: ProviderServer, project: Path, tmp_path: Path) -> None:
-    trust.keep(find_places(), project, "trusted")
+    consents.save_trust(find_places(), project, "trusted")
     inner, beside, above = project / "inner", tmp_path / f"{project.name}-evil", tmp_path
     (inner / ".git").mkdir(parents=True)
     for folder in (inner, beside, above):

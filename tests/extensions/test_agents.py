@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.config import layers, project, trust
+from wolo.config import consents, layers, project
 from wolo.conversation.resources.user_files import search_paths
 from wolo.extensions.agents import Agents, Profile, find_agents
 from wolo.extensions.markdown_files import Shelf
@@ -198,7 +198,7 @@ def test_a_projects_agents_count_once_it_is_trusted() -> None:
     write(find_home() / ".claude/agents/other.md", "---\ndescription: other\n---\n")
     own = {"mine", "other", "explore", "general"}
     assert {each.name for each in of_this_directory().found} == own
-    trust.keep(find_places(), find_root(Path.cwd()), "trusted")
+    consents.save_trust(find_places(), find_root(Path.cwd()), "trusted")
     agents = of_this_directory()
     assert {each.name for each in agents.found} == own | {"p0", "p1", "p2"}
     assert [each.name for each in agents.found if each.is_projects] == ["p0", "p1", "p2"]
@@ -209,7 +209,7 @@ def test_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
     Path(".wolo").symlink_to(tmp_path / "elsewhere")
     write(Path(".claude/agents/x.md"), "---\ndescription: x\n---\n")
     Path(".claude/agents/y.md").symlink_to(tmp_path / "elsewhere/agents/a.md")
-    trust.keep(find_places(), find_root(Path.cwd()), "trusted")
+    consents.save_trust(find_places(), find_root(Path.cwd()), "trusted")
     agents = of_this_directory()
     assert {each.name for each in agents.found} == {"x", "explore", "general"}
     assert len(agents.notices) == 2

@@ -90,7 +90,7 @@ def allow(
     from pathlib import Path
 
     from wolo.commands.hooks import lines_of
-    from wolo.config import trust as trusted
+    from wolo.config import consents
     from wolo.conversation.resources.hooks import project_hooks, save_consent
     from wolo.places import find_places
     from wolo.workspace.root import find_root
@@ -109,7 +109,7 @@ def allow(
             continue
         save_consent(places, root, each, "yes")
         tell(f"The hooks of {each.source} run from now on, as long as none of them changes.")
-    if trusted.answer_for(places, root, []) != "trusted":
+    if consents.trust_in(places, root, []) != "trusted":
         say("This folder is not trusted: a run reads its hooks with --trust, or once you trust the folder at a terminal.")
 
 

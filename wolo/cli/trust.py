@@ -20,7 +20,7 @@ def trust(
     """Whether this folder is trusted, and what it brings along; `forget` takes the answer back, with all that may run."""
     from pathlib import Path
 
-    from wolo.config import consents, project, trust
+    from wolo.config import consents, project
     from wolo.places import find_places
     from wolo.workspace.root import find_root
 
@@ -28,9 +28,9 @@ def trust(
         raise UsageError(f"`wolo trust {word}` is not known.", hint="Use `wolo trust` or `wolo trust forget`.")
     root, notices = find_root(), list[str]()
     if word == "forget":
-        trust.forget(find_places(), root)
-        consents.forget(find_places(), root)
-    answer = trust.answer_for(find_places(), root, notices)
+        consents.forget_trust(find_places(), root)
+        consents.forget_consents(find_places(), root)
+    answer = consents.trust_in(find_places(), root, notices)
     brought = project.find(root, Path.cwd())
     if as_json:
         found = [{"kind": each.kind, "path": str(each.path)} for each in brought]

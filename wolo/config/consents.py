@@ -1,60 +1,127 @@
-"""What of a trusted folder a person lets run: an answer to exactly that, by its digest; whatever changes is asked about anew."""
+"""Stores the user's answers about folders: whether a project is trusted, and what of it may run.
+
+An answer holds for one folder, identified by its real path and by `identity_of`. A folder that was moved or replaced, one
+next to it or above it, and whatever a link leads to later are asked about again. A consent to run something also holds for its
+exact digest only.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from wolo.config.files import locked
-from wolo.config.folder_store import Kept, identity_now, is_about, read, write
+from wolo.config.files import locked, read_own, replace_file
+from wolo.errors import ConfigError
 from wolo.places import Places
+from wolo.workspace.root import identity_of, may_be_project
 
-Answer = Literal["yes", "never"]
-"""What is kept. A plain no is good for one run: whoever starts anew may have changed their mind."""
-MOST_KEPT = 200
-"""Of one folder; the oldest are forgotten, and asked about again."""
+Trust = Literal["trusted", "never"]
+"""Stored answers. A plain no holds for one run and is not stored."""
+Consent = Literal["yes", "never"]
+MOST_CONSENTS = 200
+"""Per folder; the oldest are dropped and asked about again."""
+Store = dict[str, Mapping[str, Any]]
+"""By the real path of a folder."""
 
 
-def answer_for(places: Places, root: Path, what: str, notices: list[str]) -> Answer | None:
-    """What a person said to it in this very folder; `what` holds the digest, `root` must be real. Raises ConfigError."""
-    kept = _read(_store(places), notices).get(str(root), {})
-    if not is_about(kept, root):
+def trust_in(places: Places, root: Path, notices: list[str]) -> Trust | None:
+    """`root` must be real. Raises ConfigError for a store that others may have written."""
+    saved = _read_trust(places, notices).get(str(root), {})
+    if not may_be_project(root) or not _is_about(saved, root):
         return None
-    said = _answers(kept).get(what)
-    return next((answer for answer in get_args(Answer) if answer == said), None)
+    return next((answer for answer in get_args(Trust) if answer == saved.get("answer")), None)
 
 
-def keep(places: Places, root: Path, what: str, answer: Answer) -> None:
-    """Raises ConfigError when it cannot be kept."""
-    path, identity = _store(places), identity_now(root)
+def save_trust(places: Places, root: Path, answer: Trust) -> None:
+    """Raises ConfigError when it cannot be saved."""
+    entry = {"answer": answer, "identity": _identity_now(root), "since": time.strftime("%Y-%m-%d", time.gmtime())}
     with locked(places.state):
-        kept = _read(path, [])
-        here = kept.get(str(root), {})
-        answers = _answers(here) if here.get("identity") == identity else {}
-        answers = {**{each: said for each, said in answers.items() if each != what}, what: answer}
-        kept[str(root)] = {"identity": identity, "answers": dict(list(answers.items())[-MOST_KEPT:])}
-        write(path, kept)
+        _write(_trust_file(places), {**_read_trust(places, []), str(root): entry})
 
 
-def forget(places: Places, root: Path) -> None:
-    """Whatever was answered there is asked again. Raises ConfigError."""
-    path = _store(places)
+def forget_trust(places: Places, root: Path) -> None:
     with locked(places.state):
-        kept = _read(path, [])
-        if kept.pop(str(root), None) is not None:
-            write(path, kept)
+        store = _read_trust(places, [])
+        store.pop(str(root), None)
+        _write(_trust_file(places), store)
 
 
-def _answers(kept: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What stands there instead of a table holds none."""
-    answers = kept.get("answers")
+def consent_to(places: Places, root: Path, what: str, notices: list[str]) -> Consent | None:
+    """`what` contains the digest; `root` must be real. Raises ConfigError."""
+    saved = _read_consents(places, notices).get(str(root), {})
+    if not _is_about(saved, root):
+        return None
+    answer = _answers(saved).get(what)
+    return next((each for each in get_args(Consent) if each == answer), None)
+
+
+def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None:
+    """Raises ConfigError when it cannot be saved."""
+    identity = _identity_now(root)
+    with locked(places.state):
+        store = _read_consents(places, [])
+        saved = store.get(str(root), {})
+        answers = _answers(saved) if saved.get("identity") == identity else {}
+        answers = {**{each: given for each, given in answers.items() if each != what}, what: answer}
+        store[str(root)] = {"identity": identity, "answers": dict(list(answers.items())[-MOST_CONSENTS:])}
+        _write(_consents_file(places), store)
+
+
+def forget_consents(places: Places, root: Path) -> None:
+    """Raises ConfigError."""
+    with locked(places.state):
+        store = _read_consents(places, [])
+        if store.pop(str(root), None) is not None:
+            _write(_consents_file(places), store)
+
+
+def _answers(saved: Mapping[str, Any]) -> Mapping[str, Any]:
+    answers = saved.get("answers")
     return answers if isinstance(answers, dict) else {}
 
 
-def _read(path: Path, notices: list[str]) -> Kept:
-    return read(path, notices, again="what may run")
+def _trust_file(places: Places) -> Path:
+    return places.state / "trust.json"
 
 
-def _store(places: Places) -> Path:
+def _consents_file(places: Places) -> Path:
     return places.state / "consents.json"
+
+
+def _read_trust(places: Places, notices: list[str]) -> Store:
+    return _read(_trust_file(places), notices, subject="each folder")
+
+
+def _read_consents(places: Places, notices: list[str]) -> Store:
+    return _read(_consents_file(places), notices, subject="what may run")
+
+
+def _read(path: Path, notices: list[str], *, subject: str) -> Store:
+    """Raises ConfigError for a damaged file, and for one that others may have written."""
+    data = read_own(path, notices, is_secret=True)
+    try:
+        store = json.loads(data or b"{}")
+    except (ValueError, RecursionError):
+        store = None
+    if not isinstance(store, dict) or not all(isinstance(each, dict) for each in store.values()):
+        raise ConfigError(f"{path} is damaged.", hint=f"Remove it: wolo asks again about {subject}.")
+    return store
+
+
+def _write(path: Path, store: Store) -> None:
+    replace_file(path, json.dumps(store, indent=1) + "\n")
+
+
+def _is_about(saved: Mapping[str, Any], root: Path) -> bool:
+    return bool(identity := _identity_now(root)) and saved.get("identity") == identity
+
+
+def _identity_now(root: Path) -> str:
+    """Empty when the folder is gone."""
+    try:
+        return identity_of(root)
+    except OSError:
+        return ""

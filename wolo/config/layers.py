@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from wolo.config import project, trust
+from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.dotted_keys import Key, Leaf, Place, build, dotted, leaf, leaves, values
 from wolo.config.files import parse_toml, read_toml
@@ -183,7 +183,7 @@ def _add_project(found: _Found, places: Places, root: Path, cwd: Path, flags: Gi
     brought = project.find(root, cwd)
     if not brought:
         return
-    answer = "trusted" if flags.get("trust") == str(root) else trust.answer_for(places, root, found.notices)
+    answer = "trusted" if flags.get("trust") == str(root) else consents.trust_in(places, root, found.notices)
     found.trusts_project = answer == "trusted"
     if answer is None:
         found.notices.append(

@@ -56,12 +56,12 @@ def open_ones(wanted: tuple[Wanted, ...], places: Places, root: Path) -> list[Wa
 
 def is_refused(places: Places, root: Path, wanted: Wanted) -> bool:
     """A person does not want to be asked about it again."""
-    return consents.answer_for(places, root, _asked(wanted), []) == "never"
+    return consents.consent_to(places, root, _asked(wanted), []) == "never"
 
 
 def keep_consent(places: Places, root: Path, wanted: Wanted, *, allowed: bool) -> None:
     """Raises ConfigError when it cannot be kept."""
-    consents.keep(places, root, _asked(wanted), "yes" if allowed else "never")
+    consents.save_consent(places, root, _asked(wanted), "yes" if allowed else "never")
 
 
 def _asked(wanted: Wanted) -> str:
@@ -80,7 +80,7 @@ def _of_project(places: Places, root: Path, cwd: Path, notices: list[str]) -> It
             try:
                 for name, server in read_servers(project.read_file(path, root), where, notices):
                     brought = Wanted(name=name, server=server, source=where, folder=folder, is_allowed=False)
-                    is_allowed = consents.answer_for(places, root, _asked(brought), notices) == "yes"
+                    is_allowed = consents.consent_to(places, root, _asked(brought), notices) == "yes"
                     yield replace(brought, is_allowed=is_allowed)
             except ConfigError as error:
                 notices.append(error.message)

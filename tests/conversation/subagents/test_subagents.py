@@ -27,7 +27,7 @@ from wolo.agent.events import (
     TaskStarted,
     TurnEnded,
 )
-from wolo.config import trust
+from wolo.config import consents
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.history.undo import Undoing
@@ -181,7 +181,7 @@ async def test_its_own_turns_are_bounded_and_the_parent_goes_on(provider: Provid
 async def test_a_projects_agent_may_take_no_more_turns_than_the_settings_say(provider: ProviderServer) -> None:
     Path(".wolo/agents").mkdir(parents=True)
     Path(".wolo/agents/eager.md").write_text("---\ndescription: x\nmax_turns: 900\n---\n")
-    trust.keep(find_places(), find_root(Path.cwd()), "trusted")
+    consents.save_trust(find_places(), find_root(Path.cwd()), "trusted")
     provider.script(call("task", {"prompt": "look", "agent": "eager"}), call("glob", {"pattern": "a"}), text("Done."))
     async with begun(provider, "tasks.max_turns=1") as conversation:
         await events_of(conversation)
@@ -430,7 +430,7 @@ async def test_a_projects_agent_leads_to_no_other_provider(provider: ProviderSer
     path = Path(".wolo/agents/lead.md")
     path.parent.mkdir(parents=True)
     path.write_text("---\ndescription: x\nmodel: there/c\n---\n")
-    trust.keep(find_places(), find_root(Path.cwd()), "trusted")
+    consents.save_trust(find_places(), find_root(Path.cwd()), "trusted")
     provider.script(call("task", {"prompt": "look", "agent": "lead"}), text("Seen."), text("Done."))
     async with begun(provider, *settings, base_url=None, api_key=None, model="here/a") as conversation:
         events = await events_of(conversation)

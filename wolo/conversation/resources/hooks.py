@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.hook_calls import RunHook, Said
-from wolo.config import consents, project, trust
+from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.files import read_own
 from wolo.config.schema import Config
@@ -111,7 +111,7 @@ def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
     try:
         found = read_hooks(project.read_file(path, root), path)
         digest = digest_of(found.hooks, folder) if found.hooks else ""
-        said = consents.answer_for(places, root, _asked(source, digest), [])
+        said = consents.consent_to(places, root, _asked(source, digest), [])
     except WoloError as error:
         return HookSet(source=source, standing="needs consent", folder=folder, problems=(error.message,))
     standing = _STANDINGS[said]
@@ -124,7 +124,7 @@ def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
     return digest(hooks, folder)
 
 
-_STANDINGS: Mapping[consents.Answer | None, Consent] = {"yes": "allowed", "never": "refused", None: "needs consent"}
+_STANDINGS: Mapping[consents.Consent | None, Consent] = {"yes": "allowed", "never": "refused", None: "needs consent"}
 
 
 def _asked(source: str, digest: str) -> str:
@@ -132,14 +132,14 @@ def _asked(source: str, digest: str) -> str:
     return f"hooks {source} {digest}"
 
 
-def save_consent(places: Places, root: Path, found: HookSet, answer: consents.Answer) -> None:
+def save_consent(places: Places, root: Path, found: HookSet, answer: consents.Consent) -> None:
     """It holds for these hooks as they are now. Raises ConfigError when it cannot be kept."""
-    consents.keep(places, root, _asked(found.source, found.digest), answer)
+    consents.save_consent(places, root, _asked(found.source, found.digest), answer)
 
 
 def awaiting_consent(places: Places, root: Path, cwd: Path, given: Given) -> list[HookSet]:
     """Those of a trusted folder that need a person's consent. Raises ConfigError."""
-    if given.get("trust") != str(root) and trust.answer_for(places, root, []) != "trusted":
+    if given.get("trust") != str(root) and consents.trust_in(places, root, []) != "trusted":
         return []
     return [each for each in project_hooks(places, root, cwd) if each.standing == "needs consent" and each.hooks]
 

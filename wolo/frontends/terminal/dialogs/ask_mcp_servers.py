@@ -9,8 +9,8 @@ from rich.text import Text
 
 from wolo.config import project
 from wolo.config.cli_options import Given
+from wolo.config.consents import trust_in
 from wolo.config.servers import keep_consent, open_ones
-from wolo.config.trust import answer_for
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.frontends.terminal.dialogs.ask_trust import Wording, ask_once, keep_answer, whole
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -28,7 +28,7 @@ async def ask_servers(given: Given, terminal: Terminal) -> None:
     root, places = find_root(), find_places()
     if not any(each.kind == project.MCP_SERVERS.name for each in project.find(root, Path.cwd())):
         return
-    if given.get("trust") != str(root) and answer_for(places, root, []) != "trusted":
+    if given.get("trust") != str(root) and trust_in(places, root, []) != "trusted":
         return
     for wanted in _open_ones(given, root):
         await _ask(wanted, root, terminal)

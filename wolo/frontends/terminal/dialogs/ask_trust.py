@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from wolo.config import project, trust
+from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.project import Brought
 from wolo.errors import ConfigError
@@ -29,14 +29,14 @@ async def ask_trust(given: Given, terminal: Terminal) -> None:
     """Whatever is not a yes leaves the folder untrusted. Raises Dismissed for Ctrl-C."""
     root = find_root()
     brought = project.find(root, Path.cwd())
-    if not brought or given.get("trust") == str(root) or trust.answer_for(find_places(), root, []):
+    if not brought or given.get("trust") == str(root) or consents.trust_in(find_places(), root, []):
         return
     match await ask_once(_found(root, brought), TRUST, terminal):
         case "y" | "yes":
-            if not keep_answer(partial(trust.keep, find_places(), root, "trusted"), terminal):
+            if not keep_answer(partial(consents.save_trust, find_places(), root, "trusted"), terminal):
                 terminal.screen.say("--trust trusts the folder for one run.", "dim")
         case "never":
-            keep_answer(partial(trust.keep, find_places(), root, "never"), terminal)
+            keep_answer(partial(consents.save_trust, find_places(), root, "never"), terminal)
 
 
 def _found(root: Path, brought: Sequence[Brought]) -> list[Text]:

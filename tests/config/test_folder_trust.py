@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import unprivileged
-from wolo.config import trust
+from wolo.config import consents
 from wolo.errors import ConfigError
 from wolo.places import Places, find_places
 from wolo.workspace.root import find_root
@@ -22,26 +22,26 @@ def places() -> Places:
 
 
 def answer(places: Places, root: Path) -> str | None:
-    return trust.answer_for(places, Path(os.path.realpath(root)), [])
+    return consents.trust_in(places, Path(os.path.realpath(root)), [])
 
 
 def test_an_answer_holds_for_this_folder_until_it_is_forgotten(places: Places) -> None:
     root = Path.cwd()
     assert answer(places, root) is None
-    trust.keep(places, root, "trusted")
+    consents.save_trust(places, root, "trusted")
     assert answer(places, root) == "trusted"
-    trust.keep(places, root, "never")
+    consents.save_trust(places, root, "never")
     assert answer(places, root) == "never"
-    trust.forget(places, root)
+    consents.forget_trust(places, root)
     assert answer(places, root) is None
-    trust.forget(places, root)
+    consents.forget_trust(places, root)
 
 
 def test_no_folder_beside_above_or_below_it_is_trusted(places: Places) -> None:
     root = Path("project").absolute()
     for folder in (root, Path("project-evil"), Path("project/inner"), Path("projec")):
         folder.mkdir()
-    trust.keep(places, root, "trusted")
+    consents.save_trust(places, root, "trusted")
     others = [Path("project-evil"), Path("project/inner"), Path("projec"), root.parent, Path("/")]
     assert [answer(places, other) for other in others] == [None] * len(others)
 
@@ -49,7 +49,7 @@ def test_no_folder_beside_above_or_below_it_is_trusted(places: Places) -> None:
 def test_a_moved_folder_and_one_put_in_its_place_are_asked_about_anew(places: Places) -> None:
     root = Path("project").absolute()
     root.mkdir()
-    trust.keep(places, root, "trusted")
+    consents.save_trust(places, root, "trusted")
     root.rename("moved")
     assert (answer(places, root), answer(places, Path("moved"))) == (None, None)
     root.mkdir()
@@ -64,7 +64,7 @@ def test_a_folder_that_got_the_number_of_the_one_before_it_is_another_one(places
     root = Path("project").absolute()
     for _ in range(20):
         root.mkdir()
-        trust.keep(places, root, "trusted")
+        consents.save_trust(places, root, "trusted")
         root.rmdir()
         root.mkdir()
         assert answer(places, root) is None
@@ -76,7 +76,7 @@ def test_a_link_is_trusted_only_while_it_leads_to_the_trusted_folder(places: Pla
     for folder in (good, evil):
         folder.mkdir()
     alias.symlink_to(good)
-    trust.keep(places, find_root(alias), "trusted")
+    consents.save_trust(places, find_root(alias), "trusted")
     assert (answer(places, alias), answer(places, good)) == ("trusted", "trusted")
     alias.unlink()
     alias.symlink_to(evil)
@@ -85,14 +85,14 @@ def test_a_link_is_trusted_only_while_it_leads_to_the_trusted_folder(places: Pla
 
 def test_home_and_the_root_of_everything_cannot_be_trusted(places: Places, isolated: Path) -> None:
     for folder in (isolated / "home", Path("/")):
-        trust.keep(places, folder, "trusted")
+        consents.save_trust(places, folder, "trusted")
         assert answer(places, folder) is None
 
 
 def test_a_name_in_no_encoding_can_be_trusted(places: Places) -> None:
     root = Path(os.fsdecode(os.fsencode(Path.cwd()) + b"/caf\xe9\n"))
     root.mkdir()
-    trust.keep(places, root, "trusted")
+    consents.save_trust(places, root, "trusted")
     assert answer(places, root) == "trusted"
 
 
@@ -102,7 +102,7 @@ def test_the_store_is_for_its_owner_alone_and_no_answer_is_lost_when_many_are_gi
         roots = [Path(f"p{number}").absolute() for number in range(16)]
         for root in roots:
             root.mkdir()
-        givers = [threading.Thread(target=trust.keep, args=(places, root, "trusted")) for root in roots]
+        givers = [threading.Thread(target=consents.save_trust, args=(places, root, "trusted")) for root in roots]
         for giver in givers:
             giver.start()
         for giver in givers:
@@ -116,7 +116,7 @@ def test_the_store_is_for_its_owner_alone_and_no_answer_is_lost_when_many_are_gi
 
 @pytest.mark.parametrize("said", ["", "[]", "{", '{"/x": 3}', "[" * 100_000, "\x00\xff"])
 def test_a_damaged_store_trusts_nobody_and_says_so(places: Places, said: str) -> None:
-    trust.keep(places, Path.cwd(), "trusted")
+    consents.save_trust(places, Path.cwd(), "trusted")
     store = places.state / "trust.json"
     store.write_text(said)
     if not said:
@@ -128,7 +128,7 @@ def test_a_damaged_store_trusts_nobody_and_says_so(places: Places, said: str) ->
 
 @pytest.mark.parametrize("word", ["yes", "", "TRUSTED", 1, None])
 def test_a_word_that_is_no_answer_is_none(places: Places, word: object) -> None:
-    trust.keep(places, Path.cwd(), "trusted")
+    consents.save_trust(places, Path.cwd(), "trusted")
     store = places.state / "trust.json"
     kept = json.loads(store.read_text())
     kept[str(Path.cwd())]["answer"] = word
@@ -137,7 +137,7 @@ def test_a_word_that_is_no_answer_is_none(places: Places, word: object) -> None:
 
 
 def test_without_its_identity_an_answer_is_none(places: Places) -> None:
-    trust.keep(places, Path.cwd(), "trusted")
+    consents.save_trust(places, Path.cwd(), "trusted")
     store = places.state / "trust.json"
     store.write_text(json.dumps({str(Path.cwd()): {"answer": "trusted"}}))
     assert answer(places, Path.cwd()) is None
@@ -153,10 +153,10 @@ def test_a_store_that_others_may_have_written_is_refused(places: Places) -> None
 
 def _complaint_about_a_store_of_all(folder: Path) -> str:
     places = Places(folder, folder, folder, folder / "state")
-    trust.keep(places, folder, "trusted")
+    consents.save_trust(places, folder, "trusted")
     (folder / "state" / "trust.json").chmod(0o666)
     try:
-        trust.answer_for(places, folder, [])
+        consents.trust_in(places, folder, [])
     except ConfigError as error:
         return "every user of this machine" if "every user of this machine" in error.message else error.message
     return "it was read"
