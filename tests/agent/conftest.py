@@ -26,7 +26,7 @@ from wolo.messages.secret_values import Known
 from wolo.models.catalog import find
 from wolo.models.client import ModelStream, Surroundings
 from wolo.models.format_selection import format_of
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
 from wolo.tools.shell.shell import Shell
 from wolo.tools.tool import Result, ShellState, Tool, ToolContext
 from wolo.tools.toolbox import BUILTIN, Toolbox

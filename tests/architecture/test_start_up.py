@@ -33,7 +33,7 @@ DRAWN_LATER = {"pygments", "markdown_it", "httpx2", "tree_sitter"}
 LATER = {
     "rich.table",
     "wolo.models.client",
-    "wolo.models.http.http",
+    "wolo.models.http.http_transport",
     "wolo.formats.openai_chat",
     "wolo.commands.table",
     "wolo.frontends.terminal.dialogs.first_run",
@@ -114,7 +114,7 @@ def test_servers_whose_tools_are_known_cost_a_run_that_calls_none_no_library(pro
 def test_without_servers_little_of_their_room_is_loaded(provider: ProviderServer) -> None:
     provider.script(text("Hello."))
     modules = modules_of("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
-    assert not {f"wolo.mcp.{name}" for name in ("sdk", "client", "child", "answer", "schemas", "remote_tool")} & modules
+    assert not {f"wolo.mcp.{name}" for name in ("sdk", "client", "connection", "stdio_process", "mcp_tool")} & modules
 
 
 def test_without_hooks_nothing_of_them_is_loaded(provider: ProviderServer) -> None:

@@ -17,8 +17,7 @@ from wolo.messages.deltas import Assembler, Delta
 from wolo.messages.message import Message, Producer, user
 from wolo.models.catalog import find
 from wolo.models.format_selection import format_of
-from wolo.models.http.ndjson import LineSplitter
-from wolo.models.http.sse import SseSplitter
+from wolo.models.http.stream_framing import LineSplitter, SseSplitter
 
 ROOT = Path(__file__).with_name("recordings")
 RECORDINGS = sorted(path for path in ROOT.glob("*/*") if path.is_file())

@@ -18,11 +18,10 @@ import pytest
 
 from tests.fakes.mcp_server import PIXEL
 from wolo.errors import ToolError
-from wolo.mcp.environment import Surroundings
-from wolo.mcp.server import Server, Wanted, fingerprint
+from wolo.mcp.listed_tools import CachedTools
+from wolo.mcp.mcp_tool import RemoteTool
+from wolo.mcp.server import Server, Surroundings, Wanted, fingerprint
 from wolo.mcp.servers import Servers
-from wolo.mcp.tool import RemoteTool
-from wolo.mcp.tool_cache import CachedTools
 from wolo.tools.tool import Interrupted, Result, ShellState, ToolContext
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes

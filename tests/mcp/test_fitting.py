@@ -13,9 +13,8 @@ from tests.fakes.mcp_plain import NASTY
 from wolo.formats.encoding.wire_names import LEGAL_NAME
 from wolo.formats.lint.checks import schema_complaints
 from wolo.guard.matching import TargetPattern
-from wolo.mcp.names import offered_name, rule_name
-from wolo.mcp.schemas import MOST_BYTES, Fitted
-from wolo.mcp.tool_listing import MOST_TOOLS, read_listed
+from wolo.mcp.listed_tools import MOST_TOOLS, read_listed
+from wolo.mcp.mcp_tool import MOST_BYTES, Fitted, offered_name, rule_name
 
 SERVERS = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
 TOOLS = st.text(min_size=1, max_size=80)

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ConfigError
-from wolo.mcp.mcp_json import read_servers
-from wolo.mcp.server import Server, Wanted, described, fingerprint
+from wolo.mcp.server import Server, Wanted, described, fingerprint, read_servers
 
 KEYS = st.sampled_from(["mcpServers", "command", "url", "args", "x"])
 DOCUMENTS = st.recursive(

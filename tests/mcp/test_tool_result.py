@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from tests.fakes.mcp_server import PIXEL
-from wolo.mcp.tool_result import MOST_MEDIA_BYTES, read_answer
+from wolo.mcp.connection import MOST_MEDIA_BYTES, read_answer
 from wolo.messages.parts import AudioPart, ImagePart
 
 DATA = base64.b64encode(PIXEL).decode()

@@ -12,9 +12,8 @@ import pytest
 from tests.components import miss
 from tests.fakes.turns import Play
 from wolo.models.catalog import find
-from wolo.models.http.http import HttpTransport
-from wolo.models.local.embedded import DEFAULT, has_engine
-from wolo.models.local.embedded_process import EmbeddedProcess, Serving
+from wolo.models.http.http_transport import HttpTransport
+from wolo.models.local.embedded import DEFAULT, EmbeddedProcess, Serving, has_engine
 from wolo.models.local.local_chat import LocalChat
 from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.local.weight_sources import PartPackages

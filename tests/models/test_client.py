@@ -38,7 +38,7 @@ from wolo.models.catalog_files import load
 from wolo.models.client import ModelStream, Surroundings
 from wolo.models.format_selection import format_of
 from wolo.models.headers import Settings as HeaderSettings
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
 from wolo.models.protocol import Question
 from wolo.models.provider import Choice, Price
 

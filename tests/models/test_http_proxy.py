@@ -12,7 +12,7 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Reply, sse
 from wolo.errors import BadAnswer, ConfigError, ProviderError
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.transport import Call
 
 HOST = "model.example.com"

@@ -13,8 +13,7 @@ import pytest
 
 from tests.components import require
 from wolo.errors import ConfigError, ProviderError, Unavailable
-from wolo.models.http.certificates import trusting
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport, trusting
 from wolo.models.http.transport import Call
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: one\n\n"

@@ -16,13 +16,13 @@ from wolo.messages.parts import ToolPart
 from wolo.models.catalog import find
 from wolo.models.client import ModelStream
 from wolo.models.format_selection import format_of
-from wolo.models.http.http import HttpTransport
-from wolo.models.local.embedded_process import Serving
+from wolo.models.http.http_transport import HttpTransport
+from wolo.models.http.server_lookup import ask_window, served_models
+from wolo.models.local.embedded import Serving
 from wolo.models.probe import Probe
 from wolo.models.probe_cache import Finding
 from wolo.models.protocol import Question
 from wolo.models.provider import Choice
-from wolo.models.server_info import ask_window, served_models
 
 pytestmark = [pytest.mark.real_model, pytest.mark.soak]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wolo.messages.message import Usage
-from wolo.models.price import cost_of, is_known
-from wolo.models.provider import Price
+from wolo.models.provider import Price, cost_of, is_known
 
 USAGE = Usage(input_tokens=1_000_000, output_tokens=500_000, cache_read_tokens=2_000_000, cache_write_tokens=100_000)
 

@@ -17,11 +17,11 @@ from wolo.errors import ProviderError
 from wolo.models import probe_cache
 from wolo.models.catalog import find
 from wolo.models.format_selection import dialect_of
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
+from wolo.models.http.server_lookup import ask_window, served_models
 from wolo.models.probe import Probe
 from wolo.models.probe_cache import Card, Finding
 from wolo.models.provider import Choice, ModelSettings, ProviderSettings
-from wolo.models.server_info import ask_window, served_models
 
 
 class Server:

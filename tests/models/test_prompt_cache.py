@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from wolo.formats.format import Block
 from wolo.messages.message import MESSAGES, Message, Producer, Usage, user
-from wolo.models.cache_misses import find_miss, look_through
-from wolo.models.prompt_cache import METADATA, PrefixWatch, digests_of, prefix_of
+from wolo.models.prompt_cache import METADATA, PrefixWatch, digests_of, find_miss, look_through, prefix_of
 from wolo.models.provider import Price
 
 GLM = Producer(provider="zai", format="openai-chat", model="glm-5.2")

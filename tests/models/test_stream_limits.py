@@ -20,10 +20,9 @@ from wolo.models import client
 from wolo.models.catalog import find
 from wolo.models.client import ModelStream, Surroundings
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.models.http.http import HttpTransport
-from wolo.models.http.http_body import PATIENCE
+from wolo.models.http.http_body import PATIENCE, StreamLimits
+from wolo.models.http.http_transport import HttpTransport
 from wolo.models.retry import Settings as Retries
-from wolo.models.stream_limits import StreamLimits
 
 Ask = Callable[..., Any]
 

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from wolo.formats.format import ThinkingLevel
+from wolo.models.capabilities import always_on_notice, level_used
 from wolo.models.catalog import find
 from wolo.models.provider import Choice
-from wolo.models.thinking_level import always_on_notice, level_used
 
 KEYS = {"ZAI_API_KEY": "k", "MOONSHOT_API_KEY": "k", "XAI_API_KEY": "k", "OPENAI_API_KEY": "k"}
 

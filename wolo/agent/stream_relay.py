@@ -21,8 +21,8 @@ from wolo.agent.loop_detection import AnswerWatch
 from wolo.errors import ProviderError
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
 from wolo.messages.message import Usage, UsageCost
-from wolo.models.price import cost_of
 from wolo.models.protocol import Asker, NoticeLevel
+from wolo.models.provider import cost_of
 from wolo.models.tokens import BYTES_PER_TOKEN
 
 

@@ -77,7 +77,7 @@ def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
 def _only_model(url: str, api_key: str) -> str:
     """The one model that the server lists. Raises ConfigError when there are none or several."""
     from wolo.models.catalog import find
-    from wolo.models.server_info import served_models
+    from wolo.models.http.server_lookup import served_models
 
     served = served_models(find("custom/any", environ={}, base_url=url, api_key=api_key))
     if len(served) == 1:
@@ -87,10 +87,10 @@ def _only_model(url: str, api_key: str) -> str:
 
 
 async def _run(choice: Choice, *, quiet: bool) -> Card:
-    from wolo.models.http.http import HttpTransport
+    from wolo.models.http.http_transport import HttpTransport
+    from wolo.models.http.server_lookup import ask_window
     from wolo.models.probe import Probe
     from wolo.models.probe_cache import SIGNS
-    from wolo.models.server_info import ask_window
 
     def tell(finding: Finding) -> None:
         if not quiet:

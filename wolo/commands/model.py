@@ -17,8 +17,8 @@ from wolo.messages.terminal_text import clean_line
 from wolo.models import catalog
 from wolo.models.capabilities import LOCAL
 from wolo.models.catalog_files import nearest
+from wolo.models.http.server_lookup import served_models
 from wolo.models.provider import Choice
-from wolo.models.server_info import served_models
 from wolo.places import find_places
 
 

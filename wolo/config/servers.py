@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from wolo.config import consents, project
 from wolo.config.schema import Config
 from wolo.errors import ConfigError
-from wolo.mcp.mcp_json import read_servers
-from wolo.mcp.server import Server, Wanted, check, fingerprint
+from wolo.mcp.server import Server, Wanted, check, fingerprint, read_servers
 from wolo.places import Places
 
 

@@ -33,8 +33,8 @@ from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.mcp.servers import Servers
 from wolo.messages.message import OPENED, Message, Usage, custom
 from wolo.messages.parts import AnyPart
+from wolo.models.capabilities import level_used
 from wolo.models.provider import Choice
-from wolo.models.thinking_level import level_used
 from wolo.sessions.entries import MessageEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Node

@@ -20,7 +20,7 @@ from wolo.diagnostics import model_info
 from wolo.errors import SessionError, WoloError
 from wolo.guard.sandbox.selection import Found, find
 from wolo.messages.terminal_text import clean_line
-from wolo.models.http.loopback import find_servers
+from wolo.models.http.server_lookup import find_servers
 from wolo.places import find_places
 from wolo.sessions import migrations
 from wolo.sessions.recovery import salvage

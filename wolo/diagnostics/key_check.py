@@ -16,7 +16,7 @@ from wolo.models import catalog
 from wolo.models.address import under
 from wolo.models.catalog_files import Overrides
 from wolo.models.format_selection import format_of, redact, request_headers
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.transport import Call, Refused
 from wolo.models.provider import Choice, Provider
 

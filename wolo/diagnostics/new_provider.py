@@ -15,8 +15,8 @@ from wolo.diagnostics.credentials import find_login_provider, keep_key
 from wolo.errors import UsageError
 from wolo.models import address, catalog
 from wolo.models.catalog_files import names_of
+from wolo.models.http.server_lookup import served_models
 from wolo.models.provider import ModelSettings, ProviderSettings
-from wolo.models.server_info import served_models
 from wolo.places import find_places
 
 MOST_MODELS = 200

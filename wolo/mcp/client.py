@@ -12,12 +12,10 @@ from types import ModuleType
 from typing import Any, Literal
 
 from wolo.errors import ConfigError, ToolError
-from wolo.mcp.connection import Link, Lost, Refused
-from wolo.mcp.environment import Surroundings
-from wolo.mcp.server import Server, is_address
+from wolo.mcp.connection import Answer, Link, Lost, Refused
+from wolo.mcp.listed_tools import Listed
+from wolo.mcp.server import Server, Surroundings, is_address
 from wolo.mcp.stdio_process import Said, start_child
-from wolo.mcp.tool_listing import Listed
-from wolo.mcp.tool_result import Answer
 from wolo.messages.terminal_text import clean
 from wolo.workspace.processes.command_environment import command_environment, find_program
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
-from wolo.mcp.tool_listing import Listed
-from wolo.mcp.tool_result import Answer
+from wolo.mcp.listed_tools import Listed
+from wolo.messages.media import audio, image
+from wolo.messages.parts import MediaPart
 
 
 class Lost(Exception):
@@ -40,3 +42,64 @@ class Link(Protocol):
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float, show: Callable[[str], None]) -> Answer:
         """Raises Lost and Refused. When it is cancelled, the server is told."""
         ...
+
+
+MOST_MEDIA_BYTES = 20 * 1024 * 1024
+
+
+class Answer(NamedTuple):
+    text: str
+    media: tuple[MediaPart, ...] = ()
+    is_error: bool = False
+
+
+def read_answer(result: Mapping[str, Any]) -> Answer:
+    """Structured content is told only where there is no text: servers say the same in both."""
+    texts: list[str] = []
+    media: list[MediaPart] = []
+    for block in result.get("content") or ():
+        for said in _read(block):
+            if isinstance(said, str):
+                texts.append(said)
+            else:
+                media.append(said)
+    structured = result.get("structuredContent")
+    if structured is not None and not any(text.strip() for text in texts):
+        texts.append(json.dumps(structured, ensure_ascii=False, indent=1))
+    return Answer("\n".join(texts), tuple(media), bool(result.get("isError")))
+
+
+def _read(block: Mapping[str, Any]) -> Iterator[str | MediaPart]:
+    match block.get("type"):
+        case "text":
+            yield str(block.get("text", ""))
+        case "image" | "audio" as kind:
+            yield _medium(kind, str(block.get("data", "")), str(block.get("mimeType", "")))
+        case "resource":
+            yield from _resource(block.get("resource") or {})
+        case "resource_link":
+            named = " ".join(str(block[key]) for key in ("name", "description") if block.get(key))
+            yield f"[a link to {block.get('uri', '')} {named}]"
+        case other:
+            yield f"[a part of the kind {other}, which is not understood]"
+
+
+def _resource(resource: Mapping[str, Any]) -> Iterator[str | MediaPart]:
+    uri, kind = resource.get("uri", ""), str(resource.get("mimeType") or "")
+    if isinstance(text := resource.get("text"), str):
+        yield f"[{uri}]\n{text}"
+    elif kind.startswith(("image/", "audio/")):
+        yield _medium(kind.partition("/")[0], str(resource.get("blob", "")), kind)
+    else:
+        yield f"[{uri}: {kind or 'binary'}, about {len(str(resource.get('blob', ''))) * 3 // 4:,} bytes, not shown]"
+
+
+def _medium(kind: str, data: str, media_type: str) -> str | MediaPart:
+    if len(data) * 3 // 4 > MOST_MEDIA_BYTES:
+        return f"[{kind} of more than {MOST_MEDIA_BYTES // 1024 // 1024} MB, not shown]"
+    source = f"data:{media_type};base64,{data}" if media_type else data
+    try:
+        part = image(source) if kind == "image" else audio(source)
+    except ValueError:
+        return f"[{kind} that cannot be read]"
+    return part if part.data else f"[{kind} that holds nothing]"

@@ -28,12 +28,11 @@ from pydantic import ValidationError
 
 from wolo import __version__
 from wolo.errors import ConfigError
-from wolo.mcp.connection import Link, Lost, Refused
+from wolo.mcp.connection import Answer, Link, Lost, Refused, read_answer
+from wolo.mcp.listed_tools import Listed, read_listed
 from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, Child
-from wolo.mcp.tool_listing import Listed, read_listed
-from wolo.mcp.tool_result import Answer, read_answer
 from wolo.models.address import proxy_for
-from wolo.models.http.certificates import trusting
+from wolo.models.http.http_transport import trusting
 
 CONNECT_S = 20.0
 _MOST_PAGES = 50

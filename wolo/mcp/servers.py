@@ -11,15 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
-from wolo.mcp.environment import Surroundings
-from wolo.mcp.server import Wanted, fingerprint
-from wolo.mcp.tool_cache import CachedTools, Remembered
-from wolo.mcp.tool_listing import MOST_TOOLS, Listed
+from wolo.mcp.listed_tools import MOST_TOOLS, CachedTools, Listed, Remembered
+from wolo.mcp.server import Surroundings, Wanted, fingerprint
 from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
     from wolo.mcp.client import Client
-    from wolo.mcp.tool import RemoteTool
+    from wolo.mcp.mcp_tool import RemoteTool
 
 ATTENDED_WAIT_S = 1.0
 """A person waits so long for servers that were never seen before; their tools come later then."""
@@ -204,7 +202,7 @@ class Servers:
 
     def _take(self, client: Client, listed: Iterable[Listed], instructions: str) -> None:
         """A tool that is known stays as it was offered first, whatever its server says now: requests begin with it."""
-        from wolo.mcp.tool import RemoteTool  # noqa: PLC0415  # the same
+        from wolo.mcp.mcp_tool import RemoteTool  # noqa: PLC0415  # the same
 
         if said := clean(instructions[:_MOST_INSTRUCTIONS]).strip():
             self._instructions.setdefault(client.name, said)

@@ -1,15 +1,17 @@
-"""Tells what of a request has no effect on a model: a thinking level, and attachments that are not sent."""
+"""Check what a model supports: thinking levels and attachments."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
 from wolo.formats.encoding.attachments import NOT_TAKEN
-from wolo.formats.encoding.thinking_levels import LEVELS
+from wolo.formats.encoding.thinking_levels import LEVELS, always_thinks, glm_level, nearest
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import Message, user
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart
@@ -94,3 +96,24 @@ def _request(choice: Choice, message: Message, level: ThinkingLevel | None) -> R
 
 def _kind(part: MediaPart) -> Ability:
     return "images" if isinstance(part, ImagePart) else "audio" if isinstance(part, AudioPart) else "files"
+
+
+def level_used(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
+    """The nearest one that this model knows. What a model answers to a level is told by the flags of its dialect."""
+    flags: dict[str, Any] = {**choice.provider.dialect, **choice.model.dialect}
+    if known := flags.get("thinking_levels"):
+        level = nearest(level, msgspec.convert(known, tuple[ThinkingLevel, ...]))
+    style = flags.get("thinking_param_style", "")
+    if style == "glm":
+        return glm_level(choice.model.id, level)
+    if level == "off" and (always_thinks(style, choice.model.id) or flags.get("thinking_off") == "refused"):
+        return "low"
+    return level
+
+
+def always_on_notice(choice: Choice) -> str:
+    """A word to a person who turned thinking off where it cannot be; empty: there is nothing to say."""
+    wanted = choice.thinking
+    if wanted != "off" or (used := level_used(choice, wanted)) == "off":
+        return ""
+    return f"{choice.label} always thinks; level {used} is used instead of off."

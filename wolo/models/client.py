@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -20,21 +19,16 @@ from wolo.messages.message import Message, Usage
 from wolo.messages.secret_values import ExactValues
 from wolo.models import retry
 from wolo.models.address import shown, under
-from wolo.models.cache_misses import find_miss
+from wolo.models.capabilities import Untold
 from wolo.models.format_selection import format_of, key_of, redact, request_headers
 from wolo.models.headers import Settings as HeaderSettings
 from wolo.models.headers import introduce
-from wolo.models.http.transport import Batch, Call, Refused, Transport
-from wolo.models.http.wire_log import Exchange, WireLog
-from wolo.models.price import cost_of
-from wolo.models.prompt_cache import PrefixWatch
+from wolo.models.http.http_body import MOST_BYTES, StreamLimits
+from wolo.models.http.transport import Batch, Call, Exchange, Refused, Transport, WireLog
+from wolo.models.prompt_cache import PrefixWatch, find_miss
 from wolo.models.protocol import MUST_BE_SENT, Listener, Question, has_media, producer_of, request_for
-from wolo.models.provider import MEDIA, Choice
-from wolo.models.stream_limits import MOST_BYTES, StreamLimits
+from wolo.models.provider import MEDIA, Choice, cost_of
 from wolo.models.tokens import ROLE_TOKENS, TokenEstimate, estimate_message
-
-if TYPE_CHECKING:
-    from wolo.models.capabilities import Untold
 
 IDLE_S = 300.0
 FIRST_BYTE_S = 120.0
@@ -119,8 +113,6 @@ class ModelStream:
 
     async def _tell_of_media(self, question: Question, listener: Listener) -> None:
         if any(map(has_media, question.messages)):
-            from wolo.models.capabilities import Untold  # noqa: PLC0415  # few prompts carry any
-
             self._untold = self._untold or Untold()
             if notice := self._untold.notice(self._choice, question.messages):
                 await listener.on_notice(notice)

@@ -1,13 +1,14 @@
-"""Asking a model: the question the loop puts, and the answer it gets. HTTP models and tiny embedded ones both serve it."""
+"""The model client protocol, and clients that wrap another: opened lazily, or with a fallback."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from wolo.errors import ProviderError
+from wolo.errors import ContextOverflow, ProviderError
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, Producer
@@ -98,3 +99,91 @@ class Asker(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Later:
+    """An `Asker` in front of one that may not be there yet."""
+
+    def __init__(self, choice: Choice, open_it: Callable[[Choice], Asker]) -> None:
+        self._choice = choice
+        self._open = open_it
+        self._asker: Asker | None = None
+
+    @property
+    def choice(self) -> Choice:
+        return self._asker.choice if self._asker else self._choice
+
+    def think(self, level: ThinkingLevel) -> None:
+        if self._asker:
+            self._asker.think(level)
+        self._choice = replace(self._choice, thinking=level)
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        if self._asker is None:
+            self._asker = self._open(self._choice)
+        return await self._asker.ask(question, listener)
+
+    async def close(self) -> None:
+        if self._asker:
+            await self._asker.close()
+
+
+TEMPORARY = 75
+"""The exit status of what goes by itself: another model cures that, but not a wrong key or a request nobody accepts."""
+
+
+class Fallback:
+    """An `Asker` of two. The second is opened when it is needed first."""
+
+    def __init__(self, first: Asker, second: Choice, open_second: Callable[[], Asker]) -> None:
+        self._first = first
+        self._second_choice = second
+        self._open_second = open_second
+        self._second: Asker | None = None
+        self._failure: ProviderError | None = None
+        """Why the first gave up in the turn under way."""
+        self._prompt_id = ""
+        self._level: ThinkingLevel | None = None
+
+    @property
+    def choice(self) -> Choice:
+        if self._failure is None:
+            return self._first.choice
+        return self._second.choice if self._second else self._second_choice
+
+    def think(self, level: ThinkingLevel) -> None:
+        self._level = level
+        for asker in filter(None, (self._first, self._second)):
+            asker.think(level)
+
+    async def ask(self, question: Question, listener: Listener) -> Message:
+        if not question.prompt_id or question.prompt_id != self._prompt_id:
+            self._failure, self._prompt_id = None, question.prompt_id
+        if self._failure is None:
+            try:
+                return await self._first.ask(question, listener)
+            except ProviderError as error:
+                if error.exit_code != TEMPORARY:
+                    raise
+                self._failure = error
+            await listener.on_replaced(self._failure, self.choice.label)
+        return await self._ask_second(question, listener, self._failure)
+
+    async def close(self) -> None:
+        await self._first.close()
+        if self._second is not None:
+            await self._second.close()
+
+    async def _ask_second(self, question: Question, listener: Listener, failure: ProviderError) -> Message:
+        if self._second is None:
+            self._second = self._open_second()
+            if self._level is not None:
+                self._second.think(self._level)
+        try:
+            return await self._second.ask(question, listener)
+        except ContextOverflow:
+            raise  # cured by sending less, and nothing else
+        except ProviderError as error:
+            message = f"{failure.message} {self.choice.label} was asked instead: {error.message}"
+            failure.message, failure.args, failure.hint = message, (message,), error.hint or failure.hint
+            raise failure from error

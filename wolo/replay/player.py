@@ -28,7 +28,7 @@ from wolo.conversation.resources.verification import recorded_verify
 from wolo.guard.intents import WriteIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import effective
-from wolo.mcp.replay_tool import recorded_tools
+from wolo.mcp.mcp_tool import recorded_tools
 from wolo.messages.comparison import request, result
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart

@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, Pause, Reply, delta, error, finish, raw, sse, text, whole
 from wolo.errors import BadAnswer, ProviderError, Unavailable, Unreachable
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
 from wolo.models.http.transport import Batch, Call, Refused
 
 EVENTS = [b"one", b"two", b"three", b"[DONE]"]

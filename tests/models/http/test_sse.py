@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import BadAnswer
-from wolo.models.http.sse import SseSplitter
+from wolo.models.http.stream_framing import SseSplitter
 
 
 def payloads(stream: bytes, size_bytes: int | None = None) -> list[bytes]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.models.local.code_check import complain, keep_the_rest, lost_lines, whole_paragraphs
+from wolo.models.local.simple_writer import complain, keep_the_rest, lost_lines, whole_paragraphs
 
 OLD = '''#!/usr/bin/env python3
 """Sums."""

@@ -20,8 +20,7 @@ from wolo.errors import ConfigError, ProviderError, Unavailable
 from wolo.messages.message import user
 from wolo.models.catalog import find
 from wolo.models.local import embedded
-from wolo.models.local.embedded import DEFAULT, EmbeddedModel, is_ready
-from wolo.models.local.embedded_process import EmbeddedProcess, Serving
+from wolo.models.local.embedded import DEFAULT, EmbeddedModel, EmbeddedProcess, Serving, is_ready
 from wolo.models.local.weights import MissingWeights
 from wolo.models.protocol import Question
 from wolo.models.provider import Choice
@@ -273,7 +272,7 @@ async def test_nobody_else_on_this_machine_can_use_it(serving: Serving) -> None:
 PARENT = """
 import asyncio, sys, time
 from pathlib import Path
-from wolo.models.local.embedded_process import EmbeddedProcess
+from wolo.models.local.embedded import EmbeddedProcess
 process = EmbeddedProcess(Path(sys.argv[1]), Path(sys.argv[2]))
 print(process.pid, flush=True)
 if sys.argv[3] == "ready":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.models.local.file_mentions import free_name, look_around, meant_file, named_files
+from wolo.models.local.simple_context import free_name, look_around, meant_file, named_files
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from wolo.messages.deltas import Delta
 from wolo.messages.message import Message, UsageCost, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import find
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
 from wolo.models.local.local_chat import LocalChat, Sampling
 from wolo.models.local.simple_mode import SimpleMode
 from wolo.models.protocol import Question

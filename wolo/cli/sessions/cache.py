@@ -11,7 +11,7 @@ from wolo.frontends.streams import say, tell
 
 if TYPE_CHECKING:
     from wolo.messages.message import Message, Producer
-    from wolo.models.cache_misses import Looked, Miss
+    from wolo.models.prompt_cache import Looked, Miss
     from wolo.models.provider import Price
 
 
@@ -20,7 +20,7 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
     Request by request, and why it was missed.
     """
-    from wolo.models.cache_misses import look_through
+    from wolo.models.prompt_cache import look_through
     from wolo.sessions.replay_entries import messages
 
     loaded = load_session(id)

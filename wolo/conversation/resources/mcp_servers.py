@@ -15,10 +15,9 @@ from wolo.config import layers
 from wolo.config.cli_options import Given, many
 from wolo.config.schema import Config
 from wolo.config.servers import consent_notice, keep_consent, wanted_servers
-from wolo.mcp.environment import Surroundings
-from wolo.mcp.server import Wanted, fingerprint
+from wolo.mcp.listed_tools import CachedTools
+from wolo.mcp.server import Surroundings, Wanted, fingerprint
 from wolo.mcp.servers import Servers, Standing
-from wolo.mcp.tool_cache import CachedTools
 from wolo.places import Places, find_places
 from wolo.tools.toolbox import OF_SERVERS, beginning_of
 from wolo.workspace.processes.process_runner import Processes

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from wolo.agent.redacting_model import HidingAsker
 from wolo.config.schema import Settings
 from wolo.guard.secrets.redactor import Secrets
-from wolo.models.lazy_model import Later
-from wolo.models.protocol import Asker
+from wolo.models.protocol import Asker, Later
 from wolo.models.provider import Choice
 from wolo.places import Places
 
@@ -55,7 +54,7 @@ def _bare(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> Asker:
     first = _to(reach, choice, has_fallback=fallback is not None)
     if fallback is None:
         return first
-    from wolo.models.fallback import Fallback
+    from wolo.models.protocol import Fallback
 
     if fallback.provider.name == "local":
         from wolo.models.local.embedded import EmbeddedModel
@@ -82,7 +81,7 @@ def _over_network(reach: ModelAccess, has_fallback: bool, choice: Choice) -> Ask
     from wolo.models import retry
     from wolo.models.client import ModelStream, Surroundings
     from wolo.models.format_selection import format_of
-    from wolo.models.http.http import HttpTransport
+    from wolo.models.http.http_transport import HttpTransport
 
     settings = reach.settings
     around = Surroundings(

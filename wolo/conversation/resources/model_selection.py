@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from wolo.config import keys, layers
 from wolo.config.schema import Config, Endpoint
 from wolo.errors import ConfigError, UsageError
-from wolo.models import catalog, price, probe_cache
+from wolo.models import catalog, probe_cache
 from wolo.models.format_selection import FORMATS, dialect_of, format_of, unknown_format
-from wolo.models.provider import Choice, ProviderSettings
+from wolo.models.provider import Choice, ProviderSettings, is_known
 from wolo.places import find_places
 
 NO_MODEL = "There is no model yet. Any of these gets you going:"
@@ -83,7 +83,7 @@ def for_provider_of(config: Config, environ: Mapping[str, str], spec: str, first
 
 def check_prices(config: Config, *choices: Choice | None) -> None:
     """Raises UsageError when a budget in money could not be kept."""
-    unpriced = [choice.label for choice in choices if choice and not price.is_known(choice.model.price)]
+    unpriced = [choice.label for choice in choices if choice and not is_known(choice.model.price)]
     if unpriced and config.settings.limits.max_cost is not None:
         raise UsageError(
             f"--max-cost cannot be kept: the price of {unpriced[0]} is not known.",

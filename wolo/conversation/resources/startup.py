@@ -31,8 +31,8 @@ from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
+from wolo.models.capabilities import always_on_notice
 from wolo.models.provider import Choice
-from wolo.models.thinking_level import always_on_notice
 from wolo.places import Places, find_places
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store

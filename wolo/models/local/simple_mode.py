@@ -20,14 +20,21 @@ from wolo.formats.format import ThinkingLevel
 from wolo.messages.deltas import CallDelta, TextDelta
 from wolo.messages.message import Message, Producer, Usage, UsageCost
 from wolo.messages.parts import TextPart, ToolPart, new_id
-from wolo.models.local import simple_prompts as prompts
-from wolo.models.local.call_stream import CallStream
-from wolo.models.local.file_mentions import ProjectNames, free_name, look_around, meant_file, named_files
+from wolo.models.local import simple_texts as texts
 from wolo.models.local.local_chat import Completion, LocalChat, Sampling, Turn
-from wolo.models.local.simple_prompts import Action
-from wolo.models.local.simple_results import failure, file_text, finding, listing_of, success
-from wolo.models.local.simple_turn import PLAN_KEY, Plan, SimpleTurn, read_turn
-from wolo.models.local.simple_writer import FILE_TOKENS, OTHER_MODEL, FileWriter, Order
+from wolo.models.local.simple_context import (
+    PLAN_KEY,
+    Plan,
+    ProjectNames,
+    SimpleTurn,
+    free_name,
+    look_around,
+    meant_file,
+    named_files,
+    read_turn,
+)
+from wolo.models.local.simple_texts import Action, failure, file_text, finding, listing_of, success
+from wolo.models.local.simple_writer import FILE_TOKENS, OTHER_MODEL, CallStream, FileWriter, Order
 from wolo.models.protocol import Listener, Question
 from wolo.models.provider import Choice
 from wolo.models.tokens import estimate_text
@@ -95,8 +102,8 @@ class _Step:
         self._tools = frozenset(tool.name for tool in question.tools)
         self._max_tokens = question.max_tokens or FILE_TOKENS
         self._listener = listener
-        self._request = prompts.shorten(turn.request, prompts.MAX_REQUEST_CHARS)
-        self._question = prompts.shorten(turn.question, prompts.MAX_QUESTION_CHARS)
+        self._request = texts.shorten(turn.request, texts.MAX_REQUEST_CHARS)
+        self._question = texts.shorten(turn.question, texts.MAX_QUESTION_CHARS)
         self._usage = Usage(cost=UsageCost())
 
     async def tell_begin(self) -> None:
@@ -133,7 +140,7 @@ class _Step:
             possible = [action for action in possible if action not in ("read", "list")]  # what to look at is there already
         if not self._turn.question or len(possible) == 1:
             return "answer"
-        chosen = await self._choose(prompts.action(self._question), possible, ACTION_TOKENS)
+        chosen = await self._choose(texts.action(self._question), possible, ACTION_TOKENS)
         return next((action for action in possible if action == chosen), "answer")
 
     async def _create(self) -> Message:
@@ -185,8 +192,8 @@ class _Step:
         return next((files[0] for files in (names.programs, names.files) if len(files) == 1), "")
 
     async def _name_new_file(self) -> str:
-        sampling = Sampling(max_tokens=PATH_TOKENS, schema=prompts.text_like(prompts.PATH_PATTERN))
-        completion = await self._complete(prompts.new_path(self._question), sampling)
+        sampling = Sampling(max_tokens=PATH_TOKENS, schema=texts.text_like(texts.PATH_PATTERN))
+        completion = await self._complete(texts.new_path(self._question), sampling)
         return _json_text(completion.text) or "program.py"
 
     def _where_to_list(self) -> dict[str, str]:
@@ -199,7 +206,7 @@ class _Step:
         if self._turn.recent_path and not named_files(asked, self._names):
             asked = f"{asked} ({self._turn.recent_path})"
         sampling = Sampling(max_tokens=COMMAND_TOKENS, stop=("\n",))
-        command = (await self._complete(prompts.command(asked), sampling)).text.strip().strip("`").strip()
+        command = (await self._complete(texts.command(asked), sampling)).text.strip().strip("`").strip()
         return await (self._call("shell", {"command": command}) if command else self._talk())
 
     async def _say_missing(self, name: str) -> Message:
@@ -215,7 +222,7 @@ class _Step:
         return ", ".join(self._names.files[:MAX_NAMES_SAID]) + (f" and {more} more" if more > 0 else "")
 
     async def _talk(self) -> Message:
-        return await self._answer(prompts.talk(self._request or "Hello", self._turn.earlier))
+        return await self._answer(texts.talk(self._request or "Hello", self._turn.earlier))
 
     # The steps after a call
 
@@ -226,11 +233,11 @@ class _Step:
             case "read" if self._turn.plan == "change" and "write" in self._tools:
                 return await self._rewrite(str(call.input.get("path", "")), call.output)
             case "read":
-                excerpt = prompts.shorten(file_text(call.output).text, prompts.MAX_EXCERPT_CHARS)
-                return await self._answer(prompts.about(self._request, str(call.input.get("path", "The file")), excerpt))
+                excerpt = texts.shorten(file_text(call.output).text, texts.MAX_EXCERPT_CHARS)
+                return await self._answer(texts.about(self._request, str(call.input.get("path", "The file")), excerpt))
             case "glob" if self._turn.plan == "project" and listing_of(call.output):
                 names = "\n".join(listing_of(call.output)[:40])
-                return await self._answer(prompts.about(self._request, "The files of the project", names))
+                return await self._answer(texts.about(self._request, "The files of the project", names))
             case "glob" | "shell":
                 return await self._say(finding(call))
             case _:
@@ -264,7 +271,7 @@ class _Step:
         return completion
 
     async def _choose(self, turns: Sequence[Turn], values: Sequence[str], max_tokens: int) -> str:
-        completion = await self._complete(turns, Sampling(max_tokens=max_tokens, schema=prompts.one_of(values)))
+        completion = await self._complete(turns, Sampling(max_tokens=max_tokens, schema=texts.one_of(values)))
         return _json_text(completion.text)
 
     async def _answer(self, turns: Sequence[Turn]) -> Message:

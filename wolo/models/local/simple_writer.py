@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
+import json
+import re
+import tomllib
+import warnings
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from msgspec import Struct
 
 from wolo.errors import BadAnswer
+from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import new_id
-from wolo.models.local import simple_prompts as prompts
-from wolo.models.local.call_stream import CallStream
-from wolo.models.local.code_check import complain, keep_the_rest, lost_lines, whole_paragraphs
+from wolo.models.local import simple_texts as texts
 from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.protocol import Listener
 
@@ -22,7 +27,7 @@ PROSE_TOKENS: Final = 400
 TRIES: Final = 2
 OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --model."
 
-Complete = Callable[[Sequence[Turn], Sampling, CallStream | None], Awaitable[Completion]]
+Complete = Callable[[Sequence[Turn], Sampling, "CallStream | None"], Awaitable[Completion]]
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -35,11 +40,11 @@ class Order(Struct, frozen=True, kw_only=True):
 
     @property
     def language(self) -> str:
-        return prompts.LANGUAGES.get(Path(self.path).suffix.lower(), "text")
+        return texts.LANGUAGES.get(Path(self.path).suffix.lower(), "text")
 
     @property
     def is_prose(self) -> bool:
-        return self.language in prompts.PROSE
+        return self.language in texts.PROSE
 
     @property
     def fence(self) -> str:
@@ -93,8 +98,8 @@ class FileWriter:
 
 def _turns(order: Order) -> list[Turn]:
     if order.old is None:
-        return prompts.new_file(order.request, order.path, order.language, order.fence)
-    return prompts.changed_file(order.request, order.path, order.old, order.language, order.fence)
+        return texts.new_file(order.request, order.path, order.language, order.fence)
+    return texts.changed_file(order.request, order.path, order.old, order.language, order.fence)
 
 
 def _checked(order: Order, text: str) -> tuple[str, str]:
@@ -103,3 +108,149 @@ def _checked(order: Order, text: str) -> tuple[str, str]:
     elif order.old is not None and lost_lines(order.old, text):
         return text, "most of what was in it would be lost"
     return text, complain(order.path, text)
+
+
+class CallStream:
+    """Passes code on as fragments of the arguments of a `write` call, without the beginning that was put in the model's mouth."""
+
+    def __init__(self, listener: Listener, call_id: str, path: str, prefill: str) -> None:
+        self._listener = listener
+        self._call_id = call_id
+        self._path = path
+        self._prefill = prefill
+        self._held = ""
+        self._begun = False
+
+    async def add(self, text: str) -> None:
+        if self._begun:
+            await self._tell(CallDelta(slot=0, arguments=_inside(text)))
+            return
+        self._held += text
+        if len(self._held) < len(self._prefill) and self._prefill.startswith(self._held):
+            return
+        self._begun = True
+        head = json.dumps({"path": self._path}, ensure_ascii=False)[:-1] + ', "content": "'
+        code = self._held.removeprefix(self._prefill)
+        await self._tell(CallDelta(slot=0, call_id=self._call_id, tool="write", arguments=head + _inside(code)))
+
+    async def end(self) -> None:
+        if self._begun:
+            await self._tell(CallDelta(slot=0, arguments='"}'))
+
+    async def _tell(self, delta: CallDelta) -> None:
+        await self._listener.on_deltas((delta,))
+
+
+def _inside(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+KEPT_SHARE: Final = 0.5
+"""A changed file that keeps fewer of the old lines than this has lost some; Python is looked at name by name instead."""
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_IMPORTS: Final = (ast.Import, ast.ImportFrom)
+_REMOVING: Final = frozenset(("remove", "delete", "drop", "rename", "replace", "without"))
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def complain(path: str, text: str) -> str:
+    """What is wrong with the text as a file of that name; empty when nothing is."""
+    if not text.strip():
+        return "it is empty"
+    try:
+        match PurePath(path).suffix.lower():
+            case ".py":
+                _parse(text)
+            case ".json":
+                json.loads(text)
+            case ".toml":
+                tomllib.loads(text)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or "it cannot be parsed"
+    return ""
+
+
+def keep_the_rest(old: str, new: str, request: str) -> str:
+    """The new Python file with the functions and classes of the old one that the model left out.
+
+    Tiny models answer "add a power function" with that function alone. A name may go only if the request says so.
+    """
+    try:
+        old_tree, new_tree = _parse(old), _parse(new)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return new  # what cannot be compared is taken as it is
+    words = set(re.findall(r"\w+", request))
+    may_go = words if _REMOVING & {word.lower() for word in words} else set()
+    before, present = _definitions(old_tree), _definitions(new_tree)
+    if not before.keys() - present.keys() - may_go:
+        return new
+    bodies = {name: _lines_of(new, node) for name, node in present.items()}
+    old_lines = old.splitlines()
+    imports_at = _imports_end(old_lines, old_tree)
+    imports = [line for line in _imports(new, new_tree) if line not in old_lines]
+    if imports and old_lines[imports_at : imports_at + 1] not in ([], [""]):
+        imports += ["", ""]
+    joined = [*old_lines[:imports_at], *imports]
+    at = imports_at
+    for name, node in before.items():
+        first, last = _span(node)
+        joined += old_lines[at : first - 1]
+        joined += bodies.get(name, [] if name in may_go else old_lines[first - 1 : last])
+        at = last
+    added = (line for name, body in bodies.items() if name not in before for line in ("", "", *body))
+    return "\n".join([*joined, *added, *old_lines[at:]]).strip("\n") + "\n"
+
+
+def lost_lines(old: str, new: str) -> bool:
+    """Whether a changed file lacks too much of what it held to have been meant."""
+    before = {line.strip() for line in old.splitlines() if line.strip()}
+    after = {line.strip() for line in new.splitlines()}
+    return len(before & after) < len(before) * KEPT_SHARE
+
+
+def whole_paragraphs(text: str) -> str:
+    """Prose that was cut off, up to the last sentence or line that is complete."""
+    end = max(text.rfind(mark) + len(mark.rstrip()) for mark in (".\n", ". ", "!\n", "?\n", "\n\n"))
+    return text[:end].rstrip() if end > len(text) // 2 else text.rpartition("\n")[0].rstrip() or text
+
+
+def _parse(text: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an odd escape is not worth a word on the user's screen
+        tree = ast.parse(text)
+        compile(text, "written", "exec", dont_inherit=True)  # finds what a tree alone does not, such as a stray `return`
+    return tree
+
+
+def _definitions(tree: ast.Module) -> dict[str, _Definition]:
+    """By name, in the order of the file; of two of one name the later counts."""
+    by_name = {node.name: node for node in tree.body if isinstance(node, _FUNCTIONS)}
+    return dict(sorted(by_name.items(), key=lambda item: item[1].lineno))
+
+
+def _span(node: _Definition) -> tuple[int, int]:
+    """First and last line, from 1, decorators included."""
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return first, node.end_lineno or node.lineno
+
+
+def _lines_of(text: str, node: _Definition) -> list[str]:
+    first, last = _span(node)
+    return text.splitlines()[first - 1 : last]
+
+
+def _imports(text: str, tree: ast.Module) -> list[str]:
+    lines = text.splitlines()
+    return [line for node in tree.body if isinstance(node, _IMPORTS) for line in lines[node.lineno - 1 : node.end_lineno]]
+
+
+def _imports_end(lines: list[str], tree: ast.Module) -> int:
+    """How many lines come before the place of one more import: the imports on top, else the docstring, else opening comments."""
+    top = itertools.takewhile(lambda node: not isinstance(node, _FUNCTIONS), tree.body)
+    ends = [node.end_lineno or 0 for node in top if isinstance(node, _IMPORTS)]
+    if not ends and ast.get_docstring(tree) is not None:
+        ends = [tree.body[0].end_lineno or 0]
+    comments = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return max([comments, *ends])

@@ -12,7 +12,7 @@ from msgspec import Struct
 from wolo import __version__
 from wolo.errors import ConfigError, ToolError
 from wolo.models.address import host_of, proxy_for
-from wolo.models.http.certificates import trusting
+from wolo.models.http.http_transport import trusting
 from wolo.models.http.network_errors import explain
 from wolo.models.http.transport import Call
 from wolo.tools.web.public_hosts import Hosts

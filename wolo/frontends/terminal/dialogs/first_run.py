@@ -23,7 +23,7 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
 from wolo.models import catalog
 from wolo.models.catalog_files import key_variable
-from wolo.models.http.loopback import Server, find_servers
+from wolo.models.http.server_lookup import Server, find_servers
 from wolo.models.local.embedded import has_engine
 from wolo.models.provider import Provider
 from wolo.places import find_places

@@ -16,11 +16,11 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean_line
 from wolo.models import probe_cache
 from wolo.models.catalog import find
-from wolo.models.http.http import HttpTransport
+from wolo.models.http.http_transport import HttpTransport
+from wolo.models.http.server_lookup import ask_window
 from wolo.models.probe import Probe
 from wolo.models.probe_cache import SIGNS, Finding
 from wolo.models.provider import Choice
-from wolo.models.server_info import ask_window
 from wolo.places import find_places
 
 MOST_SHOWN = 20

@@ -17,8 +17,7 @@ from wolo.frontends.terminal.display.history_preview import last_exchange
 from wolo.messages.terminal_text import counted
 from wolo.models import address
 from wolo.models.catalog import Listed
-from wolo.models.http.loopback import find_servers
-from wolo.models.server_info import served_models
+from wolo.models.http.server_lookup import find_servers, served_models
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
 from wolo.sessions.listing import SessionInfo

@@ -9,7 +9,7 @@ from wolo.frontends.terminal.dialogs.pick_item import pick
 from wolo.frontends.terminal.dialogs.picker import Item, Menu
 from wolo.frontends.terminal.dialogs.unlisted_models import ABOUT_SERVER, EMBEDDED, OTHERS, SERVER
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.models.http.loopback import Server
+from wolo.models.http.server_lookup import Server
 from wolo.models.provider import Provider
 
 

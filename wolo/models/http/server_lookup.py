@@ -1,4 +1,4 @@
-"""Look-ups: what a server tells of itself without any model being asked."""
+"""Look up model servers: those on this machine, their models and context windows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from wolo.models.address import under
+from wolo.models.catalog_files import PROVIDERS, in_format, load
 from wolo.models.format_selection import request_headers
 from wolo.models.provider import Choice
 
-TIMEOUT_S = 5.0
-MAX_BYTES = 4 << 20
+LOOKUP_S = 5.0
+MOST_BYTES = 4 << 20
 WINDOWS = ("n_ctx", "context_length", "max_model_len", "context_window", "max_context_length", "inputTokenLimit")
 """What servers call a model's window; what one was started with (`n_ctx`) counts more than what the model was made for."""
 LEAST, MOST = 256, 100_000_000
@@ -59,14 +62,14 @@ def _read(choice: Choice, url: str, question: Mapping[str, str] | None = None) -
     """None for whatever is no JSON document."""
     where = urlsplit(url)
     kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
-    connection = kind(where.hostname or "", where.port, timeout=TIMEOUT_S)
+    connection = kind(where.hostname or "", where.port, timeout=LOOKUP_S)
     try:
         headers = {"accept": "application/json", "content-type": "application/json", **request_headers(choice)}
         body = None if question is None else json.dumps(question)
         target = where._replace(scheme="", netloc="").geturl()
         connection.request("GET" if body is None else "POST", target, body, headers)
         answer = connection.getresponse()
-        return json.loads(answer.read(MAX_BYTES)) if answer.status == 200 else None
+        return json.loads(answer.read(MOST_BYTES)) if answer.status == 200 else None
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
@@ -82,3 +85,52 @@ def _find_window(page: Any) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and LEAST <= value <= MOST:
             return value
     return next((found for inner in page.values() if (found := _find_window(inner))), None)
+
+
+CHAT = "openai-chat"
+"""All of them list their models where they speak it."""
+TIMEOUT_S = 0.5
+MAX_BYTES = 1 << 20
+
+
+class Server(Struct, frozen=True):
+    provider: str
+    label: str
+    base_url: str
+    models: tuple[str, ...]
+    """As `-m` takes them; empty when the server does not say, or asks for a key."""
+
+
+def find_servers(environ: Mapping[str, str]) -> list[Server]:
+    """Blocks for as long as the slowest of them takes, which is not long."""
+    found = []
+    for name in PROVIDERS:
+        provider = load(name, environ=environ)
+        if not (provider.loopback and provider.base_url):
+            continue
+        if (ids := _list_models(in_format(provider, CHAT).base_url)) is not None:
+            models = tuple(f"{name}/{id}" for id in ids)
+            found.append(Server(name, provider.label, provider.base_url, models))
+    return found
+
+
+def _list_models(base_url: str) -> list[str] | None:
+    """None: nobody there, or nobody who speaks our language."""
+    where = urlsplit(base_url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 80, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", f"{where.path}/models", headers={"accept": "application/json"})
+        answer = connection.getresponse()
+        body = answer.read(MAX_BYTES)
+        return [] if answer.status in (401, 403) else _ids(json.loads(body))
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+
+
+def _ids(page: object) -> list[str] | None:
+    listed = page.get("data") if isinstance(page, dict) else None
+    if not isinstance(listed, list):
+        return None
+    return [row["id"] for row in listed if isinstance(row, dict) and isinstance(row.get("id"), str) and row["id"]]

@@ -1,0 +1,187 @@
+"""A server's tool as one of ours: it takes the server's own arguments, and every call of it is judged as `mcp:SERVER/TOOL`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from wolo.errors import ToolError
+from wolo.formats.encoding.tool_schema import adapt_schema
+from wolo.formats.format import ToolSpec
+from wolo.guard.intents import CallIntent, Intent
+from wolo.mcp.client import Client
+from wolo.mcp.connection import Answer
+from wolo.mcp.listed_tools import Listed
+from wolo.messages.terminal_text import clean
+from wolo.tools.background.clipping import clean as clean_output
+from wolo.tools.background.clipping import clip_and_keep
+from wolo.tools.tool import FIND_TOOLS, Answered, Interrupted, Result, ToolContext
+
+INTERRUPTED = "[interrupted: the server was told to stop; the call may have had effects]\n"
+
+
+class RemoteTool:
+    aliases: Mapping[str, str] = {}
+    reads_only = False
+    """What a server says of its tools is not relied on."""
+
+    def __init__(self, client: Client, listed: Listed) -> None:
+        self._client = client
+        self._listed = listed
+        self._fitted = Fitted(listed.parameters)
+        self.name = offered_name(client.name, listed.name)
+        self.spec = ToolSpec(self.name, listed.description, self._fitted.parameters)
+
+    @property
+    def server(self) -> str:
+        return self._client.name
+
+    def intents(self, args: Mapping[str, Any], context: ToolContext) -> Sequence[Intent]:
+        return (CallIntent(f"mcp:{rule_name(self.server, self._listed.name)}"),)
+
+    async def run(self, args: Mapping[str, Any], context: ToolContext) -> Result:
+        if recorded := context.recorded(context.call_id):
+            return recorded
+        began = time.monotonic()
+        try:
+            answer = await self._client.call(self._listed.name, self._fitted.given_back(args), context.progress)
+        except asyncio.CancelledError as error:
+            raise Interrupted(Result(INTERRUPTED, outcome="interrupted")) from error
+        return _result(self.name, answer, context, time.monotonic() - began)
+
+
+def _result(name: str, answer: Answer, context: ToolContext, seconds: float) -> Result:
+    text = b"".join(clean_output(context.secrets.hide(answer.text).encode(errors="replace")))
+    shown = clip_and_keep(text, name=f"{name}-{context.call_id or 'output'}.txt", keep=context.keep)
+    view = None if answer.is_error else Answered(shown, seconds)
+    return Result(shown, view, is_error=answer.is_error, media=answer.media)
+
+
+class RecordedTool:
+    reads_only = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.spec = ToolSpec(name, "", {"type": "object", "properties": {}})
+
+    def intents(self, args: Mapping[str, Any], context: ToolContext) -> Sequence[Intent]:
+        """As far as its name tells them."""
+        if self.name == FIND_TOOLS:
+            return ()
+        server, _, tool = self.name.removeprefix(BEGINNING).partition("__")
+        return (CallIntent(f"mcp:{server}/{tool}"),)
+
+    async def run(self, args: Mapping[str, Any], context: ToolContext) -> Result:
+        recorded = context.recorded(context.call_id)
+        if recorded is None:
+            raise ToolError(f"Nothing is known of what {self.name} said.")
+        return recorded
+
+
+def recorded_tools(called: Sequence[str]) -> list[RecordedTool]:
+    """For all that were called by names of servers' tools, and for what found them."""
+    return [RecordedTool(name) for name in dict.fromkeys(called) if name.startswith(BEGINNING) or name == FIND_TOOLS]
+
+
+BEGINNING = "mcp__"
+LONGEST = 64
+"""What servers of models take."""
+_MARK_LENGTH = 8
+
+
+def offered_name(server: str, tool: str) -> str:
+    """Depends on nothing but the two names, so that it stays the same whoever else is there."""
+    name = f"{BEGINNING}{server}__{tool}"
+    is_clear = "__" not in server and not server.endswith("_") and tool
+    if is_clear and len(name) <= LONGEST and re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return name
+    return _marked(name, r"[^A-Za-z0-9_-]+", f"{server}\0{tool}")
+
+
+def rule_name(server: str, tool: str) -> str:
+    """As a rule names it, after `mcp:`. A tool's name is whatever its server says: it must not read as another server's."""
+    if re.fullmatch(r"[A-Za-z0-9_.-]+", tool):
+        return f"{server}/{tool}"
+    return f"{server}/{_marked(tool, r'[^A-Za-z0-9_.-]+', tool)}"
+
+
+def _marked(name: str, illegal: str, whole: str) -> str:
+    """Shortened, and by a mark that only this name has still unlike every other."""
+    mark = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_LENGTH]
+    return f"{re.sub(illegal, '_', name)[: LONGEST - _MARK_LENGTH - 1]}_{mark}"
+
+
+MOST_BYTES = 64 * 1024
+"""A larger schema would cost a window of its own: such a tool takes any object."""
+_LEGAL_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_SAID = ("title", "description")
+_BY_NAME = ("properties", "dependentSchemas")
+_IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
+_ALONE = ("items", "additionalProperties", "not", "contains", "if", "then", "else")
+
+
+class Fitted:
+    """A schema with references put in place and keys that every server takes."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._keys: dict[str, str] = {}
+        bent = self._renamed(adapt_schema(schema))
+        try:
+            size = len(msgspec.json.encode(bent))
+        except (TypeError, ValueError, RecursionError):
+            size = MOST_BYTES + 1
+        self.parameters: dict[str, Any] = bent if size <= MOST_BYTES else {"type": "object", "properties": {}}
+
+    def given_back(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments under the server's own keys; what the schema wants as a list or an object is no string of JSON."""
+        read = {name: _unwrapped(value, self._wanted(name)) for name, value in arguments.items()}
+        return {self._keys.get(name, name): self._with_own_keys(value) for name, value in read.items()}
+
+    def _wanted(self, name: str) -> Any:
+        return self.parameters.get("properties", {}).get(name)
+
+    def _with_own_keys(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {self._keys.get(name, name): self._with_own_keys(each) for name, each in value.items()}
+        return [self._with_own_keys(each) for each in value] if isinstance(value, list) else value
+
+    def _renamed(self, schema: dict[str, Any]) -> dict[str, Any]:
+        changed = {name: clean(each) if name in _SAID and isinstance(each, str) else each for name, each in schema.items()}
+        for name in _BY_NAME:
+            if isinstance(found := schema.get(name), dict):
+                changed[name] = {self._legal(key): self._renamed(each) for key, each in found.items()}
+        for name in _IN_LIST:
+            if isinstance(found := schema.get(name), list):
+                changed[name] = [self._renamed(each) for each in found]
+        for name in _ALONE:
+            if isinstance(found := schema.get(name), dict):
+                changed[name] = self._renamed(found)
+        if isinstance(required := schema.get("required"), list):
+            changed["required"] = [self._legal(key) for key in required]
+        return changed
+
+    def _legal(self, key: str) -> str:
+        if _LEGAL_KEY.fullmatch(key):
+            return key
+        mark = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        legal = f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', key)[:55]}_{mark}"
+        self._keys[legal] = key
+        return legal
+
+
+def _unwrapped(value: Any, schema: Any) -> Any:
+    """A list or an object that the model wrote as a string of JSON, where a string is not what is wanted."""
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if not isinstance(value, str) or kind not in ("array", "object"):
+        return value
+    try:
+        read = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return value
+    return read if isinstance(read, list if kind == "array" else dict) else value
