@@ -75,7 +75,7 @@ def sandbox(folder: Path) -> None:
     walls = found.make(profile_for((work,), (), folder / "state"))
 
     def confined() -> None:
-        enclosed = walls.enclose(["bash", "-c", "true"], work)
+        enclosed = walls.wrap(["bash", "-c", "true"], work)
         subprocess.run(enclosed.argv, check=True, pass_fds=enclosed.pass_fds)
         enclosed.tidy()
 

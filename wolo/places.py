@@ -51,7 +51,7 @@ def make_private(folder: Path) -> None:
     folder.mkdir(0o700, exist_ok=True)
 
 
-def beside_settings() -> Path:
+def settings_folder() -> Path:
     """Where a program runs that the user's settings name: a relative name is a file there, and never one of a checkout."""
     config = find_places().config
     return config if config.is_dir() else find_home()

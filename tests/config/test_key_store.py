@@ -46,7 +46,7 @@ def test_a_key_is_kept_for_its_owner_alone_and_found_again(places: Places) -> No
     assert key_store.keep(places, "zai", "key-one-1234", in_keyring=False) == "keys.toml"
     assert file_of(places).stat().st_mode & 0o777 == 0o600
     assert key_store.read(places, []) == {"zai": Kept("keys.toml", "key-one-1234")}
-    assert keys.with_kept_keys({}, places, [])["ZAI_API_KEY"] == "key-one-1234"
+    assert keys.with_stored_keys({}, places, [])["ZAI_API_KEY"] == "key-one-1234"
 
 
 def test_comments_order_and_other_keys_stay(places: Places) -> None:
@@ -65,7 +65,7 @@ def test_the_keyring_is_taken_where_there_is_one(places: Places, ring: Path) -> 
     assert key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True) == "keyring"
     assert "key-in-the-ring" in ring.read_text()
     assert "key-in-the-ring" not in file_of(places).read_text()
-    assert keys.with_kept_keys({}, places, [])["ZAI_API_KEY"] == "key-in-the-ring"
+    assert keys.with_stored_keys({}, places, [])["ZAI_API_KEY"] == "key-in-the-ring"
     assert [each.value for each in keys.written_down(places, {})] == ["key-in-the-ring"]
     assert key_store.forget(places, "zai") == "keyring"
     assert "key-in-the-ring" not in ring.read_text()
@@ -92,7 +92,7 @@ def test_a_locked_keyring_is_a_word_and_no_failure(places: Places, monkeypatch: 
     key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
     notices: list[str] = []
-    assert "ZAI_API_KEY" not in keys.with_kept_keys({}, places, notices)
+    assert "ZAI_API_KEY" not in keys.with_stored_keys({}, places, notices)
     assert "The key of zai lies in the keyring" in notices[0]
 
 
@@ -103,7 +103,7 @@ def test_the_keyring_is_not_asked_for_keys_that_the_environment_holds(
     key_store.keep(places, "zai", "key-in-the-ring", in_keyring=True)
     use_keyring("Locked", monkeypatch, tmp_path)
     notices: list[str] = []
-    assert keys.with_kept_keys({"ZAI_API_KEY": "mine"}, places, notices) == {"ZAI_API_KEY": "mine"}
+    assert keys.with_stored_keys({"ZAI_API_KEY": "mine"}, places, notices) == {"ZAI_API_KEY": "mine"}
     assert not notices
 
 

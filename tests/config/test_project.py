@@ -10,7 +10,7 @@ import pytest
 
 from tests import unprivileged
 from wolo.config import project
-from wolo.config.project import KINDS, Brought, find, named, read_file
+from wolo.config.project import KINDS, ProjectFile, find, named, read_file
 from wolo.errors import ConfigError
 
 
@@ -79,16 +79,16 @@ def test_nothing_is_opened_to_find_it() -> None:
 
 def test_names_are_told_on_one_line_and_not_without_end() -> None:
     root = Path.cwd()
-    many = [Brought("skills", root / f"{number}" / ".claude/skills") for number in range(9)]
+    many = [ProjectFile("skills", root / f"{number}" / ".claude/skills") for number in range(9)]
     assert named(many, root).endswith("5/.claude/skills and 3 more")
-    assert named([Brought("skills", root / "a\nwolo: b\x1b[2J" / ".mcp.json")], root) == "a\\nwolo: b\\x1b[2J/.mcp.json"
+    assert named([ProjectFile("skills", root / "a\nwolo: b\x1b[2J" / ".mcp.json")], root) == "a\\nwolo: b\\x1b[2J/.mcp.json"
 
 
 def test_what_cannot_be_looked_at_may_be_there_and_is_not_passed_over() -> None:
     with unprivileged.folder() as folder:
         read_file(make("plain", at=folder) / "plain", folder)  # imports what the ordinary user may not reach
         unprivileged.call(_close_settings, folder)
-        assert unprivileged.call(find, folder, folder)[0] == Brought("settings", folder / ".wolo/config.toml")
+        assert unprivileged.call(find, folder, folder)[0] == ProjectFile("settings", folder / ".wolo/config.toml")
         with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
             unprivileged.call(_read_settings, folder)
 

@@ -27,7 +27,7 @@ from wolo.sessions.replay_entries import messages
 ALLOWED = {"verdict": {"decision": "allow"}}
 
 
-class Shelf:
+class ExtensionFolder:
     """Keeps entries in memory, one commit at a time."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def begin() -> RequestStarted:
 
 
 async def test_a_tool_turn_costs_two_commits() -> None:
-    shelf = Shelf()
+    shelf = ExtensionFolder()
     recorder = Recorder(shelf, "session_1")
     call = ToolPart(tool="read", metadata=ALLOWED)
     answer = Message(role="assistant", parts=[call], finished=True)
@@ -69,7 +69,7 @@ async def test_a_tool_turn_costs_two_commits() -> None:
 
 
 async def test_a_call_that_its_answer_does_not_tell_of_is_kept_when_it_begins() -> None:
-    shelf = Shelf()
+    shelf = ExtensionFolder()
     recorder = Recorder(shelf, "session_1")
     first, second = ToolPart(tool="shell", metadata=ALLOWED), ToolPart(tool="shell", metadata=ALLOWED)
     asked = ToolPart(tool="shell", metadata={"verdict": {"decision": "ask"}})
@@ -86,7 +86,7 @@ async def test_a_call_that_its_answer_does_not_tell_of_is_kept_when_it_begins() 
 
 
 async def test_a_long_stream_is_kept_piece_by_piece_and_superseded_by_its_answer() -> None:
-    shelf = Shelf()
+    shelf = ExtensionFolder()
     recorder = Recorder(shelf, "session_1", clock=lambda: 0.0)
     await recorder.record(begin())
     await recorder.record(TextStreamed(text="a" * (PARTIAL_EVERY_CHARS - 1)))
@@ -103,7 +103,7 @@ async def test_a_long_stream_is_kept_piece_by_piece_and_superseded_by_its_answer
 
 
 async def test_a_second_without_a_commit_is_enough() -> None:
-    shelf, now = Shelf(), [0.0]
+    shelf, now = ExtensionFolder(), [0.0]
     recorder = Recorder(shelf, "session_1", clock=lambda: now[0])
     await recorder.record(begin())
     await recorder.record(TextStreamed(text="slow "))
@@ -114,7 +114,7 @@ async def test_a_second_without_a_commit_is_enough() -> None:
 
 
 async def test_what_has_come_before_a_stream_pauses_is_kept_without_another_word() -> None:
-    shelf = Shelf()
+    shelf = ExtensionFolder()
     recorder = Recorder(shelf, "session_1")
     await recorder.record(begin())
     await recorder.record(TextStreamed(text="so far"))
@@ -130,7 +130,7 @@ async def test_a_pause_in_which_nothing_can_be_kept_is_told_with_the_next_event(
     failed = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    class Full(Shelf):
+    class Full(ExtensionFolder):
         def append(self, session_id: str, entries: Sequence[AnyEntry]) -> None:
             loop.call_soon_threadsafe(failed.set)
             raise SessionError("The disk is full.")
@@ -145,7 +145,7 @@ async def test_a_pause_in_which_nothing_can_be_kept_is_told_with_the_next_event(
 
 
 async def test_what_a_broken_attempt_streamed_is_taken_back() -> None:
-    shelf = Shelf()
+    shelf = ExtensionFolder()
     recorder = Recorder(shelf, "session_1", clock=lambda: 0.0)
     await recorder.record(TurnStarted(prompt=user("go")))
     await recorder.record(begin())

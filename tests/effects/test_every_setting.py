@@ -14,7 +14,7 @@ from tests.effects.observing import GO, PAGE, Effect, Elsewhere, broken, fine, o
 from wolo.agent.compaction.compactor import Compaction, Compactor
 from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.config.schema import Settings
-from wolo.guard.rules import Exampled
+from wolo.guard.rules import RuleWithExamples
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
 
@@ -169,7 +169,7 @@ def settings(kind: Any = Settings, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return None if kind is Exampled else kind
+        return None if kind is RuleWithExamples else kind
     return next(filter(None, map(_struct_in, typing.get_args(kind))), None)
 
 

@@ -275,7 +275,7 @@ def _complaint(folder: Path, name: str) -> str:
     places = Places(folder / "config", folder / "data", folder / "cache", folder / "state")
     try:
         layers.load(places, {}, {}, (), folder)
-        keys.with_kept_keys({}, places, [])
+        keys.with_stored_keys({}, places, [])
     except ConfigError as error:
         return error.message
     return "it was read"

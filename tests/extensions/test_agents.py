@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wolo.config import consents, layers, project
 from wolo.conversation.resources.user_files import search_paths
 from wolo.extensions.agents import Agents, Profile, find_agents
-from wolo.extensions.markdown_files import Shelf
+from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.places import find_home, find_places
 from wolo.workspace.root import find_root
 
@@ -33,8 +33,8 @@ def write(path: Path, text: str | bytes = REVIEWER) -> None:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-def shelf(folder: Path, root: Path | None = None) -> Shelf:
-    return Shelf(folder, partial(project.read_file, root=root or Path("/")), root)
+def shelf(folder: Path, root: Path | None = None) -> ExtensionFolder:
+    return ExtensionFolder(folder, partial(project.read_file, root=root or Path("/")), root)
 
 
 def found(*texts: str) -> Agents:

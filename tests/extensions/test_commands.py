@@ -14,11 +14,11 @@ from tests.fakes.written import command
 from wolo.config.project import read_file
 from wolo.errors import ExtensionError
 from wolo.extensions.commands import Commands, Run, fill, find_commands
-from wolo.extensions.markdown_files import Shelf
+from wolo.extensions.markdown_files import ExtensionFolder
 
 
-def shelf(name: str = "commands") -> Shelf:
-    return Shelf(Path.cwd() / name, partial(read_file, root=Path.cwd()), Path.cwd())
+def shelf(name: str = "commands") -> ExtensionFolder:
+    return ExtensionFolder(Path.cwd() / name, partial(read_file, root=Path.cwd()), Path.cwd())
 
 
 def found(*names: str) -> Commands:

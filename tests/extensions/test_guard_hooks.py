@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.runner import Ground, Hooks, Placed
+from wolo.extensions.hooks.runner import HookEnvironment, Hooks, RegisteredHook
 from wolo.workspace.processes.process_runner import Processes
 
 READ = "import json, os, re, sys\ndata = json.load(sys.stdin)\n"
@@ -110,8 +110,8 @@ def guarding(processes: Processes, matcher: str, body: str, event: str = "PreToo
     script.write_text(READ + body)
     command = f"{shlex.quote(sys.executable)} -S {shlex.quote(str(script))}"
     environ = {**os.environ, "CLAUDE_PROJECT_DIR": str(Path.cwd())}
-    ground = Ground(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: environ)
-    return Hooks([Placed(event=event, hook=Hook(command=command, matcher=matcher), source="here")], ground)
+    ground = HookEnvironment(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: environ)
+    return Hooks([RegisteredHook(event=event, hook=Hook(command=command, matcher=matcher), source="here")], ground)
 
 
 async def decision(hooks: Hooks, tool: str, arguments: dict[str, Any], event: str = "PreToolUse", **more: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wolo.extensions.hooks.claude_calls import as_claude_tells
+from wolo.extensions.hooks.claude_calls import to_claude_calls
 from wolo.extensions.hooks.definitions import is_rule, read_hooks
 from wolo.extensions.hooks.matchers import holds, names_of
 
@@ -16,7 +16,7 @@ START = Path("/home/me/project")
 
 
 def runs(condition: str, tool: str, **arguments: Any) -> bool:
-    (call,) = as_claude_tells(tool, arguments, START, follow_links=False)
+    (call,) = to_claude_calls(tool, arguments, START, follow_links=False)
     return holds(condition, call, names_of(tool, call.name), START)
 
 

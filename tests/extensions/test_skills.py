@@ -11,13 +11,13 @@ import pytest
 from tests.fakes.written import skill
 from wolo.config.project import read_file
 from wolo.errors import WoloError
-from wolo.extensions.markdown_files import MAX_BYTES, Shelf
+from wolo.extensions.markdown_files import MAX_BYTES, ExtensionFolder
 from wolo.extensions.skills import MOST_FILES, MOST_LISTED_CHARS, Skills, find_skills, listed, told
 
 
-def shelf(name: str = "skills", *, in_project: bool = True) -> Shelf:
+def shelf(name: str = "skills", *, in_project: bool = True) -> ExtensionFolder:
     root = Path.cwd()
-    return Shelf(root / name, partial(read_file, root=root if in_project else Path("/")), root if in_project else None)
+    return ExtensionFolder(root / name, partial(read_file, root=root if in_project else Path("/")), root if in_project else None)
 
 
 def found(*names: str) -> Skills:

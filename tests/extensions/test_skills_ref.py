@@ -10,7 +10,7 @@ from skills_ref.validator import validate
 
 from tests.fakes.written import skill
 from wolo.config.project import read_file
-from wolo.extensions.markdown_files import Shelf
+from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.skills import find_skills
 
 GOOD = {
@@ -41,7 +41,7 @@ BAD = {
 def accepted(name: str, description: str, more: str) -> tuple[bool, bool]:
     """By the reference, and by wolo."""
     path = skill(Path("skills").absolute(), name, description, more=more)
-    skills = find_skills([Shelf(path.parent.parent, partial(read_file, root=Path.cwd()), Path.cwd())])
+    skills = find_skills([ExtensionFolder(path.parent.parent, partial(read_file, root=Path.cwd()), Path.cwd())])
     return validate(path.parent) == [], bool(skills.found)
 
 

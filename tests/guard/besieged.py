@@ -100,7 +100,7 @@ class Ground:
 
     def _run_once(self, command: str, walls: Walls | None) -> tuple[subprocess.CompletedProcess[str], bool]:
         argv: tuple[str, ...] = ("bash", "--noprofile", "--norc", "-c", self.spelled(command))
-        enclosed = walls.enclose(argv, self.work) if walls else None
+        enclosed = walls.wrap(argv, self.work) if walls else None
         try:
             done = subprocess.run(
                 enclosed.argv if enclosed else argv,

@@ -52,7 +52,7 @@ def run_refused(folder: Path, backend: str, step: str) -> tuple[bool, str, bool]
     with Ground(folder) as ground:
         walls = put_up(backend, ground.profile)
         try:
-            enclosed = walls.enclose(["sh", "-c", "touch ran"], ground.work)
+            enclosed = walls.wrap(["sh", "-c", "touch ran"], ground.work)
             prelude = WITHOUT[: WITHOUT.index("os.execv")] + "os.execv(sys.argv[2], sys.argv[2:])"
             line = [any_python(), "-c", prelude, f"{STEPS[backend][step]} 1", *enclosed.argv]
             done = subprocess.run(

@@ -20,7 +20,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox import mounts
 from wolo.guard.sandbox.mounts import host_sockets
 from wolo.guard.sandbox.selection import find
-from wolo.guard.sandbox_contract import Enclosed, Walls
+from wolo.guard.sandbox_contract import SandboxedCommand, Walls
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 
@@ -46,8 +46,8 @@ def listening(place: Path) -> socket.socket:
     return listener
 
 
-def run(walls: Walls, ground: Ground, elsewhere: Path | None = None) -> tuple[Enclosed, subprocess.CompletedProcess[str]]:
-    enclosed = walls.enclose(["sh", "-c", "echo ran"], ground.work)
+def run(walls: Walls, ground: Ground, elsewhere: Path | None = None) -> tuple[SandboxedCommand, subprocess.CompletedProcess[str]]:
+    enclosed = walls.wrap(["sh", "-c", "echo ran"], ground.work)
     if elsewhere is not None:
         (elsewhere / "brief").unlink(missing_ok=True)
     done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
@@ -107,12 +107,12 @@ class Unsteady:
     def __init__(self, walls: Walls, place: Path, times: int) -> None:
         self._walls, self._place, self._times = walls, place, times
 
-    def enclose(self, argv: list[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
+    def wrap(self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         if self._times <= 0:
-            return self._walls.enclose(argv, cwd)
+            return self._walls.wrap(argv, cwd)
         self._times -= 1
         with listening(self._place):
-            enclosed = self._walls.enclose(argv, cwd)
+            enclosed = self._walls.wrap(argv, cwd)
         self._place.unlink()
         return enclosed
 
@@ -161,11 +161,11 @@ def test_too_many_sockets_let_nothing_run(ground: Ground, monkeypatch: pytest.Mo
         for backend in ("bubblewrap", "namespaces"):
             walls = put_up(backend, ground.profile)
             with pytest.raises(ToolError, match="programs outside have sockets"):
-                walls.enclose(["true"], ground.work)
+                walls.wrap(["true"], ground.work)
             walls.close()
             monkeypatch.setattr(mounts, "_TABLE", Path("/proc/net/none"))
             with pytest.raises(ToolError, match="cannot be read"):
-                put_up(backend, ground.profile).enclose(["true"], ground.work)
+                put_up(backend, ground.profile).wrap(["true"], ground.work)
             monkeypatch.setattr(mounts, "_TABLE", Path("/proc/net/unix"))
 
 

@@ -850,7 +850,7 @@ def test_the_sandbox_is_told_what_rules_deny_as_a_whole(root: Path) -> None:
         "deny write:c/**",
     )
     guarded = judge(root, *texts, "deny read:.")
-    guarded.obey([root / "hook.sh"])
+    guarded.protect_files([root / "hook.sh"])
     assert guarded.denied_places("read") == (str(root / "notes"), os.path.realpath(Path.home() / "private"))
     assert guarded.denied_places("write") == (str(root / "c"), str(root / "hook.sh"))
 

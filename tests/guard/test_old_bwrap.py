@@ -41,7 +41,7 @@ def test_one_that_gives_no_modes_holds_all_the_same(monkeypatch: pytest.MonkeyPa
         assert "--perms" in found.tried[0]
         assert found.make is not None
         walls = found.make(profile_for((work,), (), folder / "state"))
-        enclosed = walls.enclose(["true"], work)
+        enclosed = walls.wrap(["true"], work)
         assert (work / ".wolo").is_dir()
         enclosed.tidy()
         walls.close()

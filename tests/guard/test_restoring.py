@@ -199,7 +199,7 @@ def test_wolos_own_files_in_the_workspace_let_nothing_run_without_mounts(tmp_pat
     need("landlock")
     walls = put_up("landlock", profile_for((tmp_path,), (tmp_path / "own",), tmp_path / "own", home=tmp_path / "home"))
     with pytest.raises(ToolError, match="wolo's own"):
-        walls.enclose([any_python()], tmp_path)
+        walls.wrap([any_python()], tmp_path)
     walls.close()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wolo.errors import ConfigError
-from wolo.guard.matching import Ground, PathPattern
+from wolo.guard.matching import PathBase, PathPattern
 from wolo.guard.rules import Rule, Verdict, parse_rule
 
 GOOD = """
@@ -131,25 +131,25 @@ a.b             | /w/a.b                         | /w/axb
 @pytest.mark.parametrize("wide", [False, True])
 def test_path_patterns_match_whole_names(line: str, wide: bool) -> None:
     text, yes, no = (part.strip() for part in line.split("|"))
-    pattern = PathPattern(text, Ground("/w", "/h"), wide=wide)
+    pattern = PathPattern(text, PathBase("/w", "/h"), wide=wide)
     assert [path for path in yes.split() if not pattern.matches(path)] == []
     wider = {"/w/src/a.py/x", "/w/a/b"} if wide else set()
     assert [path for path in no.split() if pattern.matches(path) and path not in wider] == []
 
 
 def test_a_denied_directory_is_denied_with_all_it_holds() -> None:
-    ground = Ground("/w", "/h")
+    ground = PathBase("/w", "/h")
     assert PathPattern("private/*", ground, wide=True).matches("/w/private/a/b")
     assert not PathPattern("private/*", ground, wide=False).matches("/w/private/a/b")
 
 
 def test_case_counts_unless_the_volume_ignores_it() -> None:
-    assert not PathPattern("src/**", Ground("/w", "/h"), wide=True).matches("/w/SRC/a")
-    assert PathPattern("src/**", Ground("/w", "/h", fold_case=True), wide=True).matches("/w/SRC/a")
+    assert not PathPattern("src/**", PathBase("/w", "/h"), wide=True).matches("/w/SRC/a")
+    assert PathPattern("src/**", PathBase("/w", "/h", fold_case=True), wide=True).matches("/w/SRC/a")
 
 
 def test_a_home_that_is_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "linked").symlink_to("real")
-    pattern = PathPattern("~/.ssh/**", Ground("/w", str(tmp_path / "linked")), wide=False)
+    pattern = PathPattern("~/.ssh/**", PathBase("/w", str(tmp_path / "linked")), wide=False)
     assert pattern.matches(f"{tmp_path}/real/.ssh/id")

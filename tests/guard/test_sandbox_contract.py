@@ -229,8 +229,8 @@ def twice(folder: Path) -> list[bool]:
     """Two conversations in one workspace: the one that ends first takes nothing from the other."""
     with Ground(folder) as ground:
         one, two = put_up("bubblewrap", ground.profile), put_up("bubblewrap", ground.profile)
-        first = one.enclose(["true"], ground.work)
-        second = two.enclose(["true"], ground.work)
+        first = one.wrap(["true"], ground.work)
+        second = two.wrap(["true"], ground.work)
         first.tidy()
         between = (ground.work / ".wolo").is_dir()
         second.tidy()
@@ -296,7 +296,7 @@ def test_root_can_work_on_files_of_others_and_is_held(backend: str) -> None:
 def at_work_in_a_closed_place(folder: Path, backend: str) -> str:
     walls = put_up(backend, profile_for((folder / "work",), (), folder / "state", home=folder / "home"))
     try:
-        enclosed = walls.enclose(["sh", "-c", "ls; chmod u+w . 2>/dev/null; mkdir .wolo || echo refused"], folder / "work")
+        enclosed = walls.wrap(["sh", "-c", "ls; chmod u+w . 2>/dev/null; mkdir .wolo || echo refused"], folder / "work")
         done = subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds, capture_output=True, text=True, check=False)
         enclosed.tidy()
         return done.stdout

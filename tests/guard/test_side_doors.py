@@ -15,9 +15,9 @@ from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.sandbox import selection
-from wolo.guard.sandbox.probe import FIFOS, SET_ID, SIGNALS, shortcoming
+from wolo.guard.sandbox.probe import FIFOS, SET_ID, SIGNALS, find_gap
 from wolo.guard.sandbox.profile import Profile
-from wolo.guard.sandbox_contract import Enclosed
+from wolo.guard.sandbox_contract import SandboxedCommand
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 everywhere = pytest.mark.parametrize("backend", BACKENDS)
@@ -31,8 +31,8 @@ class Open:
 
     def __init__(self, profile: Profile) -> None: ...
 
-    def enclose(self, argv: list[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
-        return Enclosed(tuple(argv))
+    def wrap(self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+        return SandboxedCommand(tuple(argv))
 
     def prepare(self) -> None: ...
 
@@ -58,7 +58,7 @@ FOUND = (
 
 def probed(folder: Path, backend: str) -> tuple[str, tuple[str, ...]]:
     make: Callable[[Profile], object] = Open if backend == "open" else lambda profile: put_up(backend, profile)
-    return shortcoming(make, folder / "state")  # type: ignore[arg-type]  # walls, all of them
+    return find_gap(make, folder / "state")  # type: ignore[arg-type]  # walls, all of them
 
 
 @everyone

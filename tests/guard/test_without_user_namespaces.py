@@ -43,7 +43,7 @@ def held(folder: Path, backend: str) -> tuple[bool, bool, bool, str, str]:
     with Ground(folder) as ground:
         walls = put_up(backend, ground.profile)
         try:
-            enclosed = walls.enclose(("bash", "--noprofile", "--norc", "-c", ground.spelled(COMMAND)), ground.work)
+            enclosed = walls.wrap(("bash", "--noprofile", "--norc", "-c", ground.spelled(COMMAND)), ground.work)
             python = "/usr/bin/python3"
             line = [python, "-c", NO_USER_NAMESPACES, *enclosed.argv]
             done = subprocess.run(

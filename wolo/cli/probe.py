@@ -70,7 +70,7 @@ def _choose(url: str, model: str, api_key: str, api: str) -> Choice:
     if url and not model:
         given["model"] = _only_model(url, api_key)
     config = layers.load(places, os.environ, given)
-    environ = keys.with_kept_keys(os.environ, places, [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, places, [], config.settings.providers)
     return find(config, environ, choose(config, environ).label, follows_card=False)
 
 

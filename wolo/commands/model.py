@@ -40,7 +40,7 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
 
     Of a server that lists none, any name counts that is written with its provider. Blocks.
     """
-    environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
     choice = find(config, environ, spec, follows_card=False)
     wanted = choice.model.id
     if choice.label == current or choice.model in choice.provider.models or choice.provider.name == LOCAL:

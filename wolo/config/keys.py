@@ -17,7 +17,7 @@ from wolo.models.provider import Choice
 from wolo.places import Places
 
 
-def with_kept_keys(
+def with_stored_keys(
     environ: Mapping[str, str], places: Places, notices: list[str], overrides: Overrides | None = None
 ) -> Mapping[str, str]:
     """The environment, and beneath it the keys that wolo keeps.

@@ -17,7 +17,7 @@ from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.dotted_keys import Key, Leaf, Place, build, dotted, leaf, leaves, values
 from wolo.config.files import parse_toml, read_toml
-from wolo.config.permission_rules import decision_of, read_kept_rules, read_rules
+from wolo.config.permission_rules import decision_of, read_rules, read_saved_rules
 from wolo.config.project import MORE_RULES, STRICTER
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.errors import ConfigError
@@ -76,7 +76,7 @@ def load(
     found = _Found(root)
     _add_user_file(found, places.config / "config.toml")
     _notice_misplaced(found, places)
-    found.rules += read_kept_rules(places.config / "permissions.toml", root, found.notices)
+    found.rules += read_saved_rules(places.config / "permissions.toml", root, found.notices)
     _add_project(found, places, root, folder, flags)
     _add_environment(found, environ)
     _add_flags(found, flags)

@@ -13,9 +13,9 @@ import msgspec
 from wolo.config.dotted_keys import Place
 from wolo.config.files import read_toml
 from wolo.errors import ConfigError
-from wolo.guard.matching import Ground, read_host
-from wolo.guard.precedence import Paths, Rulebook, Subject, Target
-from wolo.guard.rules import Decision, Exampled, Rule, parse_rule
+from wolo.guard.matching import PathBase, read_host
+from wolo.guard.precedence import Paths, Rulebook, RuleInput, Target
+from wolo.guard.rules import Decision, Rule, RuleWithExamples, parse_rule
 from wolo.guard.shell.parser import Command, Line
 from wolo.guard.shell.words import plain_words
 from wolo.places import find_home
@@ -29,12 +29,14 @@ def decision_of(name: str) -> Decision:
     return next(each for each in DECISIONS if each == name)
 
 
-def read_rules(written: Iterable[str | Exampled], decision: Decision, source: str, place: Place, root: Path) -> list[Rule]:
+def read_rules(
+    written: Iterable[str | RuleWithExamples], decision: Decision, source: str, place: Place, root: Path
+) -> list[Rule]:
     """`source` is what the rules will say about themselves. Raises ConfigError that names file and line."""
     return [_read(each, decision, source, place, root) for each in written]
 
 
-def read_kept_rules(path: Path, root: Path, notices: list[str]) -> list[Rule]:
+def read_saved_rules(path: Path, root: Path, notices: list[str]) -> list[Rule]:
     """What was answered with "always": a table for each workspace, and `*` for all."""
     text, data = read_toml(path, notices)
     place = Place(str(path), text)
@@ -46,7 +48,7 @@ def read_kept_rules(path: Path, root: Path, notices: list[str]) -> list[Rule]:
             continue
         for name, rules in table.items():
             try:
-                written = msgspec.convert(rules, tuple[str | Exampled, ...])
+                written = msgspec.convert(rules, tuple[str | RuleWithExamples, ...])
             except msgspec.ValidationError as error:
                 raise ConfigError(f"{place.at((workspace, name))}: {name} must be a list of rules.") from error
             for each in written:
@@ -54,48 +56,48 @@ def read_kept_rules(path: Path, root: Path, notices: list[str]) -> list[Rule]:
     return found
 
 
-def _read(written: str | Exampled, decision: Decision, source: str, place: Place, root: Path) -> Rule:
+def _read(written: str | RuleWithExamples, decision: Decision, source: str, place: Place, root: Path) -> Rule:
     text = _text(written)
     parse_rule(text, decision, place.at_words(text))
     rule = parse_rule(text, decision, source)
-    if isinstance(written, Exampled) and (written.match or written.no_match):
-        from wolo.config.permission_rules import find_misfit  # noqa: PLC0415  # few rules carry any
+    if isinstance(written, RuleWithExamples) and (written.match or written.no_match):
+        from wolo.config.permission_rules import find_failed_example  # noqa: PLC0415  # few rules carry any
 
-        if misfit := find_misfit(written, rule, root):
-            raise ConfigError(f"{place.at_words(misfit.example)}: {misfit.why}.", hint=f"The rule is {rule}.")
+        if failed := find_failed_example(written, rule, root):
+            raise ConfigError(f"{place.at_words(failed.example)}: {failed.why}.", hint=f"The rule is {rule}.")
     return rule
 
 
-def _text(written: str | Exampled) -> str:
+def _text(written: str | RuleWithExamples) -> str:
     return written if isinstance(written, str) else written.rule
 
 
-class Misfit(NamedTuple):
+class FailedExample(NamedTuple):
     example: str
     why: str
 
 
-def find_misfit(written: Exampled, rule: Rule, root: Path) -> Misfit | None:
+def find_failed_example(written: RuleWithExamples, rule: Rule, root: Path) -> FailedExample | None:
     """The first example that the rule does not treat as it says."""
-    ground = Ground(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
-    book = Rulebook([rule], ground)
+    base = PathBase(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
+    book = Rulebook([rule], base)
     for example in (*written.match, *written.no_match):
-        matches = book.find(rule.decision, rule.tool, _subject(rule, example, ground)) is not None
+        matches = book.find(rule.decision, rule.tool, _rule_input(rule, example, base)) is not None
         if matches != (example in written.match):
-            return Misfit(example, f"the rule {'matches' if matches else 'does not match'} its example `{example}`")
+            return FailedExample(example, f"the rule {'matches' if matches else 'does not match'} its example `{example}`")
     return None
 
 
-def _subject(rule: Rule, example: str, ground: Ground) -> Subject:
+def _rule_input(rule: Rule, example: str, base: PathBase) -> RuleInput:
     """An example may begin with the rule's tool, as the rule does."""
     text = example.removeprefix(f"{rule.tool}:")
     match rule.tool:
         case "read" | "write":
-            given = Path(ground.root, f"{ground.home}{text[1:]}" if text[:2] == "~/" else text)
+            given = Path(base.root, f"{base.home}{text[1:]}" if text[:2] == "~/" else text)
             return Paths(os.path.realpath(given), os.path.normpath(given))
         case "shell":
             words = plain_words(text)
-            return Command(words, (ground.root,)) if words else Line(text, Path(ground.root), None, is_readable=True)
+            return Command(words, (base.root,)) if words else Line(text, Path(base.root), None, is_readable=True)
         case "fetch":
             return read_host(text if "://" in text else f"https://{text}")
         case "mcp" | "task":

@@ -46,13 +46,13 @@ KINDS = (SETTINGS, HOOKS, MCP_SERVERS, SKILLS, COMMANDS, AGENTS, TOOLS)
 _FIRST_NAMES = frozenset(place.partition("/")[0] for kind in KINDS for place in kind.places)
 
 
-class Brought(NamedTuple):
+class ProjectFile(NamedTuple):
     kind: str
     path: Path
     """The file or folder itself, or a link that stands in the way to it."""
 
 
-def find(root: Path, cwd: Path) -> tuple[Brought, ...]:
+def find(root: Path, cwd: Path) -> tuple[ProjectFile, ...]:
     """Both are real paths. Nothing is opened, listed or followed: a name that is there is enough."""
     return tuple({each.path: each for folder in folders(root, cwd) for each in _find_in(folder)}.values())
 
@@ -70,7 +70,7 @@ def settings_files(root: Path, cwd: Path) -> list[Path]:
     return [path for path in files if _mode_of(path) is not None]
 
 
-def named(brought: Sequence[Brought], root: Path) -> str:
+def named(brought: Sequence[ProjectFile], root: Path) -> str:
     """The names in one line, relative to the root."""
     names = [on_one_line(each.path.relative_to(root)) for each in brought]
     more = len(names) - _MOST_NAMED
@@ -101,12 +101,12 @@ def read_file(path: Path, root: Path) -> bytes:
         os.close(handle)
 
 
-def _find_in(folder: Path) -> Iterator[Brought]:
+def _find_in(folder: Path) -> Iterator[ProjectFile]:
     there = {name for name in _FIRST_NAMES if os.path.lexists(f"{folder}/{name}")}
     for kind in KINDS:
         for place in kind.places:
             if place.partition("/")[0] in there and (path := _seen(folder, place)):
-                yield Brought(kind.name if path == folder / place else "a link", path)
+                yield ProjectFile(kind.name if path == folder / place else "a link", path)
 
 
 def _seen(folder: Path, place: str) -> Path | None:

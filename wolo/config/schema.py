@@ -13,7 +13,7 @@ from wolo.agent.compaction.compactor import Compaction
 from wolo.agent.compaction.context_window import Context
 from wolo.extensions.hooks import definitions
 from wolo.formats.format import ThinkingLevel
-from wolo.guard.rules import Exampled, Rule
+from wolo.guard.rules import Rule, RuleWithExamples
 from wolo.mcp.server import Server
 from wolo.models import headers, retry
 from wolo.models.provider import ProviderSettings
@@ -27,11 +27,11 @@ class Permissions(Struct, frozen=True, forbid_unknown_fields=True):
     A rule is a string, or a table `{rule, match, no_match}` whose examples are checked at every start.
     """
 
-    allow: tuple[str | Exampled, ...] = ()
+    allow: tuple[str | RuleWithExamples, ...] = ()
     """Rules such as `shell:pytest *`: what they match is not asked for."""
-    ask: tuple[str | Exampled, ...] = ()
+    ask: tuple[str | RuleWithExamples, ...] = ()
     """What they match is asked for in every mode."""
-    deny: tuple[str | Exampled, ...] = ()
+    deny: tuple[str | RuleWithExamples, ...] = ()
     """What they match is never done."""
 
 

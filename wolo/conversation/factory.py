@@ -79,7 +79,7 @@ def _tie(site: StartupState, found: FoundServers) -> Conversation:
     hooking = ConversationHooks(
         hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun, variables=site.opening.hook_variables
     )
-    judge.obey((*hooking.programs(workspace), *found.programs))
+    judge.protect_files((*hooking.programs(workspace), *found.programs))
     apply_sandbox(site.enclosure, judge, context, places, shown)
     confines = ModeSwitch(config, judge, context, places, shown)
     context.skill = library.offered

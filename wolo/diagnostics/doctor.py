@@ -171,7 +171,7 @@ def _keys(problems: list[str]) -> dict[str, str]:
     """The providers there is a key for, in the order in which they are chosen, and where the key comes from."""
     try:
         config = layers.load(find_places())
-        environ = keys.with_kept_keys(os.environ, find_places(), problems, config.settings.providers)
+        environ = keys.with_stored_keys(os.environ, find_places(), problems, config.settings.providers)
     except WoloError:
         return {}  # whoever looks for the model says why
     problems.extend(config.notices)

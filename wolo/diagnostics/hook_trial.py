@@ -15,10 +15,10 @@ from wolo.config.cli_options import Given
 from wolo.conversation.resources.hook_records import HookRecords
 from wolo.conversation.resources.hooks import HookSet, environment, find_hooks, placed
 from wolo.errors import UsageError
-from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ToldCall, as_wolo_takes
+from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_wolo_arguments
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS
-from wolo.extensions.hooks.response import Answer, together
-from wolo.extensions.hooks.runner import Ground, Hooks, Placed
+from wolo.extensions.hooks.response import Answer, combined
+from wolo.extensions.hooks.runner import HookEnvironment, Hooks, RegisteredHook
 from wolo.places import find_places
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.process_runner import Processes
@@ -28,7 +28,7 @@ _WOLO_NAMES = {name: ours for ours, name in CLAUDE_NAMES.items()}
 
 
 class HookTrial(Struct, frozen=True):
-    placed: Placed
+    placed: RegisteredHook
     answer: Answer
 
 
@@ -55,7 +55,7 @@ async def try_hooks(
     records = HookRecords(places.state, "session_test", cwd)
     workspace = Workspace(find_root(), (), cwd)
     shell = find_program("bash", workspace) or "/bin/sh"
-    ground = Ground(processes=processes, shell=shell, cwd=workspace.start, environ=partial(environment, workspace.root))
+    ground = HookEnvironment(processes=processes, shell=shell, cwd=workspace.start, environ=partial(environment, workspace.root))
     facts = {"session_id": "session_test", "cwd": str(cwd), "permission_mode": mode, "transcript_path": str(records.transcript)}
     payload = {**facts, **(_call(event, tool, given) if event in ABOUT_TOOLS else given)}
     more = {"CLAUDE_ENV_FILE": str(records.env_file)} if event == "SessionStart" else {}
@@ -68,13 +68,13 @@ async def try_hooks(
     finally:
         processes.close_all()
         records.close()
-    return trials, together([each.answer for each in trials])
+    return trials, combined([each.answer for each in trials])
 
 
 def _call(event: str, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """In wolo's own names."""
     ours = _WOLO_NAMES.get(tool, tool)
-    arguments = as_wolo_takes(ours, {}, ToldCall(name=tool, input={}), given)
+    arguments = to_wolo_arguments(ours, {}, ClaudeCall(name=tool, input={}), given)
     call: dict[str, Any] = {
         "tool_name": ours,
         "tool_input": given if arguments is None else arguments,

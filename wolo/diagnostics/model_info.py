@@ -32,7 +32,7 @@ PRICES = {"input": "in", "output": "out", "cache_read": "read from the cache", "
 
 def models_here(config: Config) -> list[Listed]:
     """All that wolo knows, those first that can be asked now: there is a key, or the embedded model is on this machine."""
-    environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
     found = catalog.list_models(environ, overrides=config.settings.providers)
     found = [each if _is_at_hand(each) else replace(each, has_key=False) for each in found]
     return sorted(found, key=lambda each: not each.has_key)
@@ -95,7 +95,7 @@ def row(each: Listed) -> dict[str, Any]:
 def of_model(name: str, places: Places, config: Config) -> dict[str, Any]:
     """Everything about one model; its key is neither fetched nor shown. Raises ConfigError."""
     overrides = config.settings.providers
-    environ = keys.with_kept_keys(os.environ, places, [], overrides)
+    environ = keys.with_stored_keys(os.environ, places, [], overrides)
     provider, model, level = catalog.look_up(name, environ=environ, overrides=overrides)
     listed = model in provider.models
     choice = Choice(provider=provider, model=model, base_url=provider.base_url, thinking=level)

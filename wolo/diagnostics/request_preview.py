@@ -69,7 +69,7 @@ class RequestPreview:
         """
         places, cwd = find_places(), Path.cwd()
         self._config = layers.load(places, os.environ, {}, (), cwd)
-        self._environ = keys.with_kept_keys(os.environ, places, [], self._config.settings.providers)
+        self._environ = keys.with_stored_keys(os.environ, places, [], self._config.settings.providers)
         self._secrets = make_secrets(places, self._config.settings, (find_root(cwd),))
         self._session = session
         self._said = said

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from wolo.errors import WoloError
-from wolo.extensions.markdown_files import Document, Shelf, decode, entries, few, read_document, shown
+from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 from wolo.tools.agent_profiles import BUILTIN as OFFERED
 from wolo.tools.agent_profiles import Offer
@@ -105,7 +105,7 @@ class Agents(NamedTuple):
 NONE = Agents()
 
 
-def find_agents(shelves: Iterable[Shelf]) -> Agents:
+def find_agents(shelves: Iterable[ExtensionFolder]) -> Agents:
     """The nearest of a name counts; what wolo brings along comes last."""
     notices: list[str] = []
     found: dict[str, Profile] = {}
@@ -117,10 +117,10 @@ def find_agents(shelves: Iterable[Shelf]) -> Agents:
                     found.setdefault(profile.name, profile)
     for profile in BUILTIN:
         found.setdefault(profile.name, profile)
-    return Agents(tuple(found[name] for name in sorted(found)), few(notices))
+    return Agents(tuple(found[name] for name in sorted(found)), first_notices(notices))
 
 
-def _read(path: Path, shelf: Shelf, notices: list[str]) -> Profile | None:
+def _read(path: Path, shelf: ExtensionFolder, notices: list[str]) -> Profile | None:
     """None, and a notice, for a file that cannot be used."""
     try:
         document = read_document(decode(shelf.read(path), shown(path)), shown(path))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
-from wolo.extensions.markdown_files import Document, Shelf, decode, entries, few, read_document, shown
+from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 
 ENDING = ".md"
@@ -31,7 +31,7 @@ class WrittenCommand(NamedTuple):
     description: str
     """On one line; of one that cannot be used, why not."""
     path: Path
-    shelf: Shelf
+    shelf: ExtensionFolder
     hint: str = ""
     """What may follow the name."""
     model: str = ""
@@ -56,7 +56,7 @@ class Commands(NamedTuple):
     """For a person: what is no command, and why."""
 
 
-def find_commands(shelves: Sequence[Shelf]) -> Commands:
+def find_commands(shelves: Sequence[ExtensionFolder]) -> Commands:
     """By name; the first of a name counts."""
     found: dict[str, WrittenCommand] = {}
     notices: list[str] = []
@@ -66,7 +66,7 @@ def find_commands(shelves: Sequence[Shelf]) -> Commands:
             break
         if name not in found:
             found[name] = _read(shelf, path, name)
-    return Commands(tuple(found[name] for name in sorted(found)), few(notices))
+    return Commands(tuple(found[name] for name in sorted(found)), first_notices(notices))
 
 
 def fill(command: WrittenCommand, typed: str) -> tuple[str | Run, ...]:
@@ -127,14 +127,14 @@ def _line(command: str, words: list[str]) -> str:
     return _PLACE.sub(lambda found: shlex.join(_meant(found, words)), command)
 
 
-def _files(shelves: Sequence[Shelf], notices: list[str]) -> Iterator[tuple[Shelf, Path, str]]:
+def _files(shelves: Sequence[ExtensionFolder], notices: list[str]) -> Iterator[tuple[ExtensionFolder, Path, str]]:
     for shelf in shelves:
         yield from _below(shelf, shelf, "", 1, notices, {os.path.realpath(shelf.folder)})
 
 
 def _below(
-    shelf: Shelf, folder: Shelf, before: str, depth: int, notices: list[str], seen: set[str]
-) -> Iterator[tuple[Shelf, Path, str]]:
+    shelf: ExtensionFolder, folder: ExtensionFolder, before: str, depth: int, notices: list[str], seen: set[str]
+) -> Iterator[tuple[ExtensionFolder, Path, str]]:
     """Each folder once, whatever links lead there: `seen` are their real paths."""
     for entry in entries(folder, notices):
         if entry.name.endswith(ENDING):
@@ -157,7 +157,7 @@ def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
     return is_new
 
 
-def _read(shelf: Shelf, path: Path, name: str) -> WrittenCommand:
+def _read(shelf: ExtensionFolder, path: Path, name: str) -> WrittenCommand:
     try:
         document = _document(shelf, path)
         return WrittenCommand(
@@ -173,7 +173,7 @@ def _read(shelf: Shelf, path: Path, name: str) -> WrittenCommand:
         return WrittenCommand(name, _on_one_line(f"{error.message} {error.hint}"), path, shelf, is_usable=False)
 
 
-def _document(shelf: Shelf, path: Path) -> Document:
+def _document(shelf: ExtensionFolder, path: Path) -> Document:
     document = read_document(decode(shelf.read(path), shown(path)), shown(path))
     return document._replace(body=show_hidden(document.body))
 

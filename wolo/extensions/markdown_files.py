@@ -112,7 +112,7 @@ MOST_ENTRIES = 1_000
 MOST_NOTICES = 12
 
 
-class Shelf(NamedTuple):
+class ExtensionFolder(NamedTuple):
     folder: Path
     read: Callable[[Path], bytes]
     """Reads a plain file that lies there. Raises WoloError for one that is not to be read."""
@@ -120,7 +120,7 @@ class Shelf(NamedTuple):
     """The root of the project it belongs to, a real path; None: it is the user's own."""
 
 
-def entries(shelf: Shelf, notices: list[str]) -> list[os.DirEntry[str]]:
+def entries(shelf: ExtensionFolder, notices: list[str]) -> list[os.DirEntry[str]]:
     """By name, without hidden ones. A folder of a project that leads out of it counts as empty."""
     try:
         with os.scandir(shelf.folder) as found:
@@ -136,7 +136,7 @@ def entries(shelf: Shelf, notices: list[str]) -> list[os.DirEntry[str]]:
     return sorted(listed, key=lambda entry: entry.name)
 
 
-def few(notices: Sequence[str]) -> tuple[str, ...]:
+def first_notices(notices: Sequence[str]) -> tuple[str, ...]:
     """The first of them, and how many there are besides: a person reads no thousand."""
     more = len(notices) - MOST_NOTICES
     return (*notices[:MOST_NOTICES], *([f"The same goes for {counted(more, 'more file')}."] if more > 0 else []))

@@ -37,7 +37,7 @@ _MODULE = re.compile(r"(?:^|\s)-m\s*([\w.]+)")
 _OF_SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"))
 
 
-class Named(NamedTuple):
+class NamedFile(NamedTuple):
     path: Path
     """Absolute, and as it is written: links are not followed."""
     is_run: bool
@@ -46,23 +46,23 @@ class Named(NamedTuple):
     """It cannot be but a file; any other word may by chance be the name of one."""
 
 
-def files_named(command: str, folder: Path) -> list[Named]:
+def files_named(command: str, folder: Path) -> list[NamedFile]:
     """Whatever could be a file, there or not, when the command runs in this folder."""
     words = _words(command)
     folders = [folder]
     for word in words:
         if len(folders) < MOST_FOLDERS and (below := _joined(folder, word)) not in folders and os.path.isdir(below):
             folders.append(below)
-    found: dict[Path, Named] = {}
+    found: dict[Path, NamedFile] = {}
     for word, is_run in words.items():
         is_path = Path(word).suffix in _OF_SCRIPTS or (is_run and "/" in word and not _ELSEWHERE.match(word))
         for each in folders:
             if each == folder or is_path or os.path.isfile(_joined(each, word)):
                 for path in _meant(_joined(each, word)):
-                    before = found.get(path, Named(path, False, False))
-                    found[path] = Named(path, before.is_run or is_run, before.is_path or is_path)
+                    before = found.get(path, NamedFile(path, False, False))
+                    found[path] = NamedFile(path, before.is_run or is_run, before.is_path or is_path)
     modules = [_joined(each, name) for each in folders for name in (*_OF_FOLDERS, *_modules(command))]
-    return [*found.values(), *(Named(path, True, True) for path in modules if os.path.isfile(path))]
+    return [*found.values(), *(NamedFile(path, True, True) for path in modules if os.path.isfile(path))]
 
 
 def runs_relative_program(command: str, cwd: Path, named_in: Path) -> bool:
@@ -105,7 +105,7 @@ def _could_run(word: str, cwd: Path, named_in: Path, *, any_name: bool) -> bool:
     if not any_name and "/" not in word and Path(word).suffix not in _OF_SCRIPTS:
         return False
     there = (path for path in _meant(cwd / word) if os.path.isfile(path))
-    return os.path.isfile(named_in / word) or any(_may_run(Named(path, False, False), path) for path in there)
+    return os.path.isfile(named_in / word) or any(_may_run(NamedFile(path, False, False), path) for path in there)
 
 
 def _is_relative(word: str) -> bool:
@@ -186,7 +186,7 @@ def _meant(path: Path) -> list[Path]:
     return [path, *map(Path, islice(sorted(glob(str(path))), MOST_OF_A_PATTERN))]
 
 
-def _may_run(named: Named, real: Path) -> bool:
+def _may_run(named: NamedFile, real: Path) -> bool:
     try:
         if not os.path.lexists(real):
             return named.is_path

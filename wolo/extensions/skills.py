@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ExtensionError, WoloError
-from wolo.extensions.markdown_files import Document, Shelf, decode, entries, few, read_document, shown
+from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 
 FILE_NAMES = ("SKILL.md", "skill.md")
@@ -35,7 +35,7 @@ class Skill(NamedTuple):
     """On one line."""
     path: Path
     """Of its SKILL.md."""
-    shelf: Shelf
+    shelf: ExtensionFolder
     for_model: bool = True
     """It is named in the system prompt."""
     for_person: bool = True
@@ -63,7 +63,7 @@ class Skills(NamedTuple):
 NO_SKILLS = Skills()
 
 
-def find_skills(shelves: Sequence[Shelf]) -> Skills:
+def find_skills(shelves: Sequence[ExtensionFolder]) -> Skills:
     """The first of a name counts. The same files give the same skills in the same order: by name."""
     found: dict[str, Skill] = {}
     notices: list[str] = []
@@ -81,7 +81,7 @@ def find_skills(shelves: Sequence[Shelf]) -> Skills:
             notices.append(clean_line(f"{error.message} {error.hint}".strip()))
         else:
             found.setdefault(skill.name, skill)
-    return Skills(tuple(found[name] for name in sorted(found)), few(notices))
+    return Skills(tuple(found[name] for name in sorted(found)), first_notices(notices))
 
 
 def listed(skills: Skills) -> str:
@@ -106,7 +106,7 @@ def told(skill: Skill) -> str:
     return f'<skill name="{skill.name}" folder="{shown(skill.folder)}">\n{body}\n</skill>{beside}'
 
 
-def _files(shelves: Sequence[Shelf], notices: list[str]) -> Iterator[tuple[Shelf, Path]]:
+def _files(shelves: Sequence[ExtensionFolder], notices: list[str]) -> Iterator[tuple[ExtensionFolder, Path]]:
     for shelf in shelves:
         for entry in entries(shelf, notices):
             path = next((path for name in FILE_NAMES if os.path.lexists(path := Path(entry.path, name))), None)
@@ -114,11 +114,11 @@ def _files(shelves: Sequence[Shelf], notices: list[str]) -> Iterator[tuple[Shelf
                 yield shelf, path
 
 
-def _document(shelf: Shelf, path: Path) -> Document:
+def _document(shelf: ExtensionFolder, path: Path) -> Document:
     return read_document(decode(shelf.read(path), shown(path)), shown(path))
 
 
-def _read(shelf: Shelf, path: Path) -> Skill:
+def _read(shelf: ExtensionFolder, path: Path) -> Skill:
     document = _document(shelf, path)
     name, description = document.text("name"), " ".join(show_hidden(document.text("description")).split())
     if not name or not description:

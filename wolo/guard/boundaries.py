@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from wolo.guard import protected_paths
-from wolo.guard.shell.named_paths import Named, TooManyFiles, expand, files_of, may_name, real_path, spelled
-from wolo.guard.shell.words import Word, behind, name_of, unquoted
+from wolo.guard.shell.named_paths import NamedPaths, TooManyFiles, expand, files_of, may_name, real_path, spelled
+from wolo.guard.shell.words import Word, name_of, unquoted, unwrapped
 from wolo.workspace.root import led_to
 
 
@@ -26,7 +26,7 @@ class Boundaries:
         free = [os.path.realpath(path) for path in free_reads]
         self._free_reads = _Below(free)
         self._free_spelled = files_of(free)
-        self.obeyed: tuple[str, ...] = ()
+        self.protected_files: tuple[str, ...] = ()
         """Files of the workspace that wolo itself runs for the person, and the links that lead there."""
 
     def is_inside(self, path: str) -> bool:
@@ -45,9 +45,9 @@ class Boundaries:
 
     def runs_code(self, path: str) -> bool:
         """Whether something obeys what is written there."""
-        return protected_paths.runs_code(path) or protected_paths.fold(path) in map(protected_paths.fold, self.obeyed)
+        return protected_paths.runs_code(path) or protected_paths.fold(path) in map(protected_paths.fold, self.protected_files)
 
-    def is_led_to(self, path: str) -> bool:
+    def is_link_target(self, path: str) -> bool:
         """Whether a protected name is a link to `path` or to a folder around it: `CLAUDE.md` is often one.
 
         Links are looked for beside the path and in the folders above it, up to the top of the workspace.
@@ -56,7 +56,7 @@ class Boundaries:
             folder = path
             while folder.startswith(root.rstrip("/") + "/"):
                 folder = folder.rpartition("/")[0] or "/"
-                if any(path == goal or path.startswith(goal.rstrip("/") + "/") for goal in _protected_goals(folder)):
+                if any(path == goal or path.startswith(goal.rstrip("/") + "/") for goal in _link_targets(folder)):
                     return True
         return False
 
@@ -64,7 +64,7 @@ class Boundaries:
         """A file that was spilled for the model, who was told its name; not the folder, which lists what others were told."""
         return path not in self._free_reads.folders and self._free_reads.holds(path)
 
-    def names_own(self, command: str, named: Named) -> bool:
+    def names_own(self, command: str, named: NamedPaths) -> bool:
         """Whether a command touches wolo's own files, by its text or by the paths it names."""
         text = self._free_spelled.sub("", command) if self._free_spelled else command
         if self._own_spelled and self._own_spelled.search(text):
@@ -74,12 +74,12 @@ class Boundaries:
         return any(self.is_own(path) and not self.is_free(path) for path in named.paths)
 
 
-def _protected_goals(folder: str) -> list[str]:
+def _link_targets(folder: str) -> list[str]:
     """Where the links in a folder lead that have protected names."""
     try:
         with os.scandir(folder) as entries:
             return [
-                led_to(each.path) for each in entries if each.is_symlink() and protected_paths.is_obeyed_by_name(f"/{each.name}")
+                led_to(each.path) for each in entries if each.is_symlink() and protected_paths.is_protected_name(f"/{each.name}")
             ]
     except OSError:
         return []
@@ -121,7 +121,7 @@ def removed_by(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator
 
     folders = dict.fromkeys((cwd, *(path for path in named if os.path.isdir(path))))  # noqa: PTH112  # the same
     for each in commands_in(text):
-        for words in behind(each.words):
+        for words in unwrapped(each.words):
             if words and _removes(words):
                 for word in words[1:-1] if name_of(words[0]) == "mv" else words[1:]:
                     yield from _meant(re.sub(r"^(?:~|\$HOME|\$\{HOME\})(?=/|$)", home, word), folders)

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries, are_changed_by, may_remove, removed_by
 from wolo.guard.intents import RunIntent
-from wolo.guard.precedence import SAFE, Matter, Paths, Rulebook, Scales
+from wolo.guard.precedence import SAFE, Paths, Precedence, Rulebook, Subject
 from wolo.guard.rules import Verdict, strictest, suggest_command
 from wolo.guard.safe_commands import PROGRAMS, SafeList
-from wolo.guard.shell.named_paths import Named, named_in_text, named_paths
+from wolo.guard.shell.named_paths import NamedPaths, named_in_text, named_paths
 from wolo.guard.shell.parser import Command, Line, Place, TooComplex, read_line
 from wolo.guard.shell.words import name_of
 from wolo.workspace.root import led_to
@@ -28,8 +28,8 @@ _TOO_WIDE = "The command's wildcards may name any file"
 
 
 class CommandJudge:
-    def __init__(self, scales: Scales, boundaries: Boundaries, safe: SafeList) -> None:
-        self._scales = scales
+    def __init__(self, precedence: Precedence, boundaries: Boundaries, safe: SafeList) -> None:
+        self._precedence = precedence
         self._boundaries = boundaries
         self._safe = safe
 
@@ -50,7 +50,7 @@ class CommandJudge:
             return Verdict("deny", "The command would change a directory that holds wolo's own files: name a narrower one.")
         if are_changed_by(line.text):
             return Verdict("deny", "The command would change wolo's own settings, which only a person may do.")
-        verdicts = self._weighed(line, self._safe_ones(line.commands or ()), extra)
+        verdicts = self._decided(line, self._safe_ones(line.commands or ()), extra)
         verdict = strictest(sorted(verdicts, key=lambda each: each.source == SAFE))  # safe is a line of which all parts are
         if verdict.decision == "deny":
             return verdict
@@ -74,7 +74,7 @@ class CommandJudge:
         commands = line.commands or ()
         asking = [
             each
-            for each, verdict in zip(commands, self._weighed(line, self._safe_ones(commands), None), strict=False)
+            for each, verdict in zip(commands, self._decided(line, self._safe_ones(commands), None), strict=False)
             if verdict.decision == "ask"
         ]
         if not asking and len(commands) == 1:
@@ -83,26 +83,26 @@ class CommandJudge:
 
     def _as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
         """The short way for what happens most: the list has looked at all that such a command names."""
-        book = self._scales.book
+        book = self._precedence.book
         if line.commands is None or book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read"):
             return None
         if not all(safe := [self._safe.has(command) for command in line.commands]):
             return None
-        verdict = strictest(verdicts := self._weighed(line, safe, extra))
+        verdict = strictest(verdicts := self._decided(line, safe, extra))
         return replace(verdict, confined=self._is_confined(verdicts, confine))
 
     # The parts
 
-    def _weighed(self, line: Line, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
-        default = self._scales.mode.shell
+    def _decided(self, line: Line, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
+        default = self._precedence.mode.shell
         if line.commands is None:
             self._tell("The line is not plain: no allow rule and no list can match it.")
-            return [self._scales.weigh(Matter("shell", line, "This command", default), extra)]
+            return [self._precedence.decide(Subject("shell", line, "This command", default), extra)]
         verdicts: list[Verdict] = []
         for command, is_safe in zip(line.commands, safe, strict=True):
             self._tell(f"{_shown(command.text)}, in {_listed(command.places)}")
             about = "This command" if len(line.commands) == 1 else f"`{_shown(command.text)}`"
-            verdicts.append(self._scales.weigh(Matter("shell", command, about, default, is_safe), extra))
+            verdicts.append(self._precedence.decide(Subject("shell", command, about, default, is_safe), extra))
         return verdicts
 
     def _safe_ones(self, commands: Sequence[Command]) -> list[bool]:
@@ -113,16 +113,16 @@ class CommandJudge:
 
     def _unfit(self, line: Line) -> str:
         """Why a line that cannot be taken apart is denied where some commands are; empty when it is not."""
-        if line.commands is not None or not self._scales.book.has("deny", "shell"):
+        if line.commands is not None or not self._precedence.book.has("deny", "shell"):
             return ""
         if not line.is_readable:
             return "The command is too long or holds invisible characters, and some commands are denied."
-        if self._scales.mode.trusts_commands:
+        if self._precedence.mode.trusts_commands:
             return "Some commands are denied, so this one must be plain words: write it plainly."
         return ""
 
     def _is_confined(self, verdicts: Sequence[Verdict], confine: Confine) -> bool:
-        if confine != "unless_allowed" or self._scales.mode.trusts_commands:
+        if confine != "unless_allowed" or self._precedence.mode.trusts_commands:
             return confine == "always"
         if any(verdict.decision == "ask" for verdict in verdicts):
             return False  # a person's yes takes the walls away
@@ -133,20 +133,22 @@ class CommandJudge:
 
     def _loss(self, line: Line, rules: Sequence[str]) -> str:
         """What the line would destroy; empty where nothing is lost, a rule names it, or the mode lets it happen."""
-        if self._scales.mode.trusts_commands:
+        if self._precedence.mode.trusts_commands:
             return ""
         from wolo.guard.destructive.detect import find_loss  # noqa: PLC0415  # and all it needs: for commands that run, at no start
 
         return find_loss(line, self._boundaries.roots, rules)
 
-    def _concern(self, line: Line, named: Named, *, confined: bool) -> str:
+    def _concern(self, line: Line, named: NamedPaths, *, confined: bool) -> str:
         """Why a command asks although a rule or the mode allows it; empty when it need not."""
         for path in named.paths:
             if said := self._ruled(path, line):
                 return said
-        if named.patterns and any(self._scales.book.has(word, tool) for word in ("deny", "ask") for tool in ("read", "write")):
+        if named.patterns and any(
+            self._precedence.book.has(word, tool) for word in ("deny", "ask") for tool in ("read", "write")
+        ):
             return f"{_TOO_WIDE}, and there are rules about files."
-        if self._scales.mode.trusts_commands:
+        if self._precedence.mode.trusts_commands:
             return ""
         if not confined and (where := f"{_TOO_WIDE}." if named.patterns else self._where(line)):
             return where
@@ -164,10 +166,10 @@ class CommandJudge:
         """What a rule about files says of a path that a command names: nobody can tell what for."""
         subject = Paths(path, path)
         for tool in ("read", "write"):
-            if rule := self._scales.book.find("deny", tool, subject):
+            if rule := self._precedence.book.find("deny", tool, subject):
                 return f"The command names {path}, denied by the rule {rule}."
             asks = tool == "read" or not _is_of(line, READERS)
-            if asks and (rule := self._scales.book.find("ask", tool, subject)):
+            if asks and (rule := self._precedence.book.find("ask", tool, subject)):
                 return f"The command names {path}, which needs an approval by the rule {rule}."
         return ""
 
@@ -186,11 +188,11 @@ class CommandJudge:
         return ""
 
     def _tell(self, text: str) -> None:
-        if self._scales.trace is not None:
-            self._scales.trace.append(text)
+        if self._precedence.trace is not None:
+            self._precedence.trace.append(text)
 
 
-def _named(line: Line, home: str) -> Named:
+def _named(line: Line, home: str) -> NamedPaths:
     if line.commands is None:
         from wolo.guard.shell.nested_commands import without_documents  # noqa: PLC0415  # few lines are not plain
 
@@ -202,7 +204,7 @@ def _named(line: Line, home: str) -> Named:
             named = named_paths(command.words, place or led_to(line.cwd), home)
             paths += named.paths
             patterns += named.patterns
-    return Named(paths, patterns)
+    return NamedPaths(paths, patterns)
 
 
 def _places(line: Line) -> Iterable[Place]:

@@ -19,9 +19,9 @@ from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.command_judge import CommandJudge, Confine
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.guard.matching import Ground, read_host, whole_place
+from wolo.guard.matching import PathBase, read_host, whole_place
 from wolo.guard.modes import Mode
-from wolo.guard.precedence import Grants, Matter, Paths, Rulebook, Scales, Target, fingerprint
+from wolo.guard.precedence import Grants, Paths, Precedence, Rulebook, Subject, Target, fingerprint
 from wolo.guard.rules import Rule, Verdict, is_too_wide, parse_rule, strictest, suggest
 from wolo.guard.safe_commands import SafeList
 from wolo.guard.shell.words import printable
@@ -58,43 +58,45 @@ class Judge:
         self._boundaries = Boundaries((workspace_root, *extra_roots), own_places, free_reads, home or find_home())
         self._root = self._boundaries.roots[0]
         self._start = os.path.realpath(cwd or workspace_root)
-        self._ground = Ground(self._root, os.path.realpath(self._boundaries.home), fold_case=sys.platform == "darwin")
-        self._book = Rulebook(rules, self._ground)
-        self._everything = Rulebook((parse_rule(rule, "allow") for rule in EVERYTHING), self._ground)
-        self._scales = Scales(mode, self._book, self.grants, self._ground)
+        self._base = PathBase(self._root, os.path.realpath(self._boundaries.home), fold_case=sys.platform == "darwin")
+        self._book = Rulebook(rules, self._base)
+        self._everything = Rulebook((parse_rule(rule, "allow") for rule in EVERYTHING), self._base)
+        self._precedence = Precedence(mode, self._book, self.grants, self._base)
         safe = SafeList(self._boundaries, os.environ.get("PATH", os.defpath))
-        self._commands = CommandJudge(self._scales, self._boundaries, safe)
+        self._commands = CommandJudge(self._precedence, self._boundaries, safe)
 
     @property
     def mode(self) -> Mode:
-        return self._scales.mode
+        return self._precedence.mode
 
     @mode.setter
     def mode(self, mode: Mode) -> None:
-        self._scales.mode = mode
+        self._precedence.mode = mode
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """As they were given, then those of this session."""
         return (*self._book.rules, *self.grants.rules)
 
-    def obey(self, paths: Iterable[Path]) -> None:
+    def protect_files(self, paths: Iterable[Path]) -> None:
         """These files run for the person, or are links to such, each by where it really lies: writing them asks in every mode.
 
         Called before walls are put up.
         """
-        self._boundaries.obeyed = tuple(map(str, paths))
+        self._boundaries.protected_files = tuple(map(str, paths))
 
     def denied_places(self, tool: str) -> tuple[str, ...]:
         """What rules deny as a whole, for the walls to hold it, too: `read:notes/**` says one, `read:**/*.key` none."""
-        places = (whole_place(rule.pattern, self._ground) for rule in self.rules if rule.decision == "deny" and rule.tool == tool)
-        obeyed = self._boundaries.obeyed if tool == "write" else ()
-        return tuple(dict.fromkeys(place for place in (*places, *obeyed) if place and place not in self._boundaries.roots))
+        places = (whole_place(rule.pattern, self._base) for rule in self.rules if rule.decision == "deny" and rule.tool == tool)
+        protected_files = self._boundaries.protected_files if tool == "write" else ()
+        return tuple(
+            dict.fromkeys(place for place in (*places, *protected_files) if place and place not in self._boundaries.roots)
+        )
 
     def readable_places(self) -> tuple[str, ...]:
         """What rules allow to be read as a whole: `read:~/data/**` says one place, `read:**/*.txt` none."""
         rules = (rule for rule in self.rules if rule.decision == "allow" and rule.tool == "read")
-        return tuple(dict.fromkeys(filter(None, (whole_place(rule.pattern, self._ground) for rule in rules))))
+        return tuple(dict.fromkeys(filter(None, (whole_place(rule.pattern, self._base) for rule in rules))))
 
     def judge(self, tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any] | None = None) -> Verdict:
         """Without intents a call has no effects and is allowed."""
@@ -161,17 +163,17 @@ class Judge:
 
     def explain(self, intents: Sequence[Intent]) -> list[str]:
         """The whole way to the verdict, a line for each step."""
-        self._scales.trace = lines = []
+        self._precedence.trace = lines = []
         try:
             for intent in intents:
                 verdict = self._judge_one(intent)
                 lines.append(f"→ {verdict.decision}{', inside the sandbox' if verdict.confined else ''}: {verdict.reason}")
         finally:
-            self._scales.trace = None
+            self._precedence.trace = None
         return list(map(printable, lines))
 
     def _would_allow(self, rule: str, intents: Sequence[Intent]) -> bool:
-        book = Rulebook([parse_rule(rule, "allow")], self._ground)
+        book = Rulebook([parse_rule(rule, "allow")], self._base)
         return all(self._judge_one(intent, book).decision == "allow" for intent in intents)
 
     def readable(self, path: Path) -> bool:
@@ -219,7 +221,7 @@ class Judge:
         paths = self._paths(intent)
         is_free = self._boundaries.is_free(paths.real)
         default = "allow" if is_free or self._is_inside(intent) else self.mode.read_outside
-        verdict = self._scales.weigh(Matter("read", paths, self._about("Reading", intent), default), extra)
+        verdict = self._precedence.decide(Subject("read", paths, self._about("Reading", intent), default), extra)
         if verdict.decision != "allow" or _names_secret(verdict):
             return verdict
         if self._boundaries.is_own(paths.real) and not is_free:
@@ -233,7 +235,7 @@ class Judge:
         if self._boundaries.is_own(paths.real):
             return Verdict("deny", f"{self._shown(intent)} belongs to wolo itself and is not written in any mode.")
         default = self.mode.write if self._is_inside(intent) else self.mode.write_outside
-        verdict = self._scales.weigh(Matter("write", paths, self._about("Writing", intent), default), extra)
+        verdict = self._precedence.decide(Subject("write", paths, self._about("Writing", intent), default), extra)
         if verdict.decision != "allow":
             return verdict
         if any(map(self._boundaries.runs_code, {*paths})):
@@ -241,7 +243,7 @@ class Judge:
                 "ask",
                 f"{self._shown(intent)} is a protected name: programs obey what is written there. So this needs an approval.",
             )
-        if self._boundaries.is_led_to(paths.real):
+        if self._boundaries.is_link_target(paths.real):
             return Verdict(
                 "ask",
                 f"{self._shown(intent)} is where the link of a protected name leads: programs obey what is written there. "
@@ -257,7 +259,7 @@ class Judge:
         host = read_host(intent.url)
         if host.scheme not in ("http", "https") or not host.name or host.has_user:
             return Verdict("deny", "Only http and https addresses without a user name can be fetched.")
-        verdict = self._scales.weigh(Matter("fetch", host, f"Fetching from {host.name}", self.mode.fetch), extra)
+        verdict = self._precedence.decide(Subject("fetch", host, f"Fetching from {host.name}", self.mode.fetch), extra)
         if verdict.decision == "allow" and host.carried > LONG_ADDRESS:
             return Verdict("ask", f"The address carries {host.carried} characters to {host.name}, so this needs an approval.")
         return verdict
@@ -265,9 +267,9 @@ class Judge:
     def _judge_call(self, intent: CallIntent, extra: Rulebook | None) -> Verdict:
         kind, _, name = intent.target.partition(":")
         if kind == "task":
-            matter = Matter("task", Target(name), f"The agent {name}", self.mode.task, is_safe=intent.only_reads)
-            return self._scales.weigh(matter, extra)
-        return self._scales.weigh(Matter("mcp", Target(name), f"Calling {name}", self.mode.mcp), extra)
+            subject = Subject("task", Target(name), f"The agent {name}", self.mode.task, is_safe=intent.only_reads)
+            return self._precedence.decide(subject, extra)
+        return self._precedence.decide(Subject("mcp", Target(name), f"Calling {name}", self.mode.mcp), extra)
 
     def _is_inside(self, intent: ReadIntent | WriteIntent) -> bool:
         return intent.inside and self._boundaries.is_inside(str(intent.path))

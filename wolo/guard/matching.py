@@ -18,7 +18,7 @@ from wolo.guard.shell.parser import Command, Line
 from wolo.guard.shell.words import Word, name_of, split_words, unquoted
 
 
-class Ground(NamedTuple):
+class PathBase(NamedTuple):
     """What patterns of paths stand on."""
 
     root: str
@@ -31,25 +31,25 @@ class Ground(NamedTuple):
 class PathPattern:
     """`*` and `?` stay within one name, `**` spans any number; a pattern without either covers what lies below it too."""
 
-    def __init__(self, text: str, ground: Ground, *, wide: bool) -> None:
+    def __init__(self, text: str, base: PathBase, *, wide: bool) -> None:
         if text == "~" or text.startswith("~/"):
-            text = ground.home + text[1:]
-        start, parts = _fixed_start(str(Path(ground.root, re.sub("^/+", "/", text))))
+            text = base.home + text[1:]
+        start, parts = _fixed_start(str(Path(base.root, re.sub("^/+", "/", text))))
         starts = {start}
-        if wide or not Path(start).is_relative_to(ground.root):
+        if wide or not Path(start).is_relative_to(base.root):
             starts.add(os.path.realpath(start))  # a link inside may be the model's own: an allow does not follow it
         tail = _tail(parts, wide=wide)
-        flags = re.DOTALL | (re.IGNORECASE if ground.fold_case else 0)
+        flags = re.DOTALL | (re.IGNORECASE if base.fold_case else 0)
         self._regexes = [re.compile(re.escape(each.rstrip("/")) + tail, flags) for each in sorted(starts)]
 
     def matches(self, path: str) -> bool:
         return any(regex.fullmatch(path) for regex in self._regexes)
 
 
-def whole_place(pattern: str, ground: Ground) -> str:
+def whole_place(pattern: str, base: PathBase) -> str:
     """The one place that a pattern of paths means with all that lies in it; empty where it picks among names."""
-    spelt_out = ground.home + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
-    start, parts = _fixed_start(str(Path(ground.root, re.sub("^/+", "/", spelt_out))))
+    spelt_out = base.home + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
+    start, parts = _fixed_start(str(Path(base.root, re.sub("^/+", "/", spelt_out))))
     return os.path.realpath(start) if parts in ([], ["**"]) else ""
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from wolo.guard.intents import Intent
-from wolo.guard.matching import Ground, Host, HostPattern, PathPattern, ShellPattern, TargetPattern
+from wolo.guard.matching import Host, HostPattern, PathBase, PathPattern, ShellPattern, TargetPattern
 from wolo.guard.modes import Mode
 from wolo.guard.rules import Decision, Rule, RuleTool, Verdict
 from wolo.guard.shell.parser import Command, Line
@@ -21,11 +21,11 @@ from wolo.guard.shell.parser import Command, Line
 SAFE = "safe list"
 
 
-class Matter(NamedTuple):
+class Subject(NamedTuple):
     """One part of a call, ready to be decided on."""
 
     tool: RuleTool
-    subject: Subject
+    value: RuleInput
     about: str
     """Begins the sentence that gives the reason."""
     default: Decision
@@ -34,37 +34,37 @@ class Matter(NamedTuple):
     """A command that only reads what anyone may read here: no mode has anything against it."""
 
 
-class Scales:
-    def __init__(self, mode: Mode, book: Rulebook, grants: Grants, ground: Ground) -> None:
+class Precedence:
+    def __init__(self, mode: Mode, book: Rulebook, grants: Grants, base: PathBase) -> None:
         self.mode = mode
         self.book = book
         self.grants = grants
         self.trace: list[str] | None = None
         """Where set, it is told every step."""
-        self._ground = ground
-        self._granted = Rulebook((), ground)
+        self._base = base
+        self._granted = Rulebook((), base)
 
-    def weigh(self, matter: Matter, extra: Rulebook | None) -> Verdict:
+    def decide(self, subject: Subject, extra: Rulebook | None) -> Verdict:
         """`extra` holds allow rules to be tried out."""
-        for step, verdict in self._steps(matter, extra):
+        for step, verdict in self._steps(subject, extra):
             if self.trace is not None:
                 self.trace.append(f"  {step}: {verdict.reason if verdict else 'no'}")
             if verdict:
                 return verdict
         raise AssertionError("the mode always has an answer")
 
-    def _steps(self, matter: Matter, extra: Rulebook | None) -> Iterator[tuple[str, Verdict | None]]:
-        tool, subject, about, default, is_safe = matter
+    def _steps(self, subject: Subject, extra: Rulebook | None) -> Iterator[tuple[str, Verdict | None]]:
+        tool, value, about, default, is_safe = subject
         mode = f"mode {self.mode.name}"
-        rule = self.book.find("deny", tool, subject)
+        rule = self.book.find("deny", tool, value)
         yield "deny rules", _by_rule(rule, f"{about} is denied by the rule")
         is_over = default == "deny" and not is_safe
         yield "ceiling of the mode", Verdict("deny", f"{about} is not possible in {mode}.", source=mode) if is_over else None
-        rule = self._answered().find("allow", tool, subject)
+        rule = self._answered().find("allow", tool, value)
         yield "answers", _by_rule(rule, f"{about} is allowed by the rule")
-        rule = self.book.find("ask", tool, subject)
+        rule = self.book.find("ask", tool, value)
         yield "ask rules", _by_rule(rule, f"{about} needs an approval by the rule")
-        rule = self.book.find("allow", tool, subject) or (extra.find("allow", tool, subject) if extra else None)
+        rule = self.book.find("allow", tool, value) or (extra.find("allow", tool, value) if extra else None)
         yield "allow rules", _by_rule(rule, f"{about} is allowed by the rule")
         yield (
             "safe commands",
@@ -75,7 +75,7 @@ class Scales:
 
     def _answered(self) -> Rulebook:
         if self._granted.rules != self.grants.rules:
-            self._granted = Rulebook(self.grants.rules, self._ground)
+            self._granted = Rulebook(self.grants.rules, self._base)
         return self._granted
 
 
@@ -130,20 +130,20 @@ class Target(NamedTuple):
     """`SERVER/TOOL` or an agent's name."""
 
 
-Subject = Paths | Command | Line | Host | Target
+RuleInput = Paths | Command | Line | Host | Target
 
 
 class Rulebook:
-    def __init__(self, rules: Iterable[Rule], ground: Ground) -> None:
+    def __init__(self, rules: Iterable[Rule], base: PathBase) -> None:
         self.rules = tuple(rules)
-        self._matchers: dict[tuple[Decision, RuleTool], list[tuple[Rule, Callable[[Subject], bool]]]] = {}
+        self._matchers: dict[tuple[Decision, RuleTool], list[tuple[Rule, Callable[[RuleInput], bool]]]] = {}
         for rule in self.rules:
-            self._matchers.setdefault((rule.decision, rule.tool), []).append((rule, _matcher(rule, ground)))
+            self._matchers.setdefault((rule.decision, rule.tool), []).append((rule, _matcher(rule, base)))
 
-    def find(self, decision: Decision, tool: RuleTool, subject: Subject) -> Rule | None:
+    def find(self, decision: Decision, tool: RuleTool, value: RuleInput) -> Rule | None:
         """The first rule of this decision that meets the subject."""
         for rule, matches in self._matchers.get((decision, tool), ()):
-            if matches(subject):
+            if matches(value):
                 return rule
         return None
 
@@ -151,11 +151,11 @@ class Rulebook:
         return (decision, tool) in self._matchers
 
 
-def _matcher(rule: Rule, ground: Ground) -> Callable[[Subject], bool]:
+def _matcher(rule: Rule, base: PathBase) -> Callable[[RuleInput], bool]:
     wide = rule.decision != "allow"
     match rule.tool:
         case "read" | "write":
-            path = PathPattern(rule.pattern, ground, wide=wide)
+            path = PathPattern(rule.pattern, base, wide=wide)
             return lambda subject: (
                 isinstance(subject, Paths) and (path.matches(subject.real) or (wide and path.matches(subject.written)))
             )

@@ -99,10 +99,10 @@ def fold(path: str) -> str:
 
 def runs_code(path: str) -> bool:
     """Whether something obeys what is written at `path` (absolute and real)."""
-    return is_obeyed_by_name(path) or _is_in_git_folder(path)
+    return is_protected_name(path) or _is_in_git_folder(path)
 
 
-def is_obeyed_by_name(path: str) -> bool:
+def is_protected_name(path: str) -> bool:
     """The same without a look at the disk."""
     folded = fold(path)
     if not RUNS_CODE.isdisjoint(folded.split("/")) or folded.endswith(".code-workspace"):
@@ -113,7 +113,7 @@ def is_obeyed_by_name(path: str) -> bool:
 def is_readable(path: str) -> bool:
     """Whether it is obeyed only for a name that does no harm where it is read."""
     folder, _, name = fold(path).rpartition("/")
-    return name in READABLE and not is_obeyed_by_name(folder)
+    return name in READABLE and not is_protected_name(folder)
 
 
 def is_secret(path: str) -> bool:
@@ -135,7 +135,7 @@ def is_secret(path: str) -> bool:
 def may_be_protected(pattern: str) -> bool:
     """Whether a path with wildcards could name a secret, or what is obeyed."""
     folded = re.sub(r"\[[^/]*", "*", fold(pattern))  # what bash makes of brackets is left open
-    if is_secret(folded) or is_obeyed_by_name(folded):
+    if is_secret(folded) or is_protected_name(folded):
         return True
     *folders, last = folded.split("/")
     hidden = [part for part in folders if part[:1] == "." and _WILD.search(part)]

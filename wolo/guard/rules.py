@@ -47,7 +47,7 @@ class Rule(Struct, frozen=True):
         return f"{self.tool}:{self.pattern}"
 
 
-class Exampled(Struct, frozen=True, forbid_unknown_fields=True):
+class RuleWithExamples(Struct, frozen=True, forbid_unknown_fields=True):
     """A rule with examples, which are checked when it is read."""
 
     rule: str

@@ -127,7 +127,7 @@ class SafeList:
         if not self._boundaries.is_inside(path) or self._boundaries.is_own(path):
             return False
         return not protected_paths.is_secret(path) and (
-            protected_paths.is_readable(path) or not protected_paths.is_obeyed_by_name(path)
+            protected_paths.is_readable(path) or not protected_paths.is_protected_name(path)
         )
 
     def _is_shadowed(self, program: str, place: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class Enclosed(Struct, frozen=True):
+class SandboxedCommand(Struct, frozen=True):
     """A command line that runs inside the walls."""
 
     argv: tuple[str, ...]
@@ -55,7 +55,7 @@ class Walls(Protocol):
     @property
     def not_covered(self) -> tuple[str, ...]: ...
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
+    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         """`only_reads`: nothing need be writable. `lasts`: it runs on in the background.
 
         Raises ToolError where the walls cannot be put up: the command must not run then.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from wolo.errors import ConfigError
-from wolo.places import beside_settings
+from wolo.places import settings_folder
 
 COMMAND: Final = "!"
 COMMAND_S: Final = 10.0
@@ -63,7 +63,7 @@ def _first_line(command: str, setting: str) -> str:
     try:
         with subprocess.Popen(
             words,
-            cwd=beside_settings(),
+            cwd=settings_folder(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -32,7 +32,7 @@ def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
     """As the catalogue knows it; a model that nobody knows any more is replayed all the same."""
     producer = next((message.producer for message in tape.messages if message.producer), None)
     try:
-        environ = keys.with_kept_keys(os.environ, find_places(), [], config.settings.providers)
+        environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
         return readable(config, environ, label, producer.format if producer else "")
     except WoloError:
         provider, _, model = label.partition("/")

@@ -19,7 +19,7 @@ from wolo.messages.unicode import whole
 from wolo.sessions import blobs, hash_chain, listing, migrations, session_rows
 from wolo.sessions.database import Database
 from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
-from wolo.sessions.index.index import Mark, Placed
+from wolo.sessions.index.index import Mark, RegisteredHook
 from wolo.sessions.index.index import forget as forget_in_index
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loaded import Loaded, Node
@@ -238,12 +238,12 @@ class Store:
         with self._database.reading() as connection:
             return session_rows.hash_of(connection, session_id, seq)
 
-    def read_on(self, session_id: str, after: int, most_bytes: int) -> tuple[list[Placed], Mark | None]:
+    def read_on(self, session_id: str, after: int, most_bytes: int) -> tuple[list[RegisteredHook], Mark | None]:
         """The entries of all branches that were added after this place, about so many bytes of them, and how far they go.
 
         Without a mark there were none.
         """
-        entries: list[Placed] = []
+        entries: list[RegisteredHook] = []
         mark, size = None, 0
         with self._database.reading() as connection:
             query = f"{_ROWS} WHERE session = ? AND seq > ? ORDER BY seq"

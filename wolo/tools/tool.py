@@ -13,7 +13,7 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
-from wolo.guard.sandbox_contract import Enclosed, Walls
+from wolo.guard.sandbox_contract import SandboxedCommand, Walls
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome, ToolKind
@@ -257,16 +257,16 @@ class ToolContext:
         if self.confined and self.walls is not None and not self.only_reads:
             await asyncio.to_thread(self.walls.prepare)
 
-    def enclosed(self, argv: Sequence[str], cwd: Path, *, lasts: bool = False) -> Enclosed:
+    def enclosed(self, argv: Sequence[str], cwd: Path, *, in_background: bool = False) -> SandboxedCommand:
         """The command line as this call may run it; `lasts`: in the background.
 
         Raises ToolError when it may run inside walls only and there are none.
         """
         if not self.confined:
-            return Enclosed(tuple(argv))
+            return SandboxedCommand(tuple(argv))
         if self.walls is None:
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
-        return self.walls.enclose(argv, cwd, only_reads=self.only_reads, lasts=lasts)
+        return self.walls.wrap(argv, cwd, only_reads=self.only_reads, in_background=in_background)
 
     def resolve(self, given: str) -> Resolved:
         """Where a path leads, for a call that runs: a link that was put there since it was judged leads nowhere.

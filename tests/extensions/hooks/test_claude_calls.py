@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ToldCall, as_claude_tells, as_wolo_takes
-from wolo.extensions.hooks.claude_results import as_claude_answers, failure, output_put_instead
+from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_claude_calls, to_wolo_arguments
+from wolo.extensions.hooks.claude_results import failure, replacement_output, to_claude_response
 from wolo.extensions.hooks.definitions import complaint
-from wolo.extensions.hooks.matchers import concerns, names_of
+from wolo.extensions.hooks.matchers import matches, names_of
 from wolo.tools.toolbox import BUILTIN
 
 START = Path("/home/me/project")
@@ -26,8 +26,8 @@ PATCH = """*** Begin Patch
 *** End Patch"""
 
 
-def told(tool: str, **arguments: Any) -> list[ToldCall]:
-    return as_claude_tells(tool, arguments, START, follow_links=False)
+def told(tool: str, **arguments: Any) -> list[ClaudeCall]:
+    return to_claude_calls(tool, arguments, START, follow_links=False)
 
 
 # Matchers
@@ -62,14 +62,14 @@ def told(tool: str, **arguments: Any) -> list[ToldCall]:
 )
 def test_a_matcher_selects_what_it_selects_in_claude_code(matcher: str, tools: str, others: str) -> None:
     def is_selected(tool: str) -> bool:
-        return concerns(matcher, names_of(tool, CLAUDE_NAMES.get(tool, tool)))
+        return matches(matcher, names_of(tool, CLAUDE_NAMES.get(tool, tool)))
 
     assert [tool for tool in (*tools.split(), *others.split()) if is_selected(tool)] == tools.split()
 
 
 def test_a_matcher_that_python_wonders_about_is_no_warning() -> None:
     assert complaint("[[a]") == ""
-    assert concerns("[[s]hell", ("shell",))
+    assert matches("[[s]hell", ("shell",))
 
 
 # Calls
@@ -145,7 +145,7 @@ def test_each_tool_is_told_by_the_name_and_arguments_of_claude_code(
 ) -> None:
     (call,) = told(tool, **arguments)
     assert (call.name, call.input) == (name, expected)
-    assert as_wolo_takes(tool, arguments, call, call.input) == arguments
+    assert to_wolo_arguments(tool, arguments, call, call.input) == arguments
 
 
 def test_the_home_folder_is_told_in_full() -> None:
@@ -167,16 +167,16 @@ def test_a_patch_is_told_file_by_file() -> None:
     ]
     assert calls[0].input["content"] == "hello\n"
     assert (calls[1].input["old_string"], calls[1].input["new_string"]) == ("a\n", "b\n")
-    assert as_wolo_takes("apply_patch", {"patch": PATCH}, calls[0], {"file_path": "x", "content": ""}) is None
+    assert to_wolo_arguments("apply_patch", {"patch": PATCH}, calls[0], {"file_path": "x", "content": ""}) is None
 
 
 def test_several_replacements_are_told_one_by_one_and_each_can_be_changed() -> None:
     arguments = {"path": "a", "edits": [{"old": "1", "new": "2"}, {"old": "3", "new": "4", "replace_all": True}]}
     first, second = told("edit", **arguments)
     assert second.input == {"file_path": "/home/me/project/a", "old_string": "3", "new_string": "4", "replace_all": True}
-    changed = as_wolo_takes("edit", arguments, second, {**second.input, "new_string": "5"})
+    changed = to_wolo_arguments("edit", arguments, second, {**second.input, "new_string": "5"})
     assert changed == {"path": "a", "edits": [{"old": "1", "new": "2"}, {"old": "3", "new": "5", "replace_all": True}]}
-    moved = as_wolo_takes("edit", arguments, first, {**first.input, "file_path": "/b"})
+    moved = to_wolo_arguments("edit", arguments, first, {**first.input, "file_path": "/b"})
     assert moved is not None
     assert moved["path"] == "/b"
 
@@ -186,7 +186,7 @@ def test_a_file_behind_a_link_is_told_by_both_names(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").symlink_to(".env")
     (tmp_path / "folder").symlink_to("/etc")
     for path, real in (("notes.txt", tmp_path / ".env"), ("folder/passwd", Path("/etc/passwd"))):
-        calls = as_claude_tells("read", {"path": path}, tmp_path, follow_links=True)
+        calls = to_claude_calls("read", {"path": path}, tmp_path, follow_links=True)
         assert [call.file for call in calls] == [str(tmp_path / path), str(real)]
 
 
@@ -209,7 +209,7 @@ def test_what_a_hook_changes_reaches_the_tool(
 ) -> None:
     (call,) = told(tool, **arguments)
     expected = taken or {"items": [{"text": "b", "status": "completed"}]}
-    found = as_wolo_takes(tool, arguments, call, {**call.input, **changes})
+    found = to_wolo_arguments(tool, arguments, call, {**call.input, **changes})
     if "path" in changes:
         found = {**(found or {}), "path": (found or {})["path"]}
     assert found == expected
@@ -217,7 +217,7 @@ def test_what_a_hook_changes_reaches_the_tool(
 
 def test_what_a_hook_leaves_out_is_gone() -> None:
     (call,) = told("read", path="a", limit=3)
-    assert as_wolo_takes("read", {"path": "a", "limit": 3}, call, {"file_path": call.file}) == {"path": "a"}
+    assert to_wolo_arguments("read", {"path": "a", "limit": 3}, call, {"file_path": call.file}) == {"path": "a"}
 
 
 # Results
@@ -234,7 +234,7 @@ def test_each_tool_has_the_response_that_claude_code_gives() -> None:
     listing = {"type": "listing", "title": "", "lines": ["a.py"], "total": 3}
 
     def response(tool: str, given: dict[str, Any], **arguments: Any) -> Any:
-        return as_claude_answers(told(tool, **arguments)[0], given)
+        return to_claude_response(told(tool, **arguments)[0], given)
 
     assert response("shell", result("hi\n[note]", output), command="x") == {
         **{"stdout": "hi\n", "stderr": "", "interrupted": False, "isImage": False}
@@ -273,4 +273,4 @@ def test_each_tool_has_the_response_that_claude_code_gives() -> None:
     ],
 )
 def test_an_output_put_instead_is_read_in_any_shape(value: Any, text: str | None) -> None:
-    assert output_put_instead(value) == text
+    assert replacement_output(value) == text

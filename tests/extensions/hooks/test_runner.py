@@ -13,7 +13,7 @@ import pytest
 
 from wolo.extensions.hooks.definitions import Hook
 from wolo.extensions.hooks.response import NOTHING
-from wolo.extensions.hooks.runner import Ground, Hooks, Placed, digest
+from wolo.extensions.hooks.runner import HookEnvironment, Hooks, RegisteredHook, digest
 from wolo.extensions.referenced_files import programs, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 
@@ -137,8 +137,8 @@ async def unheard(commands: Sequence[str]) -> None:
 
 
 def hooks_of(processes: Processes, *commands: str, event: str = "Stop", **more: Any) -> Hooks:
-    ground = Ground(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: dict(os.environ))
-    return Hooks([Placed(event=event, hook=Hook(command=each, **more), source="here") for each in commands], ground)
+    ground = HookEnvironment(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: dict(os.environ))
+    return Hooks([RegisteredHook(event=event, hook=Hook(command=each, **more), source="here") for each in commands], ground)
 
 
 async def test_all_hooks_of_an_event_run_side_by_side(processes: Processes) -> None:
@@ -156,11 +156,11 @@ async def test_a_relative_program_of_the_users_is_never_one_of_the_checkout(proc
     for folder, word in ((Path.cwd(), "checkout"), (settings, "settings")):
         (folder / "guard").write_text(f"#!/bin/sh\necho {word} >> {tmp_path}/ran; exit 2\n")
         (folder / "guard").chmod(0o755)
-    ground = Ground(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: dict(os.environ))
+    ground = HookEnvironment(processes=processes, shell="/bin/sh", cwd=Path.cwd(), environ=lambda folder: dict(os.environ))
     for command in ("./guard", "sh guard", "cat guard | sh", "sh < guard", "exec ./guard", "pwd > /dev/null; . ./guard"):
-        placed = Placed(event="Stop", hook=Hook(command=command), source="here", named_in=settings)
+        placed = RegisteredHook(event="Stop", hook=Hook(command=command), source="here", named_in=settings)
         await Hooks([placed], ground).run("Stop", {}, unheard)
-    placed = Placed(event="Stop", hook=Hook(command="pwd >&2; exit 2"), source="here", named_in=settings)
+    placed = RegisteredHook(event="Stop", hook=Hook(command="pwd >&2; exit 2"), source="here", named_in=settings)
     assert (await Hooks([placed], ground).run("Stop", {}, unheard)).reason == str(Path.cwd())
     assert set((tmp_path / "ran").read_text().split()) == {"settings"}
 

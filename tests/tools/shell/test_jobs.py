@@ -17,7 +17,7 @@ from tests.tools.desk import Desk
 from tests.workspace.living import alive, gone
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
-from wolo.guard.sandbox_contract import Enclosed
+from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Known
 from wolo.tools.background import output
@@ -60,8 +60,8 @@ class Walls:
     def __init__(self, tidy: Callable[[], None] = lambda: None) -> None:
         self._tidy = tidy
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
-        return Enclosed(tuple(argv), tidy=self._tidy)
+    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+        return SandboxedCommand(tuple(argv), tidy=self._tidy)
 
     def prepare(self) -> None: ...
 

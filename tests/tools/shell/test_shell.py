@@ -20,7 +20,7 @@ from tests.tools.desk import Desk
 from tests.workspace.living import alive, gone
 from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
-from wolo.guard.sandbox_contract import Enclosed
+from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.tools.shell.shell import ShellArgs
 from wolo.tools.tool import Interrupted, Output, Result
 
@@ -221,8 +221,8 @@ class Walls:
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
-        return Enclosed((require("bwrap"), "--dev-bind", "/", "/", "--unshare-pid", "--die-with-parent", "--", *argv))
+    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+        return SandboxedCommand((require("bwrap"), "--dev-bind", "/", "/", "--unshare-pid", "--die-with-parent", "--", *argv))
 
     def prepare(self) -> None: ...
 

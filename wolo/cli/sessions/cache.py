@@ -50,7 +50,7 @@ def _prices(said: tuple[Message, ...]) -> dict[Producer, Price | None]:
 
     places = find_places()
     config = layers.load(places)
-    environ = keys.with_kept_keys(os.environ, places, [], config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, places, [], config.settings.providers)
     prices: dict[Producer, Price | None] = {}
     for wrote in {message.producer for message in said if message.producer}:
         try:

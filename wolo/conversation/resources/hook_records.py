@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.extensions.hooks.claude_calls import as_claude_tells
+from wolo.extensions.hooks.claude_calls import to_claude_calls
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.places import make_private
@@ -96,7 +96,7 @@ def _assistant(message: Message, cwd: Path) -> dict[str, Any]:
             case ThinkingPart(text=text) if text:
                 blocks.append({"type": "thinking", "thinking": text})
             case ToolPart():
-                told = as_claude_tells(part.tool, part.input, cwd, follow_links=False)[0]
+                told = to_claude_calls(part.tool, part.input, cwd, follow_links=False)[0]
                 blocks.append({"type": "tool_use", "id": part.id, "name": told.name, "input": told.input})
     model = message.producer.model if message.producer else ""
     return {"role": "assistant", "type": "message", "id": message.id, "model": model, "content": blocks}

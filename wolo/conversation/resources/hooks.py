@@ -29,7 +29,7 @@ from wolo.workspace.root import Workspace
 if TYPE_CHECKING:
     from wolo.conversation.resources.hook_records import HookRecords
     from wolo.extensions.hooks.response import Answer
-    from wolo.extensions.hooks.runner import Hooks, Placed
+    from wolo.extensions.hooks.runner import Hooks, RegisteredHook
 
 FILES = ("hooks.json", "settings.json", "settings.local.json")
 _MEND = "A PreToolUse hook guards calls of tools; wolo does not start while one cannot be read. Correct or remove it."
@@ -211,13 +211,13 @@ class ConversationHooks:
         if not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.conversation.resources.hook_records import HookRecords  # noqa: PLC0415  # only where there are hooks
-        from wolo.extensions.hooks.runner import Ground, Hooks  # noqa: PLC0415  # only where there are hooks
+        from wolo.extensions.hooks.runner import HookEnvironment, Hooks  # noqa: PLC0415  # only where there are hooks
 
         self._facts, self._source = facts, "resume" if is_resumed else "startup"
         self._context = context
         cwd = context.workspace.start
         self._records = HookRecords(state, str(facts()["session_id"]), cwd)
-        ground = Ground(
+        ground = HookEnvironment(
             processes=context.shell.processes,
             shell=find_program("bash", context.workspace) or "/bin/sh",
             cwd=cwd,
@@ -273,12 +273,12 @@ class ConversationHooks:
             self._records.close()
 
 
-def placed(sets: Sequence[HookSet]) -> list[Placed]:
+def placed(sets: Sequence[HookSet]) -> list[RegisteredHook]:
     """The hooks that may run."""
-    from wolo.extensions.hooks.runner import Placed  # noqa: PLC0415  # only where there are hooks
+    from wolo.extensions.hooks.runner import RegisteredHook  # noqa: PLC0415  # only where there are hooks
 
     return [
-        Placed(
+        RegisteredHook(
             event=event,
             hook=hook,
             source=each.source,

@@ -95,7 +95,7 @@ def choose_now() -> Choice:
     """The model a prompt without any options would go to. Raises ConfigError when there is none."""
     places = find_places()
     config = layers.load(places, os.environ, {}, (), Path.cwd())
-    return choose(config, keys.with_kept_keys(os.environ, places, [], config.settings.providers))
+    return choose(config, keys.with_stored_keys(os.environ, places, [], config.settings.providers))
 
 
 def find(config: Config, environ: Mapping[str, str], spec: str, *, follows_card: bool = True) -> Choice:

@@ -182,7 +182,7 @@ def _prepare_grounds(given: Given) -> StartEnvironment:
     if given.get(OWN_ADDRESS):
         config = replace(config, endpoint=Endpoint())
     notices = [*config.notices]
-    environ = keys.with_kept_keys(os.environ, places, notices, config.settings.providers)
+    environ = keys.with_stored_keys(os.environ, places, notices, config.settings.providers)
     workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
     agent = None
     if config.settings.agent.strip():

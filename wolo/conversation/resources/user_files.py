@@ -14,7 +14,7 @@ from wolo.errors import ToolError, WoloError
 from wolo.extensions.agents import NONE as NO_AGENTS
 from wolo.extensions.agents import Agents, find_agents
 from wolo.extensions.commands import Commands, find_commands
-from wolo.extensions.markdown_files import Shelf
+from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.skills import NO_SKILLS, Skill, Skills, find_skills, told
 from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import Choice
@@ -22,16 +22,16 @@ from wolo.places import Places, find_home
 from wolo.tools.tool import OfferedSkill
 
 
-def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[Shelf, ...]:
+def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[ExtensionFolder, ...]:
     """The project's before the user's, the nearest first; of a project that is not trusted none. `root` is real."""
     found = []
     if config.trusts_project:
         folders = reversed(project.folders(root, Path(os.path.realpath(cwd))))
         read = partial(project.read_file, root=root)
-        found = [Shelf(folder / place, read, root) for folder in folders for place in kind.places]
+        found = [ExtensionFolder(folder / place, read, root) for folder in folders for place in kind.places]
     home = find_home()
     own = (places.config / kind.name, home / ".agents" / kind.name, home / ".claude" / kind.name)
-    return (*found, *(Shelf(folder, partial(project.read_file, root=Path("/"))) for folder in own))
+    return (*found, *(ExtensionFolder(folder, partial(project.read_file, root=Path("/"))) for folder in own))
 
 
 class UserFiles:

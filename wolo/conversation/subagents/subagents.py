@@ -163,7 +163,7 @@ class Subagents:
         site, own = self._parent.site, self._agent.asker.choice
         if not profile.model or (profile.model in MODELS_ELSEWHERE and own.provider.name != "anthropic"):
             return own, ""
-        environ = keys.with_kept_keys(os.environ, site.places, [], site.config.settings.providers)
+        environ = keys.with_stored_keys(os.environ, site.places, [], site.config.settings.providers)
         first = site.opening.first_provider or site.choice.provider.name
         instead = f"the agent {profile.name} works with {own.label}."
         try:

@@ -30,7 +30,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
 """Tools of wolo → of Claude Code. A patch and a job have no counterpart of their own: `hook_calls` says what they are."""
 
 
-class ToldCall(Struct, frozen=True, kw_only=True):
+class ClaudeCall(Struct, frozen=True, kw_only=True):
     """A call, or the part of one that concerns one file, in Claude Code's form."""
 
     name: str
@@ -41,14 +41,14 @@ class ToldCall(Struct, frozen=True, kw_only=True):
     """Index of the replacement in an edit that has several."""
 
 
-def as_claude_tells(tool: str, arguments: Mapping[str, Any], start: Path, *, follow_links: bool) -> list[ToldCall]:
+def to_claude_calls(tool: str, arguments: Mapping[str, Any], start: Path, *, follow_links: bool) -> list[ClaudeCall]:
     """The call in Claude Code's form; several where it concerns several files or makes several replacements.
 
     `arguments` have wolo's names, and relative paths begin at `start`. With `follow_links` a path that leads through a
     link is told a second time by the file that it leads to.
     """
     if tool == "apply_patch":
-        told = list(_patched(str(arguments.get("patch", "")))) or [ToldCall(name=tool, input=dict(arguments))]
+        told = list(_patched(str(arguments.get("patch", "")))) or [ClaudeCall(name=tool, input=dict(arguments))]
     elif tool == "edit" and arguments.get("edits"):
         told = list(_replacements(arguments))
     else:
@@ -56,7 +56,9 @@ def as_claude_tells(tool: str, arguments: Mapping[str, Any], start: Path, *, fol
     return [each for one in told for each in _by_file(one, start, follow_links=follow_links)]
 
 
-def as_wolo_takes(tool: str, arguments: Mapping[str, Any], told: ToldCall, changed: Mapping[str, Any]) -> dict[str, Any] | None:
+def to_wolo_arguments(
+    tool: str, arguments: Mapping[str, Any], told: ClaudeCall, changed: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """The arguments with what a hook changed of a call it was told. None: the change cannot be carried over."""
     if tool == "apply_patch":
         return None
@@ -89,13 +91,13 @@ def _form(tool: str, arguments: Mapping[str, Any]) -> _Form | None:
     return _FORMS.get(tool)
 
 
-def _one(tool: str, arguments: Mapping[str, Any]) -> ToldCall:
+def _one(tool: str, arguments: Mapping[str, Any]) -> ClaudeCall:
     form = _form(tool, arguments)
     if form is None:
-        return ToldCall(name=tool, input=dict(arguments))
+        return ClaudeCall(name=tool, input=dict(arguments))
     told = {field.theirs: field.out(arguments[field.ours]) for field in form.fields if field.ours in arguments}
     more = {name: value(arguments) if callable(value) else value for name, value in form.more.items()}
-    return ToldCall(name=form.name, input={**more, **told})
+    return ClaudeCall(name=form.name, input={**more, **told})
 
 
 def _taken(form: _Form, arguments: Mapping[str, Any], told: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,15 +116,15 @@ def _taken(form: _Form, arguments: Mapping[str, Any], told: Mapping[str, Any], c
     return taken
 
 
-def _replacements(arguments: Mapping[str, Any]) -> Iterator[ToldCall]:
+def _replacements(arguments: Mapping[str, Any]) -> Iterator[ClaudeCall]:
     path = arguments.get("path", "")
     if arguments.get("old") is not None:
         yield _one("edit", {name: value for name, value in arguments.items() if name != "edits"})
     for at, each in enumerate(arguments["edits"]):
-        yield ToldCall(name="Edit", input={**_one("edit", each).input, "file_path": path}, at=at)
+        yield ClaudeCall(name="Edit", input={**_one("edit", each).input, "file_path": path}, at=at)
 
 
-def _patched(patch: str) -> Iterator[ToldCall]:
+def _patched(patch: str) -> Iterator[ClaudeCall]:
     """Each file of a patch: written where it is new, edited where it is there, emptied where it is deleted or moved away."""
     try:
         sections = read_patch(patch)
@@ -131,18 +133,18 @@ def _patched(patch: str) -> Iterator[ToldCall]:
     for section in sections:
         match section:
             case AddFile(path=path, content=content):
-                yield ToldCall(name="Write", input={"file_path": path, "content": content})
+                yield ClaudeCall(name="Write", input={"file_path": path, "content": content})
             case DeleteFile(path=path):
-                yield ToldCall(name="Edit", input={"file_path": path, "old_string": "", "new_string": "", "replace_all": False})
+                yield ClaudeCall(name="Edit", input={"file_path": path, "old_string": "", "new_string": "", "replace_all": False})
             case UpdateFile(path=path, move_to=move_to, hunks=hunks):
                 old, new = "".join(hunk.old for hunk in hunks), "".join(hunk.new for hunk in hunks)
                 edit = {"file_path": path, "old_string": old, "new_string": new, "replace_all": False}
-                yield ToldCall(name="Edit", input=edit)
+                yield ClaudeCall(name="Edit", input=edit)
                 if move_to:
-                    yield ToldCall(name="Write", input={"file_path": move_to, "content": new})
+                    yield ClaudeCall(name="Write", input={"file_path": move_to, "content": new})
 
 
-def _by_file(told: ToldCall, start: Path, *, follow_links: bool) -> Iterator[ToldCall]:
+def _by_file(told: ClaudeCall, start: Path, *, follow_links: bool) -> Iterator[ClaudeCall]:
     key = next((each for each in ("file_path", "path") if each in told.input), None)
     if key is None or not isinstance(told.input[key], str) or not _is_path_of(told.name):
         yield told
@@ -150,7 +152,7 @@ def _by_file(told: ToldCall, start: Path, *, follow_links: bool) -> Iterator[Tol
     written = os.path.normpath(start / _with_home(told.input[key], start))
     real = _real(start / _with_home(told.input[key], start)) if follow_links else written
     for path in dict.fromkeys((written, real)):
-        yield ToldCall(name=told.name, input={**told.input, key: path}, file=path, at=told.at)
+        yield ClaudeCall(name=told.name, input={**told.input, key: path}, file=path, at=told.at)
 
 
 def _is_path_of(name: str) -> bool:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from wolo.extensions.hooks.claude_calls import ToldCall
+from wolo.extensions.hooks.claude_calls import ClaudeCall
 
 _NUMBERED = re.compile(r"(\d+)→(.*)")
 _TOTAL = re.compile(r"\[(?:Lines \d+ to \d+ of )?(\d+)(?: lines?)?\.")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
-def as_claude_answers(told: ToldCall, result: Mapping[str, Any]) -> Any:
+def to_claude_response(told: ClaudeCall, result: Mapping[str, Any]) -> Any:
     """`tool_response` of a call that was told like this.
 
     `result` is wolo's own: `output`, `is_error`, `files_changed`, `view` and `duration_ms`.
@@ -23,7 +23,7 @@ def as_claude_answers(told: ToldCall, result: Mapping[str, Any]) -> Any:
     return answer(told, result) if answer else [{"type": "text", "text": result["output"]}]
 
 
-def output_put_instead(value: Any) -> str | None:
+def replacement_output(value: Any) -> str | None:
     """The text of `updatedToolOutput`, whichever shape of a tool's output it has. None: it has none."""
     match value:
         case str():
@@ -36,14 +36,14 @@ def output_put_instead(value: Any) -> str | None:
         case {"file": {"content": str(content)}} | {"content": str(content)} | {"result": str(content)} | {"text": str(content)}:
             return content
         case {"content": list(blocks)}:
-            return output_put_instead(blocks)
+            return replacement_output(blocks)
         case {"filenames": list(names)}:
             return "\n".join(map(str, names))
         case _:
             return None
 
 
-def failure(told: ToldCall, result: Mapping[str, Any]) -> str:
+def failure(told: ClaudeCall, result: Mapping[str, Any]) -> str:
     """`error` of a call that failed; a command's begins with its exit code."""
     code = _view(result, "output").get("exit_code") if told.name == "Bash" else None
     return f"Exit code {code}\n{result['output']}" if code is not None else str(result["output"])
@@ -54,12 +54,12 @@ def _view(result: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return view if view.get("type") == kind else {}
 
 
-def _command(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _command(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     printed = _view(result, "output").get("text", result["output"])
     return {"stdout": printed, "stderr": "", "interrupted": False, "isImage": False}
 
 
-def _read(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _read(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     lines = str(result["output"]).split("\n")
     numbered = [match for match in map(_NUMBERED.fullmatch, lines) if match]
     total = _TOTAL.match(lines[-1])
@@ -73,7 +73,7 @@ def _read(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "text", "file": file}
 
 
-def _written(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _written(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "diff")
     return {
         "type": "create" if view.get("created") else "update",
@@ -84,7 +84,7 @@ def _written(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _edited(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _edited(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "filePath": told.file,
         "oldString": told.input.get("old_string", ""),
@@ -107,7 +107,7 @@ def _hunks(diff: str) -> list[dict[str, Any]]:
     return hunks
 
 
-def _found(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _found(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     lines = list(_view(result, "listing").get("lines", ()))
     mode = told.input.get("output_mode", "content")
     if mode == "files_with_matches":
@@ -115,13 +115,13 @@ def _found(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"mode": mode, "filenames": [], "numFiles": 0, "content": "\n".join(lines), "numLines": len(lines)}
 
 
-def _names(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _names(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "listing")
     names, total = list(view.get("lines", ())), view.get("total", 0)
     return {"filenames": names, "durationMs": result["duration_ms"], "numFiles": len(names), "truncated": total > len(names)}
 
 
-def _fetched(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _fetched(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "fetched")
     code = view.get("status", 0)
     return {
@@ -134,7 +134,7 @@ def _fetched(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _delegated(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _delegated(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     view = _view(result, "delegated")
     return {
         "status": "completed",
@@ -146,15 +146,15 @@ def _delegated(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _listed(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"newTodos": told.input.get("todos", [])}
 
 
-def _loaded(told: ToldCall, result: Mapping[str, Any]) -> dict[str, Any]:
+def _loaded(told: ClaudeCall, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"success": True, "commandName": told.input.get("skill", "")}
 
 
-_ANSWERS: Mapping[str, Callable[[ToldCall, Mapping[str, Any]], dict[str, Any]]] = {
+_ANSWERS: Mapping[str, Callable[[ClaudeCall, Mapping[str, Any]], dict[str, Any]]] = {
     "Bash": _command,
     "BashOutput": _command,
     "KillShell": _command,

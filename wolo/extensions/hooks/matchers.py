@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from wolo.errors import ToolError
-from wolo.extensions.hooks.claude_calls import ToldCall
+from wolo.extensions.hooks.claude_calls import ClaudeCall
 from wolo.extensions.hooks.definitions import ALL_TOOLS, RULE, pattern
 from wolo.guard.shell.nested_commands import commands_in
 from wolo.guard.shell.parser import TooComplex
-from wolo.guard.shell.words import behind
+from wolo.guard.shell.words import unwrapped
 from wolo.workspace.search.globs import BadPattern, compile_glob
 
 _ALSO_CALLED: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ def names_of(tool: str, told_as: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((told_as, *_ALSO_CALLED.get(told_as, ()), tool)))
 
 
-def concerns(matcher: str, names: Sequence[str]) -> bool:
+def matches(matcher: str, names: Sequence[str]) -> bool:
     """Tells whether a matcher selects one of these names.
 
     As in Claude Code, a list (`Edit|Write`, `Edit, Write`) selects exact names, and anything else is a regular expression
@@ -61,7 +61,7 @@ _ALSO: dict[str, tuple[str, ...]] = {"Edit": ("Write",), "Write": ("Edit",), "Re
 _EXPANDS = re.compile(r"[`$]")
 
 
-def holds(condition: str, call: ToldCall, names: Sequence[str], start: Path) -> bool:
+def holds(condition: str, call: ClaudeCall, names: Sequence[str], start: Path) -> bool:
     """`names` are those of the tool; `start` is where relative paths begin."""
     rule = RULE.fullmatch(condition)
     if rule is None:
@@ -85,7 +85,7 @@ def _runs(pattern: str, command: str) -> bool:
     if re.search(r"[\s:]", pattern.strip().removesuffix("*").strip()) and _EXPANDS.search(command):
         return True  # more than the name of a program, and what it is given is not known
     try:
-        found = [" ".join(words) for each in commands_in(command) for words in behind(each.words)]
+        found = [" ".join(words) for each in commands_in(command) for words in unwrapped(each.words)]
     except (TooComplex, ToolError, RecursionError):
         return True
     prefix = re.sub(r"(?::\*|\s+\*)$", "", pattern.strip())

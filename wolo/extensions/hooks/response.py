@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.extensions.hooks.claude_results import output_put_instead
+from wolo.extensions.hooks.claude_results import replacement_output
 from wolo.messages.call_arguments import Unreadable, check_usable
 from wolo.messages.terminal_text import clean
 
@@ -97,13 +97,13 @@ def read_answer(event: str, exit_code: int, stdout: bytes, stderr: bytes) -> Ans
         return f"printed JSON that cannot be understood: {clean(str(error))}"
 
 
-def tightening(answer: Answer) -> Answer:
+def restricted(answer: Answer) -> Answer:
     """What counts of the word of somebody who may not loosen anything."""
     decision = "" if answer.decision == "allow" else answer.decision
     return replace(answer, decision=decision, updated_input=None, updated_output=None)
 
 
-def together(answers: Sequence[Answer]) -> Answer:
+def combined(answers: Sequence[Answer]) -> Answer:
     """Deny beats ask beats allow, whoever spoke first; of several changes of the arguments the last one counts."""
     strictest: Word = max((each.decision for each in answers), key=_RANK.__getitem__, default="")
     reasons = (each.reason for each in answers if each.decision == strictest and each.reason)
@@ -157,7 +157,7 @@ def _output(event: str, specific: _Specific) -> tuple[str | None, list[str]]:
     value = specific.updatedMCPToolOutput if specific.updatedToolOutput is None else specific.updatedToolOutput
     if value is None or event not in _AFTER_THE_CALL:
         return None, []
-    text = output_put_instead(value)
+    text = replacement_output(value)
     return text, [] if text is not None else [f"The updatedToolOutput of a {event} hook has no text; the result stays as it was."]
 
 

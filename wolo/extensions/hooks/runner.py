@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.extensions.hooks.claude_calls import ToldCall, as_claude_tells, as_wolo_takes
-from wolo.extensions.hooks.claude_results import as_claude_answers, failure
+from wolo.extensions.hooks.claude_calls import ClaudeCall, to_claude_calls, to_wolo_arguments
+from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, Hook
-from wolo.extensions.hooks.matchers import PERMISSION_MODES, concerns, names_of
-from wolo.extensions.hooks.response import NOTHING, Answer, read_answer, tightening, together
+from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_of
+from wolo.extensions.hooks.response import NOTHING, Answer, combined, read_answer, restricted
 from wolo.extensions.referenced_files import files_named, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.processes.run_with_input import run_told
@@ -49,7 +49,7 @@ Slow = Callable[[Sequence[str]], Awaitable[None]]
 """Hears which commands are still awaited."""
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class RegisteredHook(Struct, frozen=True, kw_only=True):
     """A hook, and who wants it to run."""
 
     event: str
@@ -64,7 +64,7 @@ class Placed(Struct, frozen=True, kw_only=True):
     """Whether what it runs is what the person said yes to."""
 
 
-class Ground(Struct, frozen=True, kw_only=True):
+class HookEnvironment(Struct, frozen=True, kw_only=True):
     """Where and how hooks run."""
 
     processes: Processes
@@ -75,9 +75,9 @@ class Ground(Struct, frozen=True, kw_only=True):
 
 
 class Hooks:
-    def __init__(self, placed: Sequence[Placed], ground: Ground) -> None:
+    def __init__(self, placed: Sequence[RegisteredHook], environment: HookEnvironment) -> None:
         self.placed = tuple(placed)
-        self._ground = ground
+        self._environment = environment
 
     async def run(
         self,
@@ -111,36 +111,36 @@ class Hooks:
         answers = [each.result() for each in running]
         return _in_wolos_names(event, payload, [call for _, call in meant], answers)
 
-    def meant(self, event: str, payload: Mapping[str, Any]) -> list[tuple[Placed, ToldCall | None]]:
+    def meant(self, event: str, payload: Mapping[str, Any]) -> list[tuple[RegisteredHook, ClaudeCall | None]]:
         """Each command once, in the order in which they are written; for each file that a call concerns."""
-        calls: list[ToldCall | None] = [None]
+        calls: list[ClaudeCall | None] = [None]
         if event in ABOUT_TOOLS:
-            told = as_claude_tells(
-                payload["tool_name"], payload["tool_input"], self._ground.cwd, follow_links=event in _BEFORE_THE_CALL
+            told = to_claude_calls(
+                payload["tool_name"], payload["tool_input"], self._environment.cwd, follow_links=event in _BEFORE_THE_CALL
             )
             calls = [*told]
         subject = str(payload.get(_SUBJECTS.get(event, ""), ""))
-        found: dict[tuple[str, str, Path | None, int], tuple[Placed, ToldCall | None]] = {}
+        found: dict[tuple[str, str, Path | None, int], tuple[RegisteredHook, ClaudeCall | None]] = {}
         for each in self.placed:
             for at, call in enumerate(calls):
                 names = names_of(payload["tool_name"], call.name) if call else (subject,)
                 is_about = call is not None or event in _SUBJECTS
-                if each.event != event or (is_about and not concerns(each.hook.matcher, names)):
+                if each.event != event or (is_about and not matches(each.hook.matcher, names)):
                     continue
                 if self._is_narrowed_to(each.hook, call, names):
                     found.setdefault((each.hook.command, each.hook.condition, each.projects, at), (each, call))
         return list(found.values())
 
-    def _is_narrowed_to(self, hook: Hook, call: ToldCall | None, names: Sequence[str]) -> bool:
+    def _is_narrowed_to(self, hook: Hook, call: ClaudeCall | None, names: Sequence[str]) -> bool:
         if not hook.condition:
             return True
         from wolo.extensions.hooks.matchers import holds  # noqa: PLC0415  # few hooks have one
 
-        return call is not None and holds(hook.condition, call, names, self._ground.cwd)
+        return call is not None and holds(hook.condition, call, names, self._environment.cwd)
 
     async def _run_one(
         self,
-        placed: Placed,
+        placed: RegisteredHook,
         told: Mapping[str, Any],
         most_s: float | None,
         environ: Mapping[str, str],
@@ -153,11 +153,11 @@ class Hooks:
                 return _failed(placed, "has changed since you allowed it and is not run")
             try:
                 heard = await run_told(
-                    self._ground.processes,
-                    [self._ground.shell, "-c", hook.command],
+                    self._environment.processes,
+                    [self._environment.shell, "-c", hook.command],
                     json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"),
                     cwd=self._folder(placed),
-                    env={**self._ground.environ(placed.projects), **environ},
+                    env={**self._environment.environ(placed.projects), **environ},
                     timeout_s=timeout_s,
                     kept_bytes=_KEPT_BYTES,
                 )
@@ -169,17 +169,17 @@ class Hooks:
         answer = read_answer(event, heard.exit_code, heard.stdout, heard.stderr)
         if isinstance(answer, str):
             return _failed(placed, answer)
-        return tightening(answer) if placed.projects else answer
+        return restricted(answer) if placed.projects else answer
 
-    def _folder(self, placed: Placed) -> Path:
+    def _folder(self, placed: RegisteredHook) -> Path:
         """Where it runs: never where a relative name of the user's own would be a program of the checkout."""
         if placed.projects:
             return placed.projects
-        named_in, cwd = placed.named_in, self._ground.cwd
+        named_in, cwd = placed.named_in, self._environment.cwd
         return named_in if named_in and runs_relative_program(placed.hook.command, cwd, named_in) else cwd
 
 
-def _told(event: str, payload: Mapping[str, Any], call: ToldCall | None) -> dict[str, Any]:
+def _told(event: str, payload: Mapping[str, Any], call: ClaudeCall | None) -> dict[str, Any]:
     """What stands on stdin: Claude Code's form, and wolo's own beside it under `wolo_…`."""
     told = {"hook_event_name": event, **payload}
     if (mode := payload.get("permission_mode")) is not None:
@@ -191,38 +191,38 @@ def _told(event: str, payload: Mapping[str, Any], call: ToldCall | None) -> dict
     result = payload.get("tool_response")
     if result is not None:
         told |= {"duration_ms": result["duration_ms"], "wolo_tool_response": result}
-        told["tool_response"] = as_claude_answers(call, result)
+        told["tool_response"] = to_claude_response(call, result)
         if event == "PostToolUseFailure":
             told |= {"error": failure(call, result), "is_interrupt": False}
     return told
 
 
 def _in_wolos_names(
-    event: str, payload: Mapping[str, Any], calls: Sequence[ToldCall | None], answers: Sequence[Answer]
+    event: str, payload: Mapping[str, Any], calls: Sequence[ClaudeCall | None], answers: Sequence[Answer]
 ) -> Answer:
     """All answers as one, with changed arguments as wolo's tool takes them."""
-    answer = together(answers)
+    answer = combined(answers)
     if answer.updated_input is None or event not in ABOUT_TOOLS:
         return answer
     arguments = dict(payload["tool_input"])
     for call, each in zip(calls, answers, strict=True):
         if call is None or each.updated_input is None or each.updated_input == call.input:
             continue
-        taken = as_wolo_takes(payload["tool_name"], arguments, call, each.updated_input)
+        taken = to_wolo_arguments(payload["tool_name"], arguments, call, each.updated_input)
         if taken is None:
             return replace(answer, decision="deny", reason=_NOT_CARRIED_OVER, updated_input=None)
         arguments = taken
     return replace(answer, updated_input=None if arguments == payload["tool_input"] else arguments)
 
 
-def _failed(placed: Placed, why: str) -> Answer:
+def _failed(placed: RegisteredHook, why: str) -> Answer:
     notice = f"{_named(placed)} {why.rstrip('.')}."
     if not placed.hook.strict:
         return Answer(notices=(notice,))
     return Answer(decision="deny", reason=f"{notice} It is strict, so this counts as a no.", notices=(notice,))
 
 
-def _named(placed: Placed) -> str:
+def _named(placed: RegisteredHook) -> str:
     return f"The {placed.event} hook `{placed.hook.command}`"
 
 

@@ -26,7 +26,7 @@ class Loss(NamedTuple):
     what: str
 
 
-class Scene:
+class ExecutionContext:
     """Where a command runs, as far as that is known."""
 
     def __init__(self, places: Sequence[str], roots: Sequence[str], *, is_alone: bool) -> None:
@@ -59,7 +59,7 @@ class Scene:
         return any(real == place or real.startswith(place + "/") for place in _SCRATCH)
 
 
-Check = Callable[[Sequence[str], Scene], Loss | None]
+Check = Callable[[Sequence[str], ExecutionContext], Loss | None]
 """Looks at the words of one command, its program first."""
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from wolo.guard.destructive.affected_files import UNTELLABLE, Check, Loss, Scene, counted, untracked
+from wolo.guard.destructive.affected_files import UNTELLABLE, Check, ExecutionContext, Loss, counted, untracked
 from wolo.guard.shell.words import WRAPPERS, name_of
 from wolo.workspace.root import led_to
 
@@ -16,7 +16,7 @@ _REMOVES_FOUND = frozenset({"-delete", "-fprint", "-fprint0", "-fprintf", "-fls"
 _RUNS_FOUND = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 
 
-def emptied(word: str, scene: Scene) -> Loss | None:
+def emptied(word: str, scene: ExecutionContext) -> Loss | None:
     """Of a redirection with nothing written."""
     paths = scene.there(word)
     if paths is None:
@@ -53,7 +53,7 @@ def operands(words: Sequence[str], take_value: str = "") -> list[str]:
     return found
 
 
-def _rm(words: Sequence[str], scene: Scene) -> Loss | None:
+def _rm(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     named = operands(words)
     paths = _all_there(named, scene)
     if paths is None or not named:
@@ -66,7 +66,7 @@ def _rm(words: Sequence[str], scene: Scene) -> Loss | None:
     return Loss((words[0],), f"git could not give back {_listed(lost)}") if lost else None
 
 
-def _replaces(words: Sequence[str], scene: Scene) -> Loss | None:
+def _replaces(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     """mv, cp, install and ln, where something is in the way."""
     if has(words[1:], "nbi", "--no-clobber", "--backup", "--interactive") or (
         words[0] == "ln" and not has(words[1:], "f", "--force")
@@ -86,7 +86,7 @@ def _replaces(words: Sequence[str], scene: Scene) -> Loss | None:
     return Loss((words[0],), f"{_listed(lost)} would be replaced") if lost else None
 
 
-def _overwrites(words: Sequence[str], scene: Scene) -> Loss | None:
+def _overwrites(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     """truncate and shred, which take the files that are there."""
     if words[0] == "truncate" and any(word.startswith(("+", "-s+", "--size=+")) for word in words):
         return None
@@ -97,7 +97,7 @@ def _overwrites(words: Sequence[str], scene: Scene) -> Loss | None:
     return Loss((words[0],), f"what {_listed(paths)} holds would be gone") if paths else None
 
 
-def _dd(words: Sequence[str], scene: Scene) -> Loss | None:
+def _dd(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     goals = [word[3:] for word in words if word.startswith("of=")]
     paths = _all_there(goals, scene)
     if paths is None:
@@ -105,7 +105,7 @@ def _dd(words: Sequence[str], scene: Scene) -> Loss | None:
     return Loss(("dd",), f"{_listed(paths)} would be overwritten") if paths else None
 
 
-def _find(words: Sequence[str], _: Scene) -> Loss | None:
+def _find(words: Sequence[str], _: ExecutionContext) -> Loss | None:
     telling: list[str] = []
     effects: list[str] = []
     for at, word in enumerate(words):
@@ -126,12 +126,12 @@ def _destroyer(words: Sequence[str]) -> str:
     return ""
 
 
-def _whole_device(words: Sequence[str], _: Scene) -> Loss | None:
+def _whole_device(words: Sequence[str], _: ExecutionContext) -> Loss | None:
     return Loss((words[0],), "it overwrites whole files or disks")
 
 
 def _with_option(*names: str, letters: str = "") -> Check:
-    def check(words: Sequence[str], _: Scene) -> Loss | None:
+    def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         if not has(words[1:], letters, *names):
             return None
         told = next((word for word in words[1:] if has([word], letters, *names)), "")
@@ -140,7 +140,7 @@ def _with_option(*names: str, letters: str = "") -> Check:
     return check
 
 
-def _all_there(words: Sequence[str], scene: Scene) -> list[str] | None:
+def _all_there(words: Sequence[str], scene: ExecutionContext) -> list[str] | None:
     found: list[str] = []
     for word in words:
         paths = scene.there(word)
@@ -150,7 +150,7 @@ def _all_there(words: Sequence[str], scene: Scene) -> list[str] | None:
     return found
 
 
-def _is_kept(path: str, scene: Scene) -> bool:
+def _is_kept(path: str, scene: ExecutionContext) -> bool:
     folder, _, name = path.rpartition("/")
     real = f"{led_to(folder or '/')}/{name}"
     try:
@@ -186,7 +186,7 @@ _GIT_OPTIONS_WITH_VALUE = frozenset(
 HISTORY = "commits that nothing leads to any more"
 
 
-def _git(words: Sequence[str], scene: Scene) -> Loss | None:
+def _git(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     rest = list(words[1:])
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
@@ -200,7 +200,7 @@ def _git(words: Sequence[str], scene: Scene) -> Loss | None:
     return check(rest, scene) if check else None
 
 
-def _alias(setting: str, scene: Scene) -> Loss | None:
+def _alias(setting: str, scene: ExecutionContext) -> Loss | None:
     """`-c alias.x="reset --hard" x` is what it stands for."""
     name, _, meaning = setting.partition("=")
     if not name.lower().startswith("alias."):
@@ -209,13 +209,13 @@ def _alias(setting: str, scene: Scene) -> Loss | None:
     return _git(inner if inner[:1] == ["git"] else ["git", *inner], scene)
 
 
-def _clean(words: Sequence[str], scene: Scene) -> Loss | None:
+def _clean(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     if has(words[1:], "n", "--dry-run"):
         return None
     return Loss(("git", "clean"), f"it removes what is not in git, here {untracked(scene.index)}")
 
 
-def _checkout(words: Sequence[str], scene: Scene) -> Loss | None:
+def _checkout(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     if option := _first(words, "f", "--force", "--ours", "--theirs", "--pathspec-from-file"):
         return Loss(("git", "checkout", option), _changes(scene))
     if "--" in words and words[-1] != "--":
@@ -226,19 +226,19 @@ def _checkout(words: Sequence[str], scene: Scene) -> Loss | None:
     return None
 
 
-def _restore(words: Sequence[str], scene: Scene) -> Loss | None:
+def _restore(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     if has(words[1:], "S", "--staged") and not has(words[1:], "W", "--worktree"):
         return None
     return Loss(("git", "restore"), _changes(scene))
 
 
-def _git_rm(words: Sequence[str], scene: Scene) -> Loss | None:
+def _git_rm(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
     if has(words[1:], "", "--cached") or not (option := _first(words, "f", "--force")):
         return None
     return Loss(("git", "rm", option), _changes(scene))
 
 
-def _push(words: Sequence[str], _: Scene) -> Loss | None:
+def _push(words: Sequence[str], _: ExecutionContext) -> Loss | None:
     option = _first(words, "fd", "--force", "--force-with-lease", "--delete", "--mirror", "--prune")
     telling = option or next((word for word in words[1:] if word[:1] in ("+", ":")), "")
     return Loss(("git", "push", telling), "what others have there would be replaced or gone") if telling else None
@@ -247,7 +247,7 @@ def _push(words: Sequence[str], _: Scene) -> Loss | None:
 def _always(what: str, *actions: str) -> Check:
     """A command that destroys whatever its options are; with `actions` only when the first of them is its next word."""
 
-    def check(words: Sequence[str], _: Scene) -> Loss | None:
+    def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         if actions and words[1:2] not in [[action] for action in actions]:
             return None
         return Loss(("git", *words[: 2 if actions else 1]), what)
@@ -258,7 +258,7 @@ def _always(what: str, *actions: str) -> Check:
 def _git_with_option(letters: str, *names: str, what: str = "", action: str = "") -> Check:
     """A command that destroys when one of these options is there. Without `what` it is what no commit holds."""
 
-    def check(words: Sequence[str], scene: Scene) -> Loss | None:
+    def check(words: Sequence[str], scene: ExecutionContext) -> Loss | None:
         if action and words[1:2] != [action]:
             return None
         option = _first(words, letters, *names)
@@ -271,7 +271,7 @@ def _git_with_option(letters: str, *names: str, what: str = "", action: str = ""
 def _kin(**options: tuple[str, tuple[str, ...]]) -> Check:
     """Mercurial and Subversion: a command, and the options that make it destructive (none: it always is)."""
 
-    def check(words: Sequence[str], _: Scene) -> Loss | None:
+    def check(words: Sequence[str], _: ExecutionContext) -> Loss | None:
         for command, (letters, names) in options.items():
             if command in words[1:] and (not (letters or names) or has(words[1:], letters, *names)):
                 return Loss((words[0], command), "changes that no commit holds")
@@ -286,7 +286,7 @@ def _first(words: Sequence[str], letters: str, *names: str) -> str:
     return next((word for word in words[1:until] if has([word], letters, *names)), "")
 
 
-def _changes(scene: Scene) -> str:
+def _changes(scene: ExecutionContext) -> str:
     changed = len(scene.index.changed()) if scene.places else 0
     files = f"{changed:,} file{'' if changed == 1 else 's'}"
     return f"{files} here differ{'s' if changed == 1 else ''} from what git keeps" if changed else "changes that no commit holds"

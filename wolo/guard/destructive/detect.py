@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from wolo.guard.destructive.affected_files import Loss, Scene
+from wolo.guard.destructive.affected_files import ExecutionContext, Loss
 from wolo.guard.destructive.commands import CHECKS, emptied
 from wolo.guard.shell.nested_commands import Found, commands_in
 from wolo.guard.shell.parser import Line
-from wolo.guard.shell.words import behind, name_of, split_words, unquoted
+from wolo.guard.shell.words import name_of, split_words, unquoted, unwrapped
 
 _SUSPECT = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, CHECKS))}|mkfs|eval|\$')|[>*?]|\$\(|`|\\x", re.IGNORECASE)
 """Nothing in a text without any of these is worth a second look."""
@@ -33,24 +33,24 @@ def find_loss(line: Line, roots: Sequence[str], rules: Sequence[str]) -> str:
     return " ".join(dict.fromkeys(said))
 
 
-def _scene(line: Line, found: Sequence[Found], roots: Sequence[str]) -> Scene:
+def _scene(line: Line, found: Sequence[Found], roots: Sequence[str]) -> ExecutionContext:
     if line.commands is not None:
         places = tuple(dict.fromkeys(place for command in line.commands for place in command.places))
         known = tuple(place for place in places if place is not None)
-        return Scene(known if len(known) == len(places) else (), roots, is_alone=len(line.commands) == 1)
+        return ExecutionContext(known if len(known) == len(places) else (), roots, is_alone=len(line.commands) == 1)
     moves = any(each.words[:1] and each.words[0] in _MOVES for each in found)
-    return Scene(() if moves else (str(line.cwd),), roots, is_alone=len(found) == 1)
+    return ExecutionContext(() if moves else (str(line.cwd),), roots, is_alone=len(found) == 1)
 
 
-def _unnamed(found: Found, scene: Scene, rules: Sequence[str]) -> Iterator[Loss]:
+def _unnamed(found: Found, scene: ExecutionContext, rules: Sequence[str]) -> Iterator[Loss]:
     """What no rule names; of a wrapper and the programs behind it the first, as the others are the same command again."""
     truncated = filter(None, (emptied(path, scene) for path in found.emptied))
     yield from (loss for loss in truncated if not any(_names(rule, loss) for rule in rules))
     yield from islice((loss for loss in _losses(found, scene) if not any(_names(rule, loss) for rule in rules)), 1)
 
 
-def _losses(found: Found, scene: Scene) -> Iterator[Loss]:
-    for words in behind(found.words):
+def _losses(found: Found, scene: ExecutionContext) -> Iterator[Loss]:
+    for words in unwrapped(found.words):
         program = name_of(words[0]) if words else ""
         if program.startswith("git-"):
             words, program = ("git", program[4:], *words[1:]), "git"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wolo.errors import ToolError
-from wolo.guard.sandbox.file_restore import Keeper, Snapshot
+from wolo.guard.sandbox.file_restore import FileSaver, Snapshot
 from wolo.guard.sandbox.profile import Profile, hides
 from wolo.guard.sandbox.protected_names import Names, Nested, names_in
 from wolo.guard.sandbox_contract import Restored
@@ -33,7 +33,7 @@ class Backend:
         self._profile = profile
         self._scratch = Scratch(profile.state)
         self._nested = {root: Nested(root) for root in profile.writable}
-        self._keeper = Keeper(profile.state)
+        self._saver = FileSaver(profile.state)
         self._restored: list[Restored] = []
 
     def prepare(self) -> None:
@@ -58,7 +58,7 @@ class Backend:
 
         Raises ToolError.
         """
-        snapshot = self._keeper.save(present, missing)
+        snapshot = self._saver.save(present, missing)
         return partial(self._end, snapshot, {root: each.below for root, each in names.items()})
 
     def _end(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]]) -> None:

@@ -9,14 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from wolo.errors import ToolError
-from wolo.guard.protected_paths import is_obeyed_by_name
+from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.sandbox import seccomp
 from wolo.guard.sandbox.backend import Backend, Ending, cannot_apply
 from wolo.guard.sandbox.mounts import TEMPORARY, Janitor, Placeholders, Tree, host_sockets, is_below, topmost_missing
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.protected_names import Names, folders_between
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
-from wolo.guard.sandbox_contract import Enclosed
+from wolo.guard.sandbox_contract import SandboxedCommand
 
 COVERS = (
     *(
@@ -73,7 +73,7 @@ def _can_be_changed(folder: str) -> bool:
     return os.access(folder, os.W_OK) or (os.stat(folder).st_uid == os.geteuid() and not os.statvfs(folder).f_flag & os.ST_RDONLY)  # noqa: PTH116
 
 
-class Handed:
+class Descriptors:
     """The descriptors that the program inherits; -1 where there is none."""
 
     def __init__(self, words: int, status: int, janitor: int) -> None:
@@ -109,12 +109,12 @@ class Bubblewrap(Backend):
         self._janitor = Janitor([each.record for each in self._placeholders.values()])
         self._filter = seccomp.program(in_namespaces=True)
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
+    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         held: list[Placeholders] = []
         ending: Ending = _nothing
         try:
             names = {} if only_reads else self._names()
-            if names and not lasts:  # of what lasts nobody could tell whose a new name is
+            if names and not in_background:  # of what lasts nobody could tell whose a new name is
                 ending = self._begin(names, (path for each in names.values() for path in each.links))
             words = [
                 *self._mounts(held, names),
@@ -123,32 +123,34 @@ class Bubblewrap(Backend):
                 str(cwd),
             ]
         except (OSError, ToolError) as error:
-            _Tidying((), held, ending)()
+            _Cleanup((), held, ending)()
             if isinstance(error, ToolError):
                 raise
             raise cannot_apply(error) from error
-        handed = Handed(in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), self._janitor.fd)
+        descriptors = Descriptors(
+            in_memory(b"".join(os.fsencode(word) + b"\0" for word in words)), in_memory(b""), self._janitor.fd
+        )
         if self._filter:
-            handed.filter = in_memory(self._filter)
-        line = self._line(handed)
-        tidying = _Tidying(handed.made, held, ending, status_fd=handed.status)
-        return Enclosed((*line, *argv), handed.passed, tidying, tidying.has_begun)
+            descriptors.filter = in_memory(self._filter)
+        line = self._line(descriptors)
+        cleanup = _Cleanup(descriptors.made, held, ending, status_fd=descriptors.status)
+        return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun)
 
-    def _line(self, handed: Handed) -> list[str]:
+    def _line(self, descriptors: Descriptors) -> list[str]:
         """What puts the mounts up and runs what follows."""
         namespaces = _NAMESPACES_OF_ROOT if self._of_others else _NAMESPACES
-        line = [self._program, "--args", str(handed.words), "--json-status-fd", str(handed.status), *namespaces]
-        if handed.janitor >= 0:
-            line += ["--sync-fd", str(handed.janitor)]
-        if handed.filter >= 0:
-            line += ["--seccomp", str(handed.filter)]
+        line = [self._program, "--args", str(descriptors.words), "--json-status-fd", str(descriptors.status), *namespaces]
+        if descriptors.janitor >= 0:
+            line += ["--sync-fd", str(descriptors.janitor)]
+        if descriptors.filter >= 0:
+            line += ["--seccomp", str(descriptors.filter)]
         if not bare_python():
             return [*line, "--", "/bin/sh", "-c", _LIMITS, "sh"]
-        handed.code = in_memory(self._inner)
+        descriptors.code = in_memory(self._inner)
         writable = ("/dev", *(path for path in TEMPORARY if Path(path).is_dir()), *self._profile.writable)
-        handed.writable = in_memory(b"".join(os.fsencode(path) + b"\0" for path in writable))
+        descriptors.writable = in_memory(b"".join(os.fsencode(path) + b"\0" for path in writable))
         kept = KEPT_OF_ROOT if self._of_others else 0
-        return [*line, "--", *line_for(handed.code), *map(str, (-1, -1, kept, handed.writable)), "--"]
+        return [*line, "--", *line_for(descriptors.code), *map(str, (-1, -1, kept, descriptors.writable)), "--"]
 
     def close(self) -> None:
         self._janitor.close()
@@ -179,7 +181,7 @@ class Bubblewrap(Backend):
                 path = _folder_of_link(path, around)
             if around and os.path.lexists(path):
                 for folder in folders_between(around, path) if names else ():
-                    if not is_obeyed_by_name(folder):  # those are kept as they are, all of them
+                    if not is_protected_name(folder):  # those are kept as they are, all of them
                         tree.keep_in_place(folder)
                 tree.protect(path)
         for root, each in names.items():
@@ -218,7 +220,7 @@ def _folder_of_link(path: str, root: str) -> str:
     return folder
 
 
-class _Tidying:
+class _Cleanup:
     """What is to be put away after one command; calling it twice does no harm."""
 
     def __init__(self, fds: Iterable[int], held: Iterable[Placeholders], ending: Ending, *, status_fd: int = -1) -> None:
@@ -261,7 +263,11 @@ class Namespaces(Bubblewrap):
         super().__init__("", profile, of_others=of_others)
         self._code = packed("calls", "namespace_launcher")
 
-    def _line(self, handed: Handed) -> list[str]:
-        handed.code = in_memory(self._code)
+    def _line(self, descriptors: Descriptors) -> list[str]:
+        descriptors.code = in_memory(self._code)
         kept = KEPT_OF_ROOT if self._of_others else 0
-        return [*line_for(handed.code), *map(str, (handed.words, handed.status, handed.janitor, handed.filter, kept)), "--"]
+        return [
+            *line_for(descriptors.code),
+            *map(str, (descriptors.words, descriptors.status, descriptors.janitor, descriptors.filter, kept)),
+            "--",
+        ]

@@ -72,7 +72,7 @@ class Restored:
                 shutil.move(aside, path)
 
 
-class Keeper:
+class FileSaver:
     """Of one conversation: remembers what it has read, so that saving again is cheap."""
 
     def __init__(self, state: Path) -> None:
@@ -107,7 +107,7 @@ class Keeper:
                     )
         return found
 
-    def put_aside(self, path: str) -> str:
+    def set_aside(self, path: str) -> str:
         folder = self._above / os.urandom(6).hex()
         make_private(self._above)
         folder.mkdir(mode=0o700)
@@ -147,8 +147,8 @@ class Keeper:
 class Snapshot:
     """What was there before one command."""
 
-    def __init__(self, keeper: Keeper, tops: Sequence[str], saved: dict[str, _Saved], missing: Sequence[str]) -> None:
-        self._keeper = keeper
+    def __init__(self, keeper: FileSaver, tops: Sequence[str], saved: dict[str, _Saved], missing: Sequence[str]) -> None:
+        self._saver = keeper
         self._saved = saved
         self._missing = missing
         self._changes: list[Change] = []
@@ -166,8 +166,8 @@ class Snapshot:
         """
         for path in (*self._missing, *new):
             with self._noting(path):
-                if os.path.lexists(path) and not _is_empty(path) and not self._is_put_aside(path):
-                    self._put_aside(path)
+                if os.path.lexists(path) and not _is_empty(path) and not self._is_set_aside(path):
+                    self._set_aside(path)
         for top in self._fds:
             with self._noting(top):
                 self._restore_below(top)
@@ -191,17 +191,17 @@ class Snapshot:
             is_there = {"folder": os.path.isdir, "file": os.path.isfile}.get(each.kind, os.path.islink)
             if is_there(path) and not os.path.islink(path):
                 os.chmod(path, each.mode)  # a closed one could not be read
-        now = self._keeper.look([top])
+        now = self._saver.look([top])
         if not now and os.path.basename(top) == ".git":
             self._lost.append(top)  # what is saved of it would be no repository
             return
         for path, found in now.items():
             before = saved.get(path)
-            if (before is None or not before.is_like(found)) and not self._is_put_aside(path):
-                self._put_aside(path)
+            if (before is None or not before.is_like(found)) and not self._is_set_aside(path):
+                self._set_aside(path)
         for path, each in saved.items():
             if not os.path.lexists(path):
-                if not self._is_put_aside(path):
+                if not self._is_set_aside(path):
                     self._changes.append(Change(path, ""))
                 _write(path, each)
 
@@ -211,15 +211,15 @@ class Snapshot:
         if place == top or os.path.dirname(place) != os.path.dirname(top) or not _is_open_as(self._fds[top], place):
             return
         if os.path.lexists(top):
-            self._put_aside(top)
+            self._set_aside(top)
         os.rename(place, top)
-        if not self._is_put_aside(top):
+        if not self._is_set_aside(top):
             self._changes.append(Change(top, ""))
 
-    def _put_aside(self, path: str) -> None:
-        self._changes.append(Change(path, self._keeper.put_aside(path)))
+    def _set_aside(self, path: str) -> None:
+        self._changes.append(Change(path, self._saver.set_aside(path)))
 
-    def _is_put_aside(self, path: str) -> bool:
+    def _is_set_aside(self, path: str) -> bool:
         return any(is_below(path, change.path) for change in self._changes)
 
     @contextmanager

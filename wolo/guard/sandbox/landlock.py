@@ -13,7 +13,7 @@ from wolo.guard.sandbox.bubblewrap import KEPT_OF_ROOT
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.profile import Profile, environment
 from wolo.guard.sandbox.python_launcher import bare_python, in_memory, line_for, packed
-from wolo.guard.sandbox_contract import Enclosed
+from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.workspace import landlock
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -45,8 +45,8 @@ class Landlock(Backend):
     def not_covered(self) -> tuple[str, ...]:
         return not_covered()
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
-        if lasts:
+    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
+        if in_background:
             raise ToolError(
                 "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may go on. "
                 "So it was not started."
@@ -64,7 +64,7 @@ class Landlock(Backend):
             raise cannot_apply(error) from error
         code, filter_fd, words = given
         line = [*line_for(code), *map(str, (self._ruleset, filter_fd, KEPT_OF_ROOT, words)), "--"]
-        return Enclosed((*line, *argv), (self._ruleset, *given), _Closing(given, ending), is_alone=True)
+        return SandboxedCommand((*line, *argv), (self._ruleset, *given), _Cleanup(given, ending), is_alone=True)
 
     def _save(self) -> Ending:
         """Saves whatever of the writable directories is protected. Raises ToolError."""
@@ -145,7 +145,7 @@ def _missing(paths: Iterable[str]) -> Iterator[str]:
     return (path for path in paths if not os.path.lexists(path))
 
 
-class _Closing:
+class _Cleanup:
     def __init__(self, fds: Iterable[int], ending: Ending | None) -> None:
         self._fds = list(fds)
         self._ending = ending

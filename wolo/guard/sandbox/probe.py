@@ -19,7 +19,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox.backend import remove
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.python_launcher import bare_python
-from wolo.guard.sandbox_contract import MOST_TRIES, Enclosed, Walls
+from wolo.guard.sandbox_contract import MOST_TRIES, SandboxedCommand, Walls
 from wolo.places import make_private
 
 _PATIENCE_S = 5.0
@@ -101,7 +101,7 @@ write("/inside/new", "x")
 FIFOS, SIGNALS, SET_ID = "FIFOs of this machine", "signals to other processes", "set-user-ID bits"
 
 
-def shortcoming(make: Callable[[Profile], Walls], state: Path) -> tuple[str, tuple[str, ...]]:
+def find_gap(make: Callable[[Profile], Walls], state: Path) -> tuple[str, tuple[str, ...]]:
     """Why the sandbox that `make` puts up cannot be relied on; empty when it can.
 
     The second: what it lets through although others would not, which is said and no reason to do without it.
@@ -194,7 +194,7 @@ def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> st
     walls = make(profile)
     try:
         for _ in range(MOST_TRIES):
-            enclosed = walls.enclose([bare_python() or sys.executable, "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
+            enclosed = walls.wrap([bare_python() or sys.executable, "-I", "-S", "-c", _ATTEMPTS, *words], Path(work))
             try:
                 said = _last_words(enclosed)
             finally:
@@ -210,7 +210,7 @@ def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> st
     return f" ({said[:200]})" if said else ""
 
 
-def _last_words(enclosed: Enclosed) -> str:
+def _last_words(enclosed: SandboxedCommand) -> str:
     """The last line of what was said where nothing is expected. Raises TimeoutError; nothing that was started stays."""
     until = time.monotonic() + _PATIENCE_S
     kept = b""

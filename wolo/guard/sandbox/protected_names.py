@@ -98,7 +98,7 @@ def _git_places(git: str) -> Iterator[str]:
     common = _pointer(f"{place}/commondir", "")
     if common:
         yield common
-    yield from _obeyed(common or place, str(Path(git).parent))
+    yield from _referenced_by_git(common or place, str(Path(git).parent))
 
 
 def _of_submodules(git: str) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _of_submodules(git: str) -> Iterator[str]:
             yield f"{place}/.git"
 
 
-def _obeyed(place: str, worktree: str) -> Iterator[str]:
+def _referenced_by_git(place: str, worktree: str) -> Iterator[str]:
     """Hooks and settings in the workspace that git's own settings point to, also such as are not there yet."""
     try:
         with open(f"{place}/config", "rb") as opened:

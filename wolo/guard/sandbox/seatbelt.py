@@ -10,7 +10,7 @@ from wolo.guard.protected_paths import AT_THE_TOP, RUNS_CODE
 from wolo.guard.sandbox.backend import Backend, cannot_apply
 from wolo.guard.sandbox.mounts import is_below
 from wolo.guard.sandbox.profile import Profile, environment
-from wolo.guard.sandbox_contract import Enclosed
+from wolo.guard.sandbox_contract import SandboxedCommand
 
 BINARY = "/usr/bin/sandbox-exec"
 COVERS = ("writing outside the workspace", "protected names", "secrets", "network", "host sockets", "signals to other processes")
@@ -42,16 +42,18 @@ class Seatbelt(Backend):
     def hides(self, path: str) -> bool:
         return any(is_below(path, each) for each in (*self._profile.hidden, *self._profile.own))
 
-    def enclose(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, lasts: bool = False) -> Enclosed:
+    def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
         try:
             tmp = str(self._scratch.tmp)
             names = self._names()
         except OSError as error:
             raise cannot_apply(error) from error
         present = [path for each in names.values() for path in each.present]
-        ending = self._begin({} if only_reads or lasts else names)
+        ending = self._begin({} if only_reads or in_background else names)
         told = (f"{name}={value}" for name, value in environment(tmp, self.backend).items())
-        return Enclosed((BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *told, *argv), tidy=ending)
+        return SandboxedCommand(
+            (BINARY, "-p", profile_text(self._profile, present, tmp), "/usr/bin/env", *told, *argv), tidy=ending
+        )
 
 
 def profile_text(profile: Profile, present: Iterable[str], tmp: str) -> str:

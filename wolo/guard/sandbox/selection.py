@@ -141,18 +141,18 @@ class _Proof(Struct, frozen=True):
 
 
 def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path | None) -> _Proof:
-    from wolo.guard.sandbox.probe import shortcoming  # noqa: PLC0415  # a pass that is remembered needs no probe
+    from wolo.guard.sandbox.probe import find_gap  # noqa: PLC0415  # a pass that is remembered needs no probe
 
     mark = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
     if cache is None:
-        return _judged(*shortcoming(make, state), what)
+        return _judged(*find_gap(make, state), what)
     kept = cache / "sandbox-probes"
     with suppress(OSError):
         for line in kept.read_text().splitlines():
             proof, *gaps = line.split("\t")
             if proof == mark:
                 return _Proof(gaps=tuple(gaps))
-    found = _judged(*shortcoming(make, state), what)
+    found = _judged(*find_gap(make, state), what)
     if not found.why:
         with suppress(OSError):
             make_private(cache)

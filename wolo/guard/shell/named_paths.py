@@ -10,7 +10,7 @@ from glob import iglob
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.guard.protected_paths import is_obeyed_by_name
+from wolo.guard.protected_paths import is_protected_name
 from wolo.guard.shell.words import Word, unquoted
 from wolo.workspace.root import led_to
 
@@ -29,7 +29,7 @@ class TooManyFiles(Exception):
     """What the wildcards of a command stand for cannot be looked at."""
 
 
-class Named(NamedTuple):
+class NamedPaths(NamedTuple):
     """What words name."""
 
     paths: list[str]
@@ -38,7 +38,7 @@ class Named(NamedTuple):
     """With wildcards that could name too many files to look at; absolute."""
 
 
-def named_paths(words: Iterable[Word], cwd: str, home: str) -> Named:
+def named_paths(words: Iterable[Word], cwd: str, home: str) -> NamedPaths:
     """Also those behind `--file=`, `HEAD:` or `@`, in quoted code and under wildcards."""
     named: list[str] = []
     patterns: list[str] = []
@@ -52,12 +52,12 @@ def named_paths(words: Iterable[Word], cwd: str, home: str) -> Named:
                 named += map(led_to, expand(word, cwd))
             except TooManyFiles:
                 patterns.append(os.path.normpath(word.text if word.text[0] == "/" else f"{cwd}/{word.text}"))
-    return Named(named, patterns)
+    return NamedPaths(named, patterns)
 
 
 def _is_name(piece: str, cwd: str) -> bool:
     """Of a file that is there, or of one that programs would obey if it were."""
-    return os.path.lexists(f"{cwd}/{piece}") or is_obeyed_by_name(f"/{piece}")
+    return os.path.lexists(f"{cwd}/{piece}") or is_protected_name(f"/{piece}")
 
 
 def may_name(pattern: str, path: str) -> bool:
@@ -82,7 +82,7 @@ def real_path(cwd: str, given: str) -> str:
     return path
 
 
-def named_in_text(text: str, cwd: str, home: str) -> Named:
+def named_in_text(text: str, cwd: str, home: str) -> NamedPaths:
     """The same of a text that is no plain command.
 
     Nobody can tell in which directory each name is looked up, so files are found in every directory that is named.
@@ -102,7 +102,7 @@ def named_in_text(text: str, cwd: str, home: str) -> Named:
         named += there
         folders |= entered
         waiting = [*waiting[1:], *sorted(entered)]
-    return Named(named, patterns)
+    return NamedPaths(named, patterns)
 
 
 def _may_be(path: str) -> bool:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from wolo.guard.shell.parser import TooComplex, parse
-from wolo.guard.shell.words import SHELLS, behind, name_of
+from wolo.guard.shell.words import SHELLS, name_of, unwrapped
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -45,7 +45,7 @@ def commands_in(text: str, depth: int = 0) -> list[Found]:
     if root.has_error:
         found += [Found(tuple(map(_bare, re.split(r"[\s,]+", piece.strip())))) for piece in _SPLIT.split(text) if piece.strip()]
     handed_on = {inner for each in found for inner in _handed_on(each)}
-    if any(name_of(words[0]) in SHELLS for each in found for words in behind(each.words) if words):
+    if any(name_of(words[0]) in SHELLS for each in found for words in unwrapped(each.words) if words):
         handed_on |= set(_fed(root))
     handed_on -= {"", text}
     if handed_on and depth == MAX_DEPTH:
@@ -179,7 +179,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _takes_text(found: Found) -> bool:
-    return any(name_of(words[0]) in _TAKES_TEXT for words in behind(found.words) if words)
+    return any(name_of(words[0]) in _TAKES_TEXT for words in unwrapped(found.words) if words)
 
 
 def _handed_on(found: Found) -> Iterator[str]:

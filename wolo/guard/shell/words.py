@@ -164,7 +164,7 @@ def runs_anything(words: Sequence[str]) -> bool:
     return words[1] in _RUNS and not (words[1] == "run" and program in _RUNS_SCRIPTS_BY_NAME and len(words) == 2)
 
 
-def behind(words: Sequence[str]) -> list[Sequence[str]]:
+def unwrapped(words: Sequence[str]) -> list[Sequence[str]]:
     """The command itself and whatever a wrapper may run of it: its options are many, so every rest counts."""
     if not words or name_of(words[0]) not in WRAPPERS:
         return [words]

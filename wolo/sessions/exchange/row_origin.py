@@ -17,7 +17,7 @@ ORIGIN = "agentpress"
 """The key of the metadata."""
 AT, RESULTS = "at", "results"
 
-Placed = tuple[int | None, Row]
+RegisteredHook = tuple[int | None, Row]
 """A row and its place in the file it came from; None: it came from none."""
 
 
@@ -49,7 +49,7 @@ class Origin:
         return replace(message, metadata={**message.metadata, ORIGIN: kept})
 
 
-def original_rows(message: Message, thread_id: str) -> list[Placed]:
+def original_rows(message: Message, thread_id: str) -> list[RegisteredHook]:
     """The rows as they came; none for a message that did not come from rows, or was changed since."""
     if message.custom_type == STATUS:
         return [(message.metadata.get(AT), row) for row in rows_of(message, thread_id, compressed=False)]
@@ -58,7 +58,7 @@ def original_rows(message: Message, thread_id: str) -> list[Placed]:
         return []
     own, *results = rows_of(message, thread_id, compressed=False)
     try:
-        rows: list[Placed] = [(int(kept[AT]), _restored(own, kept[ROW]))]
+        rows: list[RegisteredHook] = [(int(kept[AT]), _restored(own, kept[ROW]))]
         for row in results:
             if (result := kept[RESULTS].get(row["message_id"])) is not None:
                 rows.append((int(result[AT]), _restored(row, result[ROW])))
@@ -67,7 +67,7 @@ def original_rows(message: Message, thread_id: str) -> list[Placed]:
     return rows
 
 
-def in_original_order(groups: Iterator[Sequence[Placed]]) -> Iterator[Row]:
+def in_original_order(groups: Iterator[Sequence[RegisteredHook]]) -> Iterator[Row]:
     """The rows of each message, results moved to behind the rows that stood before them."""
     waiting: list[tuple[int, int, Row]] = []
     count = 0

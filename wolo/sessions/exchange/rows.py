@@ -25,7 +25,7 @@ from wolo.sessions.exchange.json_diff import completed, missing_in
 from wolo.sessions.exchange.jsonl import Write
 from wolo.sessions.exchange.message_stream import Said
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.row_origin import Origin, Placed, in_original_order, original_rows
+from wolo.sessions.exchange.row_origin import Origin, RegisteredHook, in_original_order, original_rows
 from wolo.sessions.exchange.rows_encode import OWN, ROW, STATUS, STATUS_TYPES, Row, rows_of
 from wolo.sessions.exchange.sniff import Glimpse, document, lines, parsed
 from wolo.sessions.listing import SessionInfo
@@ -42,7 +42,7 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     held = said.compaction
     short = {*held.shortened, *held.left_out} if held else set()
 
-    def placed(message: Message) -> Sequence[Placed]:
+    def placed(message: Message) -> Sequence[RegisteredHook]:
         is_short = message.id in short
         own = () if is_short else original_rows(message, info.id)
         return own or [(None, row) for row in _with_difference(list(rows_of(message, info.id, is_short)), message)]

@@ -48,7 +48,7 @@ CREATE TABLE calls (
 """
 _BY_SESSION = ("passages", "prompts", "answers", "calls", "progress")
 
-Placed = tuple[int, float, AnyEntry]
+RegisteredHook = tuple[int, float, AnyEntry]
 """Place, time and entry."""
 
 
@@ -121,7 +121,7 @@ class Index:
             row = connection.execute("SELECT seq, hash FROM progress WHERE session = ?", (session_id,)).fetchone()
         return Mark(*row) if row else None
 
-    def add(self, session_id: str, entries: Sequence[Placed], mark: Mark, *, wait_s: float) -> None:
+    def add(self, session_id: str, entries: Sequence[RegisteredHook], mark: Mark, *, wait_s: float) -> None:
         """What the entries say, and that the session was read up to there."""
         found = facts(entries)
         with self.writing(wait_s) as connection:

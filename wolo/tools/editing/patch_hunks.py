@@ -22,14 +22,14 @@ _MORE_LINES = "Show more of the lines around it, or put the function it is in be
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-class Placed(NamedTuple):
+class RegisteredHook(NamedTuple):
     pieces: list[Passage]
     """In the order of the file, apart from each other."""
     rules: list[str]
     """What was forgiven to find them."""
 
 
-def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callable[[], int]) -> Placed:
+def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callable[[], int]) -> RegisteredHook:
     """All hunks are found in the text as it is now. Raises ToolError for the first that is not, or that is in doubt."""
     sheet = _Sheet(text, shown, count_miss)
     pieces: list[Passage] = []
@@ -47,7 +47,7 @@ def place_hunks(text: str, hunks: Sequence[Hunk], shown: str, count_miss: Callab
         if following.start < one.end:
             line = line_number(text, following.start)
             raise ToolError(f"Two parts of the patch overlap at line {line} of `{shown}`; nothing was changed.")
-    return Placed(pieces, rules)
+    return RegisteredHook(pieces, rules)
 
 
 class _Sheet:

@@ -136,7 +136,9 @@ class _Run:
             raise ToolError("Nothing can run in the background here.")
         jobs = self._context.shell.jobs
         try:
-            job = jobs.start(self._command, self._start(lasts=True), timeout_s=self._limit_s, confined=self._context.confined)
+            job = jobs.start(
+                self._command, self._start(in_background=True), timeout_s=self._limit_s, confined=self._context.confined
+            )
         except OSError as error:
             raise _unstartable(error) from error
         try:
@@ -155,10 +157,10 @@ class _Run:
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
-    def _start(self, at_the_end: str = "", *fds: int, lasts: bool = False) -> Start:
+    def _start(self, at_the_end: str = "", *fds: int, in_background: bool = False) -> Start:
         shell = _shell(self._context.workspace)
         argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
-        enclosed = self._context.enclosed(argv, self._place.cwd, lasts=lasts)
+        enclosed = self._context.enclosed(argv, self._place.cwd, in_background=in_background)
         return Start(
             argv=enclosed.argv,
             cwd=self._place.cwd,

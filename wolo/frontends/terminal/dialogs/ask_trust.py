@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wolo.config import consents, project
 from wolo.config.cli_options import Given
-from wolo.config.project import Brought
+from wolo.config.project import ProjectFile
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
@@ -39,7 +39,7 @@ async def ask_trust(given: Given, terminal: Terminal) -> None:
             keep_answer(partial(consents.save_trust, find_places(), root, "never"), terminal)
 
 
-def _found(root: Path, brought: Sequence[Brought]) -> list[Text]:
+def _found(root: Path, brought: Sequence[ProjectFile]) -> list[Text]:
     width = max(len(each.kind) for each in brought)
     lines = [Text.assemble(("? ", "bold yellow"), ("This folder brings along:", "bold"))]
     for each in brought[:MOST_SHOWN]:

@@ -168,7 +168,7 @@ async def _choose_other(other: str, terminal: Terminal) -> str:
 def _key_there(provider: Provider) -> str:
     """The variable that holds its key, or would if it were not kept; empty: there is none."""
     overrides = layers.load(find_places(), os.environ).settings.providers
-    environ = keys.with_kept_keys(os.environ, find_places(), [], overrides)
+    environ = keys.with_stored_keys(os.environ, find_places(), [], overrides)
     return key_variable(provider, environ, overrides.get(provider.name))
 
 

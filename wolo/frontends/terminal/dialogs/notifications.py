@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from wolo.config.schema import Ui
 from wolo.frontends.terminal.display.dialog_host import Stage
 from wolo.messages.terminal_text import clean_line
-from wolo.places import beside_settings
+from wolo.places import settings_folder
 from wolo.workspace.processes.command_environment import persons_environment
 
 BELL = "\a"
@@ -99,7 +99,7 @@ async def _run(argv: tuple[str, ...], text: str) -> None:
     try:
         process = await asyncio.create_subprocess_exec(
             *argv,
-            cwd=beside_settings(),
+            cwd=settings_folder(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
