@@ -22,8 +22,7 @@ from wolo.messages.message import user
 from wolo.sessions.entries import MessageEntry
 from wolo.sessions.index.index import FILE, Index
 from wolo.sessions.search import index_update
-from wolo.sessions.search.query_parser import parse
-from wolo.sessions.search.search import Hit, search
+from wolo.sessions.search.search import Hit, parse, search
 from wolo.sessions.store import Store
 
 HOME = Path(__file__).parent.parent / "build" / "sessions"

@@ -9,7 +9,8 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from tests.sessions.samples import said
-from wolo.sessions.store import ROW_LIMIT_BYTES, Store
+from wolo.sessions.session_rows import ROW_LIMIT_BYTES
+from wolo.sessions.store import Store
 
 
 def data() -> Path:

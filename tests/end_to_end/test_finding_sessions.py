@@ -15,7 +15,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.places import find_places
-from wolo.sessions import partial_load
+from wolo.sessions import loading
 from wolo.sessions.entries import MessageEntry
 from wolo.sessions.store import Store
 
@@ -215,7 +215,7 @@ def test_a_huge_session_goes_on_without_what_no_model_could_take(provider: Provi
         session = store.create(Path.cwd(), name="huge").id
         for number in range(420):
             store.append(session, [said(f"prompt {number}"), *tool_turn(number, output="y" * 48_000)])
-    assert partial_load.ENOUGH_BYTES < 420 * 48_000
+    assert loading.ENOUGH_BYTES < 420 * 48_000
     provider.script(text("one"), text("two"))
     told = run_wolo("-p", *provider.flags, "-s", "huge", "go on").stderr
     assert "larger than any model's window" in told

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.sessions.filesystem import is_remote
+from wolo.sessions.connection import is_remote
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.sessions.samples import said, texts, tool_turn
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart
 from wolo.sessions.entries import CompactionEntry, MessageEntry
-from wolo.sessions.partial_load import opening
+from wolo.sessions.loading import opening
 from wolo.sessions.replay_entries import messages
 from wolo.sessions.store import Store
 

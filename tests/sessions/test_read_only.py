@@ -21,9 +21,8 @@ from wolo.sessions.exchange.exporter import export
 from wolo.sessions.exchange.integrity import check
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.search import index_update
-from wolo.sessions.search.query_parser import parse
-from wolo.sessions.search.search import search
-from wolo.sessions.storage_errors import Unwritable
+from wolo.sessions.search.search import parse, search
+from wolo.sessions.storage import Unwritable
 from wolo.sessions.store import Store
 
 

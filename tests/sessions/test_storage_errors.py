@@ -14,7 +14,8 @@ import pytest
 
 from tests.sessions.samples import environment, python_argv, said, texts
 from wolo.errors import SessionError
-from wolo.sessions.store import ROW_LIMIT_BYTES, Store
+from wolo.sessions.session_rows import ROW_LIMIT_BYTES
+from wolo.sessions.store import Store
 
 PAGE = 4096
 
@@ -209,16 +210,17 @@ def test_a_lost_file_of_a_large_entry_is_counted(data: Path) -> None:
 
 
 def test_what_a_later_wolo_has_added_is_counted_not_choked_on(data: Path) -> None:
-    from wolo.sessions import hash_chain
+    from wolo.sessions.entries import link_row
 
     with Store.open(data) as store:
         session = store.create("/")
         store.append(session.id, [said("one")])
-        row = hash_chain.link(b'{"kind":"from_the_future","x":1}', seq=1, time_utc=1.0, prev_hash=b"")
+        body = '{"kind":"from_the_future","x":1}'
+        row = link_row(body.encode(), seq=1, parent=0, time_utc=1.0, prev_hash=b"")
         with store._database.writing() as connection:
             connection.execute(
                 "UPDATE entries SET body = ?, time_utc = 1.0, hash = ?, prev_hash = x'' WHERE session = ?",
-                (row.body.decode(), row.hash, session.id),
+                (body, row.hash, session.id),
             )
         assert store.load(session.id).skipped == 1
 

@@ -14,7 +14,8 @@ from wolo.messages.message import Message, user
 from wolo.messages.parts import ImagePart, TextPart
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import CustomEntry, MessageEntry, PartialEntry, SettingEntry
-from wolo.sessions.store import ROW_LIMIT_BYTES, Store
+from wolo.sessions.session_rows import ROW_LIMIT_BYTES
+from wolo.sessions.store import Store
 
 
 @pytest.fixture

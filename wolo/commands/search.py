@@ -10,8 +10,7 @@ from wolo.commands.command import CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.search import index_update
-from wolo.sessions.search.query_parser import parse
-from wolo.sessions.search.search import Hit, plain, search
+from wolo.sessions.search.search import Hit, parse, plain, search
 from wolo.sessions.store import Store
 from wolo.sessions.timestamps import age
 

@@ -37,7 +37,7 @@ from wolo.models.capabilities import level_used
 from wolo.models.provider import Choice
 from wolo.sessions.entries import MessageEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loaded import Node
+from wolo.sessions.loading import Node
 from wolo.tools.background.jobs import Job, Jobs
 from wolo.tools.question_types import Replies
 from wolo.tools.tool import TodoItem

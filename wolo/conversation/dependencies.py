@@ -22,7 +22,7 @@ from wolo.guard.intents import Intent
 from wolo.guard.secrets.redactor import Secrets
 from wolo.mcp.servers import Servers
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loaded import Node
+from wolo.sessions.loading import Node
 from wolo.tools.background.jobs import Jobs
 from wolo.tools.question_types import PutQuestions
 from wolo.workspace.checkpoints.tracker import Watch

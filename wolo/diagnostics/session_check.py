@@ -21,7 +21,7 @@ from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, MediaPart, ThinkingPart, ToolPart
 from wolo.sessions.entries import AnyEntry, ResultsEntry
-from wolo.sessions.loaded import Loaded
+from wolo.sessions.loading import Loaded
 from wolo.sessions.replay_entries import as_kept, messages
 
 LOOKED_FOR_BYTES = 3_000

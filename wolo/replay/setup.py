@@ -18,7 +18,7 @@ from wolo.replay.workspace_rewind import rewind
 from wolo.sessions.entries import BranchEntry
 from wolo.sessions.exchange import importer
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loaded import Loaded
+from wolo.sessions.loading import Loaded
 from wolo.sessions.store import Store
 from wolo.workspace.directory_copy import copy_tree
 from wolo.workspace.root import find_root

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
-from wolo.sessions.private_files import sync_directory
+from wolo.sessions.storage import sync_directory
 
 INCOMING = ".incoming"
 """Where a file is written before it gets its name; writers hold the database's lock, so one place is enough."""

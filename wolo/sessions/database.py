@@ -1,28 +1,30 @@
-"""The SQLite file: opened with care, written under one lock, durable when a write returns.
-
-Every write transaction and every checkpoint runs under an exclusive flock on a file beside the database. That keeps
-processes apart fairly, and no checkpoint can overlap a commit: the overlap is what corrupts files with the SQLite
-versions before 3.51.3, which most systems still ship.
-"""
+"""Opens the session database and runs its transactions under one lock."""
 
 from __future__ import annotations
 
 import sqlite3
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 
 from wolo.errors import SessionError
 from wolo.sessions import migrations
-from wolo.sessions.connection import BUSY_MS, connect, create, inspect, journal_for, memory_path
-from wolo.sessions.locks import held
-from wolo.sessions.open_state import Use, note_path
-from wolo.sessions.private_files import check_file
+from wolo.sessions.connection import (
+    BUSY_MS,
+    check_ours,
+    connect,
+    create,
+    inspect,
+    journal_for,
+    log_path,
+    memory_path,
+    only_reading,
+)
+from wolo.sessions.locks import Use, held, note_path
 from wolo.sessions.recovery import salvage
-from wolo.sessions.storage_errors import Damaged, explain
-from wolo.sessions.wal import log_path
+from wolo.sessions.storage import Damaged, Unwritable, check_file, explain
 
 WAL_LIMIT_BYTES = 8 * 1024 * 1024
 """A commit that leaves the write-ahead log longer than this copies it into the database."""
@@ -222,3 +224,50 @@ def _prepare(connection: sqlite3.Connection, path: Path, steps: Sequence[migrati
     if version <= len(steps):
         warnings.append(migrations.migrate(connection, path, version, steps))
     return warnings
+
+
+class ReadOnlyDatabase:
+    """What a store asks of a database, as far as reading allows. Nothing is made, locked or changed."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises SessionError for what is no database of wolo's, or cannot be read."""
+        self.path = path
+        self._mutex = RLock()
+        self._stack = ExitStack()
+        try:
+            if not path.stat().st_size:
+                raise SessionError(f"{path} is empty.", hint="There is no session in it.")
+            self._connection = self._stack.enter_context(only_reading(path))
+            check_ours(self._connection, path)
+        except (sqlite3.Error, OSError) as error:
+            self._stack.close()
+            raise explain(error, path) from error
+        except BaseException:
+            self._stack.close()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._mutex:
+                yield self._connection
+        except sqlite3.OperationalError as error:
+            raise SessionError(f"{self.path} cannot be read by this wolo: {error}.", hint="Upgrade wolo.") from error
+        except (sqlite3.Error, OSError) as error:
+            raise explain(error, self.path) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Raises Unwritable."""
+        raise Unwritable(f"{self.path} can only be read here.", hint="Set WOLO_HOME to a directory that can be written.")
+        yield self._connection
+
+    def rescue(self, why: str) -> str:
+        """Nothing can be done about damage."""
+        return ""
+
+    def checkpoint(self) -> None:
+        """There is nothing to copy."""
+
+    def close(self) -> None:
+        self._stack.close()

@@ -1,12 +1,14 @@
-"""What a session is made of: append-only entries."""
+"""Defines the entries of a session, and their rows linked by hashes."""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
+import msgspec
 from msgspec import Struct, ValidationError, convert, field, to_builtins
 
-from wolo.messages.message import Message, Usage, used_by_task
+from wolo.messages.message import Codec, Message, Usage, used_by_task
 from wolo.messages.parts import ToolPart
 
 
@@ -110,3 +112,54 @@ def spent_aside(entry: AnyEntry) -> Usage | None:
 
 
 AnyEntry = MessageEntry | ResultsEntry | PartialEntry | SettingEntry | BranchEntry | LabelEntry | CompactionEntry | CustomEntry
+
+
+DIGEST_BYTES = 16
+
+_entries: Codec[AnyEntry] = Codec(AnyEntry)
+
+
+class StoredRow(Struct, frozen=True):
+    """The row of an entry as it is on disk, intact or not."""
+
+    seq: int
+    parent: int
+    """`seq` of the entry it follows, 0 before the first; -1 when that was lost."""
+    time_utc: float
+    prev_hash: bytes
+    hash: bytes
+    body: bytes | None
+    """JSON of the entry; None when the file that held it is gone."""
+
+    @property
+    def is_intact(self) -> bool:
+        return self.body is not None and self.hash == _digest(self.body, self.seq, self.time_utc, self.prev_hash)
+
+    @property
+    def entry(self) -> AnyEntry | None:
+        """None when the row is damaged, or of a kind this wolo does not know."""
+        return decode_entry(self.body) if self.body is not None and self.is_intact else None
+
+
+def encode_entry(entry: AnyEntry) -> bytes:
+    return _entries.encode(entry)
+
+
+def decode_entry(body: bytes) -> AnyEntry | None:
+    """None for what is no entry, or one of a kind this wolo does not know."""
+    try:
+        return _entries.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def link_row(body: bytes, *, seq: int, parent: int, time_utc: float, prev_hash: bytes) -> StoredRow:
+    """Makes the row of an entry, with its hash."""
+    return StoredRow(seq, parent, time_utc, prev_hash, _digest(body, seq, time_utc, prev_hash), body)
+
+
+def _digest(body: bytes, seq: int, time_utc: float, prev_hash: bytes) -> bytes:
+    running = blake2b(prev_hash, digest_size=DIGEST_BYTES)
+    running.update(b"%d %b\n" % (seq, repr(time_utc).encode()))
+    running.update(body)
+    return running.digest()

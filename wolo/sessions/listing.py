@@ -1,10 +1,11 @@
-"""Which sessions there are, and the one a person means. Reads the sessions table and nothing else."""
+"""Lists sessions, and finds the one a name, id or title means."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
+from wolo.sessions.connection import log_path
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8
@@ -163,3 +165,21 @@ def unknown(spec: str, everything: Sequence[SessionInfo]) -> SessionError:
     return SessionError(
         f"There is no session “{spec}”.", hint=f"The nearest is {nearest.id}" + (f" ({called})." if called else ".")
     )
+
+
+WAIT_S = 0.05
+
+
+def peek(data_dir: Path, cwd: Path, most: int) -> list[SessionInfo]:
+    """Of this directory, newest first, those in which something was said."""
+    path = data_dir / "wolo.db"
+    log = log_path(path)
+    try:
+        if not path.stat().st_size:
+            return []
+        # Without a log nothing is under way, and `immutable` leaves no file behind.
+        how = "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=WAIT_S)) as connection:
+            return [info for info in newest_first(connection, cwd) if info.turns][:most]
+    except (OSError, sqlite3.Error):
+        return []

@@ -1,4 +1,4 @@
-"""Kernel locks on small files: they end with the process that held them, however it ends."""
+"""Locks files with kernel locks, and records who has the database open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
-from wolo.sessions.storage_errors import explain
+from wolo.sessions.storage import explain
 
 DATABASE_WAIT_S = 4.0
 """A commit takes milliseconds; who holds the database longer than this has been stopped."""
@@ -164,3 +164,78 @@ def _is_still_at(descriptor: int, path: Path) -> bool:
 
 def _named(holder: str) -> str:
     return f" (process {holder})" if holder.isdecimal() else ""
+
+
+_OPEN, _DAMAGED = "open", "damaged"
+_LIMIT_BYTES = 100
+
+
+class Use:
+    """One opener's share. Made and released under the database's own lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        note = note_path(path)
+        self._descriptor = open_lock_file(note)
+        try:
+            self.is_alone = try_lock(self._descriptor, note)
+            said = self._read()
+            log = path.with_name(f"{path.name}-wal")
+            logged_bytes = log.stat().st_size if log.exists() else None
+            self.is_doubtful = self.is_alone and (bool(logged_bytes) or said != _stamp(path))
+            """It was not closed properly, or changed since: it is to be checked."""
+            self.was_here = bool(said)
+            """There was a database before."""
+            self.has_lost_its_log = self.is_alone and said == _OPEN and logged_bytes is None
+            """What stood in the log, and was not copied from it yet, is gone."""
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def take_alone(self) -> bool:
+        """Whether nobody else has it open; then nobody can until `share`. Under the database's own lock."""
+        if try_lock(self._descriptor, self._path):
+            self.is_alone = True
+            return True
+        self.share()
+        return False
+
+    def share(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def opened(self) -> None:
+        """Once the log is there: from now on a process that ends without a word leaves a database to be checked."""
+        if self.is_alone:
+            self._write(_OPEN)
+
+    def doubt(self) -> None:
+        """The next one to open it alone is to check it."""
+        self._write(_DAMAGED)
+
+    def closed(self) -> None:
+        """Everything is in the database itself, whose file does not change any more."""
+        if self._read() == _OPEN and try_lock(self._descriptor, self._path):
+            self._write(_stamp(self._path))
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+    def _read(self) -> str:
+        return os.pread(self._descriptor, _LIMIT_BYTES, 0).decode("ascii", "replace").strip()
+
+    def _write(self, note: str) -> None:
+        with suppress(OSError):  # on a full disk the next one checks without need
+            os.pwrite(self._descriptor, f"{note}\n".ljust(_LIMIT_BYTES).encode(), 0)
+
+
+def note_path(path: Path) -> Path:
+    return path.with_suffix(".use")
+
+
+def _stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return "none"
+    return f"closed {found.st_size} {found.st_mtime_ns}"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from wolo.sessions.private_files import make_directory, sync_directory, sync_file
+from wolo.sessions.storage import make_directory, sync_directory, sync_file
 
 Step = Callable[[sqlite3.Connection], None]
 

@@ -1,16 +1,58 @@
-"""The rows of one session: what the store asks of them, and what it keeps up to date for listings."""
+"""Names sessions and keeps their rows in the sessions table up to date."""
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
-from wolo.sessions import listing
-from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, spent_beside, spent_on_tasks
+from wolo.sessions import blobs, listing
+from wolo.sessions.entries import AnyEntry, LabelEntry, MessageEntry, SettingEntry, StoredRow, spent_beside, spent_on_tasks
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.names import check_name, title_of
+
+ROW_LIMIT_BYTES = 64 * 1024
+"""A larger entry is stored in a file of its own."""
+NAME_LIMIT = 100
+TITLE_LIMIT = 80
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+
+
+def new_session_id(now: float) -> str:
+    """`session_<utc time>_<random>`"""
+    return f"session_{time.strftime('%Y%m%dT%H%M%S', time.gmtime(now))}_{os.urandom(5).hex()}"
+
+
+def check_id(session_id: str) -> str:
+    if not _ID.match(session_id):
+        raise SessionError(f"{session_id!r} cannot be a session id.", hint="Use letters, digits, _ . and -, at most 128 of them.")
+    return session_id
+
+
+def check_name(name: str) -> str:
+    """An alias is shown in listings and typed on command lines, so it must be plain, and never a path."""
+    plain = name.strip()
+    if not plain or len(plain) > NAME_LIMIT or not plain.isprintable() or re.search(r"[/\\]|^[.-]", plain):
+        raise SessionError(
+            f"{name[:NAME_LIMIT]!r} cannot be the name of a session.",
+            hint=f"Use up to {NAME_LIMIT} visible characters without / or \\, not beginning with . or -",
+        )
+    return plain
+
+
+def title_of(text: str) -> str:
+    """The beginning of what was said, on one line."""
+    beginning = text[: 8 * TITLE_LIMIT]
+    if not beginning.isprintable():
+        beginning = "".join(char if char.isprintable() else " " for char in beginning)
+    line = " ".join(beginning.split())
+    return line if len(line) <= TITLE_LIMIT else line[: TITLE_LIMIT - 1].rstrip() + "…"
+
 
 _SETTINGS = ("model", "mode", "title", "name")
 """What a SettingEntry may change in the listing."""
@@ -42,6 +84,25 @@ def head_and_last(connection: sqlite3.Connection, session_id: str) -> tuple[int,
 def hash_of(connection: sqlite3.Connection, session_id: str, seq: int) -> bytes:
     row = connection.execute("SELECT hash FROM entries WHERE session = ? AND seq = ?", (session_id, seq)).fetchone()
     return row[0] if row else b""
+
+
+def insert(
+    connection: sqlite3.Connection,
+    blobs_dir: Path,
+    session_id: str,
+    kind: str,
+    row: StoredRow,
+) -> None:
+    """Adds the row of an entry, within a write transaction. A large body goes into a file."""
+    body = row.body.decode() if row.body is not None else None
+    blob = None
+    if row.body is not None and len(row.body) > ROW_LIMIT_BYTES:
+        body, blob = None, blobs.keep(blobs_dir, connection, session_id, row.body).name
+    connection.execute(
+        "INSERT INTO entries (session, seq, parent, kind, time_utc, prev_hash, hash, body, blob) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (session_id, row.seq, row.parent or None, kind, row.time_utc, row.prev_hash, row.hash, body, blob),
+    )
 
 
 def followed(seq: int, parent: object) -> int:

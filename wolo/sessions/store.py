@@ -6,45 +6,30 @@ Every failure is a SessionError. An entry is never changed or taken out again, u
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from wolo.errors import SessionError
 from wolo.messages.message import custom
 from wolo.messages.parts import AnyPart
 from wolo.messages.unicode import whole
-from wolo.sessions import blobs, hash_chain, listing, migrations, session_rows
-from wolo.sessions.database import Database
-from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry
-from wolo.sessions.index.index import Mark, RegisteredHook
+from wolo.sessions import blobs, listing, loading, migrations, session_rows
+from wolo.sessions.database import Database, ReadOnlyDatabase
+from wolo.sessions.entries import AnyEntry, MessageEntry, SettingEntry, encode_entry, link_row
+from wolo.sessions.index.index import Mark, TimedEntry
 from wolo.sessions.index.index import forget as forget_in_index
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loaded import Loaded, Node
+from wolo.sessions.loading import Loaded, Node
 from wolo.sessions.locks import SessionLock, clear_dead, is_held
-from wolo.sessions.names import check_id, check_name, new_session_id
-from wolo.sessions.partial_load import Reach
-from wolo.sessions.private_files import make_directory
-from wolo.sessions.raw_access import Archive
-from wolo.sessions.recovery.retrying import retrying
-from wolo.sessions.storage_errors import Damaged, Newer, Unwritable
-
-if TYPE_CHECKING:
-    from wolo.sessions.read_only import ReadOnlyDatabase
-
-ROW_LIMIT_BYTES = 64 * 1024
-"""A larger entry lies in a file of its own."""
+from wolo.sessions.raw_rows import Archive
+from wolo.sessions.session_rows import check_id, check_name, new_session_id
+from wolo.sessions.storage import Damaged, Newer, Unwritable, make_directory, retrying
 
 _ENDS = (
     # CROSS: the other way round would look at every entry there is.
     "SELECT sessions.id, entries.seq, entries.hash FROM sessions CROSS JOIN entries ON entries.session = sessions.id "
     "AND entries.seq = (SELECT max(seq) FROM entries WHERE session = sessions.id)"
 )
-_ROWS = "SELECT seq, parent, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries"
-_BODY = 3
-"""Where it stands in a row, behind its place and its parent."""
 
 
 @retrying(but=("mend", "close", "checkpoint", "lock", "is_live", "check"))
@@ -75,7 +60,6 @@ class Store:
         self.archive = Archive(
             database,
             blobs_dir,
-            row_limit=ROW_LIMIT_BYTES,
             lock=self.lock,
             is_live=lambda session_id: is_held(self._lock_path(session_id)),
             mend=self.mend,
@@ -125,7 +109,6 @@ class Store:
             path = data_dir / "wolo.db"
             if not path.exists():
                 raise
-            from wolo.sessions.read_only import ReadOnlyDatabase  # noqa: PLC0415  # hardly ever needed
 
             database = ReadOnlyDatabase(path)
             why = "A newer wolo wrote these sessions" if isinstance(error, Newer) else "These sessions cannot be written"
@@ -161,15 +144,16 @@ class Store:
 
         `behind` is the place of the entry they follow, the head if not given: so a branch begins. 0 is before the first.
         """
-        bodies = [hash_chain.encode(entry) for entry in entries]
+        bodies = [encode_entry(entry) for entry in entries]
         now = self._clock()
         with self._database.writing() as connection:
             parent, seq = session_rows.head_and_last(connection, session_id)
             parent = parent if behind is None else behind
             prev_hash = session_rows.hash_of(connection, session_id, parent)
             for entry, body in zip(entries, bodies, strict=True):
-                row = hash_chain.link(body, seq=seq + 1, time_utc=now, prev_hash=prev_hash)
-                self._insert(connection, session_id, entry, row, parent or None)
+                row = link_row(body, seq=seq + 1, parent=parent, time_utc=now, prev_hash=prev_hash)
+                kind = str(entry.__struct_config__.tag)
+                session_rows.insert(connection, self.blobs_dir, session_id, kind, row)
                 parent = seq = row.seq
                 prev_hash = row.hash
             session_rows.count(connection, session_id, entries, seq, now)
@@ -184,43 +168,13 @@ class Store:
 
         With `most_bytes` it ends, from the head back, where so much was read and a turn begins.
         """
-        entries: list[AnyEntry] = []
-        seqs: list[int] = []
-        skipped = unread = 0
-        reach = Reach(most_bytes) if most_bytes else None
         with self._database.reading() as connection:
-            info = session_rows.require(connection, session_id)
-            head, _ = session_rows.head_and_last(connection, session_id)
-            wanted = head
-            query = f"{_ROWS} WHERE session = ? AND seq <= ? ORDER BY seq DESC"
-            for seq, parent, *row in connection.execute(query, (session_id, head)):
-                if seq > wanted:
-                    continue  # of another branch
-                entry = self._read(seq, row)
-                skipped += wanted - seq + (entry is None)
-                if entry is not None:
-                    entries.append(entry)
-                    seqs.append(seq)
-                wanted = session_rows.followed(seq, parent)
-                if not wanted:
-                    break
-                if reach is not None and reach.is_enough(entry, len(row[_BODY] or b"")):
-                    unread, wanted = wanted, 0
-                    break
-            if unread and (prompt := self._prompt_before(connection, session_id, entries[-1], seqs[-1])):
-                entries.append(prompt[1])
-                seqs.append(prompt[0])
-        return Loaded(info, tuple(reversed(entries)), skipped + wanted, tuple(reversed(seqs)), head, unread)
+            return loading.load(connection, self.blobs_dir, session_id, most_bytes=most_bytes)
 
     def nodes(self, session_id: str) -> list[Node]:
         """All entries that can be read, of all branches, in the order in which they were added."""
         with self._database.reading() as connection:
-            session_rows.require(connection, session_id)
-            found = connection.execute(f"{_ROWS} WHERE session = ? ORDER BY seq", (session_id,))
-            read = ((seq, parent, row[0], self._read(seq, row)) for seq, parent, *row in found)
-            return [
-                Node(seq, session_rows.followed(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry
-            ]
+            return loading.load_nodes(connection, self.blobs_dir, session_id)
 
     def head(self, session_id: str) -> int:
         """The place of the entry that the next one follows; 0: there is none yet."""
@@ -238,21 +192,21 @@ class Store:
         with self._database.reading() as connection:
             return session_rows.hash_of(connection, session_id, seq)
 
-    def read_on(self, session_id: str, after: int, most_bytes: int) -> tuple[list[RegisteredHook], Mark | None]:
+    def read_on(self, session_id: str, after: int, most_bytes: int) -> tuple[list[TimedEntry], Mark | None]:
         """The entries of all branches that were added after this place, about so many bytes of them, and how far they go.
 
         Without a mark there were none.
         """
-        entries: list[RegisteredHook] = []
+        entries: list[TimedEntry] = []
         mark, size = None, 0
         with self._database.reading() as connection:
-            query = f"{_ROWS} WHERE session = ? AND seq > ? ORDER BY seq"
+            query = f"{loading.ROWS} WHERE session = ? AND seq > ? ORDER BY seq"
             for seq, _, *row in connection.execute(query, (session_id, after)):
-                entry = self._read(seq, row)
+                entry = loading.read_entry(self.blobs_dir, seq, row)
                 if entry is not None:
                     entries.append((seq, row[0], entry))
                 mark = Mark(seq, row[2])
-                size += len(row[_BODY] or b"")
+                size += len(row[loading.BODY] or b"")
                 if size >= most_bytes:
                     break
         return entries, mark
@@ -363,47 +317,5 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prompt_before(
-        self, connection: sqlite3.Connection, session_id: str, first: AnyEntry, seq: int
-    ) -> tuple[int, AnyEntry] | None:
-        """The prompt of a turn that was read in part; None when it was read whole."""
-        if isinstance(first, MessageEntry) and first.message.is_prompt:
-            return None
-        # Only the beginning of a body says whose word it is; most of them are not decoded.
-        query = f"{_ROWS} WHERE session = ? AND seq < ? AND kind = 'message' AND (body IS NULL OR substr(body, 1, 200) LIKE ?)"
-        likely = (session_id, seq, '%"role":"user"%')
-        for place, _, *row in connection.execute(f"{query} ORDER BY seq DESC", likely):
-            entry = self._read(place, row)
-            if isinstance(entry, MessageEntry) and entry.message.is_prompt:
-                return place, entry
-        return None
-
     def _lock_path(self, session_id: str) -> Path:
         return self._locks / f"{check_id(session_id)}.lock"
-
-    def _insert(
-        self, connection: sqlite3.Connection, session_id: str, entry: AnyEntry, row: hash_chain.Row, parent: int | None
-    ) -> None:
-        kind = entry.__struct_config__.tag
-        body: str | None = row.body.decode()
-        blob: str | None = None
-        if len(row.body) > ROW_LIMIT_BYTES:
-            body, blob = None, blobs.keep(self.blobs_dir, connection, session_id, row.body).name
-        connection.execute(
-            "INSERT INTO entries (session, seq, parent, kind, time_utc, prev_hash, hash, body, blob) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (session_id, row.seq, parent, kind, row.time_utc, row.prev_hash, row.hash, body, blob),
-        )
-
-    def _read(self, seq: object, row: MutableSequence[object]) -> AnyEntry | None:
-        """None for a row that noise on the disk has changed in any way. A body that lies in a file is brought into the row."""
-        time_utc, prev_hash, digest, _, blob = row
-        if isinstance(blob, str):
-            try:
-                row[_BODY] = (self.blobs_dir / check_id(blob)).read_bytes()
-            except (OSError, SessionError):
-                return None
-        match seq, time_utc, prev_hash, digest, row[_BODY]:
-            case int(), float(), bytes(), bytes(), bytes() as body:
-                return hash_chain.decode(hash_chain.Row(seq, time_utc, prev_hash, digest, body))
-        return None

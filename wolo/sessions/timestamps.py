@@ -1,4 +1,4 @@
-"""Points in time, for programs and for people."""
+"""Formats points in time for JSON and for users."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.sessions.entries import CompactionEntry, LabelEntry, MessageEntry
-from wolo.sessions.loaded import Node
+from wolo.sessions.loading import Node
 
 TEXT_CHARS = 64
 

@@ -20,7 +20,8 @@ from tests.sessions.samples import environment, python_argv, said, texts, tool_t
 from wolo.errors import SessionError
 from wolo.sessions import migrations
 from wolo.sessions.recovery.sqlite_pages import Pages
-from wolo.sessions.store import ROW_LIMIT_BYTES, Store
+from wolo.sessions.session_rows import ROW_LIMIT_BYTES
+from wolo.sessions.store import Store
 
 PAGE = 4096
 ENTRIES = 81

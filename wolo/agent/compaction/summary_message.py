@@ -14,7 +14,7 @@ from wolo.agent.todo_list import todos_of
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart, new_id
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_text
-from wolo.sessions.partial_load import HINT
+from wolo.sessions.loading import HINT
 from wolo.tools.argument_aliases import FILE
 from wolo.tools.todo import as_text
 

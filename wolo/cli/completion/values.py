@@ -74,7 +74,7 @@ def sessions(begun: str) -> Iterator[Value]:
     """Of this directory, newest first: ids with their titles; names, and titles that begin like this."""
     from wolo.messages.terminal_text import clean_line
     from wolo.places import find_places
-    from wolo.sessions.quick_list import peek
+    from wolo.sessions.listing import peek
 
     wanted = begun.casefold()
     for info in peek(find_places().data, Path.cwd(), MOST_SESSIONS):

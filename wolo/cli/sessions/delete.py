@@ -33,7 +33,7 @@ def rename_session(
     """Give a session another title, or a name."""
     from pathlib import Path
 
-    from wolo.sessions.names import title_of
+    from wolo.sessions.session_rows import title_of
 
     words = title_of(" ".join(title or ()))
     if not words and not name:
@@ -92,7 +92,7 @@ def clean_sessions(
     import time
     from pathlib import Path
 
-    from wolo.sessions.search.query_parser import moment
+    from wolo.sessions.search.search import moment
 
     before = moment("--older-than", older_than, time.time())
     with open_store() as store:

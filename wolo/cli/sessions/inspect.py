@@ -14,7 +14,7 @@ from wolo.frontends.streams import say, tell, tell_json
 if TYPE_CHECKING:
     from wolo.diagnostics.request_preview import RequestPreview
     from wolo.diagnostics.session_check import Finding
-    from wolo.sessions.loaded import Loaded
+    from wolo.sessions.loading import Loaded
 
 EVERY = "all"
 LONG_CHARACTERS = 400
@@ -37,7 +37,7 @@ def print_wire(
     """The request that would go out if the session went on now."""
     import json
 
-    from wolo.sessions.partial_load import ENOUGH_BYTES
+    from wolo.sessions.loading import ENOUGH_BYTES
 
     loaded = load_session(id, most_bytes=ENOUGH_BYTES)
     _warn(loaded)
@@ -84,7 +84,7 @@ def lint_session(
 
 def _outlook(loaded: Loaded, model: str) -> RequestPreview:
     from wolo.diagnostics.request_preview import RequestPreview
-    from wolo.sessions.partial_load import opening
+    from wolo.sessions.loading import opening
     from wolo.sessions.replay_entries import compaction, messages
 
     holds = compaction(loaded.entries) or (opening(loaded.unread) if loaded.unread else None)

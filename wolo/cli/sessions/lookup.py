@@ -15,7 +15,7 @@ from wolo.frontends.streams import say
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
-    from wolo.sessions.loaded import Loaded
+    from wolo.sessions.loading import Loaded
     from wolo.sessions.store import Store
 
 QUIET_S = 1.0

@@ -32,8 +32,7 @@ def search_sessions(
     from pathlib import Path
 
     from wolo.sessions.search import index_update
-    from wolo.sessions.search.query_parser import parse
-    from wolo.sessions.search.search import search
+    from wolo.sessions.search.search import parse, search
 
     if limit < 1:
         raise UsageError(f"--limit {limit} shows nothing.", hint="Give a number above 0.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wolo.messages.message import Message
-    from wolo.sessions.loaded import Loaded
+    from wolo.sessions.loading import Loaded
     from wolo.sessions.store import Store
 
 OUTPUT_CHARS = 200

@@ -10,7 +10,7 @@ from wolo.messages.call_arguments import patched_files
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import MessageEntry, ResultsEntry
-from wolo.sessions.loaded import Node
+from wolo.sessions.loading import Node
 from wolo.sessions.tree_outline import Place, last_under, outline, way_to
 
 EDITING = frozenset({"write", "edit", "apply_patch"})

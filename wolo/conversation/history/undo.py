@@ -18,7 +18,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.messages.terminal_text import counted
 from wolo.sessions.entries import CustomEntry, MessageEntry
-from wolo.sessions.loaded import Node
+from wolo.sessions.loading import Node
 from wolo.sessions.tree_outline import outline, way_to
 from wolo.workspace.checkpoints import undo_plan as undo_changes
 from wolo.workspace.checkpoints.path_state import as_line, as_text

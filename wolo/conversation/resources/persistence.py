@@ -20,11 +20,10 @@ from wolo.sessions import replay_entries as tree
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.index.index import Index, IndexDamaged
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loaded import Node
+from wolo.sessions.loading import ENOUGH_BYTES, Node, opening, too_large
 from wolo.sessions.locks import SessionLock
-from wolo.sessions.names import new_session_id
-from wolo.sessions.partial_load import ENOUGH_BYTES, opening, too_large
 from wolo.sessions.search.index_update import after_turn
+from wolo.sessions.session_rows import new_session_id
 from wolo.sessions.store import Store
 
 log = logging.getLogger(__name__)

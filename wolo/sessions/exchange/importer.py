@@ -14,16 +14,16 @@ from msgspec import Struct
 from wolo.errors import SessionError, UsageError
 from wolo.messages.message import MESSAGES, Message
 from wolo.messages.parts import AnyPart, ToolPart
-from wolo.sessions import hash_chain, listing
-from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry
+from wolo.sessions import listing
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, StoredRow, encode_entry, link_row
 from wolo.sessions.exchange import jsonl, jsonl_import
 from wolo.sessions.exchange.detect import SHAPES, Shape, named, recognise
 from wolo.sessions.exchange.import_result import Imported
 from wolo.sessions.exchange.sniff import END_OF_TIME, look
 from wolo.sessions.exchange.text_export import plain
 from wolo.sessions.listing import SessionInfo, is_task
-from wolo.sessions.names import check_id, check_name, new_session_id, title_of
-from wolo.sessions.raw_rows import Facts, RawRow
+from wolo.sessions.raw_rows import Facts
+from wolo.sessions.session_rows import check_id, check_name, new_session_id, title_of
 from wolo.sessions.store import Store
 
 DIGEST_BYTES = 16
@@ -229,12 +229,12 @@ def _plainly(part: AnyPart) -> AnyPart:
     return msgspec.structs.replace(part, input={}, raw_input=written, metadata={}, start_time=0.0, end_time=0.0)
 
 
-def _linked(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[RawRow]:
+def _linked(entries: Iterable[tuple[float, AnyEntry]], now: float) -> Iterator[StoredRow]:
     prev_hash = b""
     for seq, (then, entry) in enumerate(entries, 1):
-        row = hash_chain.link(hash_chain.encode(entry), seq=seq, time_utc=float(then or now), prev_hash=prev_hash)
+        row = link_row(encode_entry(entry), seq=seq, parent=seq - 1, time_utc=float(then or now), prev_hash=prev_hash)
         prev_hash = row.hash
-        yield RawRow(seq, seq - 1, row.time_utc, row.prev_hash, row.hash, row.body)
+        yield row
 
 
 def _answered_by(messages: Sequence[Message]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from wolo.sessions import blobs
+from wolo.sessions.entries import StoredRow
 from wolo.sessions.exchange.jsonl import Seals
-from wolo.sessions.raw_rows import RawRow
 from wolo.sessions.store import Store
 
 
@@ -39,7 +39,7 @@ class Walk:
     def checked(self) -> Checked:
         return Checked(self.entries, self.redacted, self.broken)
 
-    def add(self, row: RawRow, seal: str = "") -> bool:
+    def add(self, row: StoredRow, seal: str = "") -> bool:
         """Whether it is what was kept."""
         wrong = self._wrong(row, seal)
         if wrong is not None:
@@ -68,7 +68,7 @@ class Walk:
     def unreadable(self, line: int) -> None:
         self.note(self._last + 1, f"cannot be read (line {line})")
 
-    def _wrong(self, row: RawRow, seal: str) -> tuple[int, str] | None:
+    def _wrong(self, row: StoredRow, seal: str) -> tuple[int, str] | None:
         if row.seq <= self._last:
             return row.seq, "stands in the wrong place"
         if row.seq > self._last + 1:

@@ -16,11 +16,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.sessions import hash_chain
-from wolo.sessions.entries import PartialEntry
+from wolo.sessions.entries import DIGEST_BYTES, PartialEntry, StoredRow
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.raw_rows import RawRow, kind_of
+from wolo.sessions.raw_rows import kind_of
 from wolo.sessions.store import Store
 
 FORMAT = "jsonl"
@@ -87,7 +86,7 @@ class Seals:
         self._last = b""
 
     def next(self, hashed: bytes, body: bytes) -> str:
-        running = blake2b(self._last, digest_size=hash_chain.DIGEST_BYTES)
+        running = blake2b(self._last, digest_size=DIGEST_BYTES)
         running.update(b"%d " % len(hashed) + hashed)
         running.update(body)
         self._last = running.digest()
@@ -130,7 +129,7 @@ def _header(store: Store, info: SessionInfo, redactor: Redactor | None) -> bytes
     return redactor.body(line) if redactor else line
 
 
-def _line(row: RawRow, redactor: Redactor | None, pieces: dict[int, str], seals: Seals) -> Line:
+def _line(row: StoredRow, redactor: Redactor | None, pieces: dict[int, str], seals: Seals) -> Line:
     facts: dict[str, Any] = {
         "seq": row.seq,
         "parent": row.parent,
@@ -150,7 +149,7 @@ def _line(row: RawRow, redactor: Redactor | None, pieces: dict[int, str], seals:
     return Line(**facts, body=Raw(body))
 
 
-def _whole_pieces(rows: Iterator[RawRow], redactor: Redactor) -> dict[int, str]:
+def _whole_pieces(rows: Iterator[StoredRow], redactor: Redactor) -> dict[int, str]:
     """What pieces of a streamed answer become where a secret stands in them, perhaps across two: the last one holds it all,
     those before it are empty and so take back nothing but themselves."""
     runs: dict[str, list[tuple[int, str]]] = {}

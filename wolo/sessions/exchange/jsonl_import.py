@@ -12,12 +12,19 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from wolo.sessions import hash_chain
-from wolo.sessions.entries import AnyEntry, BranchEntry, MessageEntry, ResultsEntry
+from wolo.sessions.entries import (
+    AnyEntry,
+    BranchEntry,
+    MessageEntry,
+    ResultsEntry,
+    StoredRow,
+    decode_entry,
+    encode_entry,
+    link_row,
+)
 from wolo.sessions.exchange.integrity import Checked, Walk, is_own
 from wolo.sessions.exchange.jsonl import Header, Line, Output
 from wolo.sessions.exchange.sniff import END_OF_TIME, Glimpse, lines
-from wolo.sessions.raw_rows import RawRow
 
 DIGEST_BYTES = 16
 NAME_HEX = 32
@@ -122,7 +129,7 @@ def _without(found: Survey, orphans: set[int]) -> Survey:
     return msgspec.structs.replace(found, kept=kept, skipped=found.skipped + len(orphans))
 
 
-def rows(path: Path, found: Survey) -> Iterator[RawRow]:
+def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
     """All that can be read; bound together anew where the file is not exact."""
     hashes: dict[int, bytes] = {0: b""}
     kept = frozenset(found.kept)
@@ -148,13 +155,13 @@ def outputs(path: Path) -> Iterator[tuple[str, bytes]]:
             yield read.blob[NAME_HEX:].lstrip("-"), read.data
 
 
-def row_of(line: Line) -> RawRow | None:
+def row_of(line: Line) -> StoredRow | None:
     """None for what cannot have been written: no hash, no time of ours."""
     if not 0 <= line.time < END_OF_TIME:
         return None
     try:
         body = bytes(line.body) or (base64.b64decode(line.damaged, validate=True) if line.damaged else None)
-        return RawRow(line.seq, line.parent, line.time, bytes.fromhex(line.prev_hash), bytes.fromhex(line.hash), body)
+        return StoredRow(line.seq, line.parent, line.time, bytes.fromhex(line.prev_hash), bytes.fromhex(line.hash), body)
     except (ValueError, binascii.Error):
         return None
 
@@ -170,16 +177,15 @@ def _read(line: bytes | None) -> Header | Line | Output | _Cassette | _File | No
     return None
 
 
-def _entry(row: RawRow) -> AnyEntry | None:
+def _entry(row: StoredRow) -> AnyEntry | None:
     """Whatever its hash says: a file may have been changed by hand."""
-    return hash_chain.read(row.body or b"")
+    return decode_entry(row.body or b"")
 
 
-def _bound(row: RawRow, entry: AnyEntry, found: Survey, hashes: dict[int, bytes]) -> RawRow:
+def _bound(row: StoredRow, entry: AnyEntry, found: Survey, hashes: dict[int, bytes]) -> StoredRow:
     seq = found.placed(row.seq)
     parent = min(found.placed(row.parent), seq - 1) if row.parent >= 0 else seq - 1
     body = row.body or b""
     if isinstance(entry, BranchEntry) and found.placed(entry.left) != entry.left:
-        body = hash_chain.encode(msgspec.structs.replace(entry, left=found.placed(entry.left)))
-    linked = hash_chain.link(body, seq=seq, time_utc=row.time_utc, prev_hash=hashes.get(parent, b""))
-    return RawRow(seq, parent, linked.time_utc, linked.prev_hash, linked.hash, body)
+        body = encode_entry(msgspec.structs.replace(entry, left=found.placed(entry.left)))
+    return link_row(body, seq=seq, parent=parent, time_utc=row.time_utc, prev_hash=hashes.get(parent, b""))

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from wolo.messages.message import Message
-from wolo.sessions import hash_chain, session_rows
-from wolo.sessions.entries import AnyEntry, CompactionEntry
+from wolo.sessions import session_rows
+from wolo.sessions.entries import AnyEntry, CompactionEntry, decode_entry
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.replay_entries import as_they_settle
 from wolo.sessions.store import Store
@@ -61,7 +61,7 @@ class Said:
         message_id = named.id if named else about.message_id
         if message_id:
             self._last_changes[message_id] = seq
-        if about.kind == "compaction" and isinstance(entry := hash_chain.read(body), CompactionEntry):
+        if about.kind == "compaction" and isinstance(entry := decode_entry(body), CompactionEntry):
             self.compaction = entry
 
 

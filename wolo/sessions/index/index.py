@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import SessionError
+from wolo.sessions.connection import is_remote
 from wolo.sessions.entries import AnyEntry
-from wolo.sessions.filesystem import is_remote
-from wolo.sessions.index.indexed_text import Answer, Call, Passage, facts
-from wolo.sessions.index.tokenizer import clean, pieces, spaced
+from wolo.sessions.index.indexed_text import Answer, Call, Passage, clean, facts, pieces, spaced
 from wolo.sessions.locks import Held, take
-from wolo.sessions.storage_errors import explain
+from wolo.sessions.storage import explain
 
 FILE = "index.db"
 VERSION = 3
@@ -48,7 +47,7 @@ CREATE TABLE calls (
 """
 _BY_SESSION = ("passages", "prompts", "answers", "calls", "progress")
 
-RegisteredHook = tuple[int, float, AnyEntry]
+TimedEntry = tuple[int, float, AnyEntry]
 """Place, time and entry."""
 
 
@@ -121,7 +120,7 @@ class Index:
             row = connection.execute("SELECT seq, hash FROM progress WHERE session = ?", (session_id,)).fetchone()
         return Mark(*row) if row else None
 
-    def add(self, session_id: str, entries: Sequence[RegisteredHook], mark: Mark, *, wait_s: float) -> None:
+    def add(self, session_id: str, entries: Sequence[TimedEntry], mark: Mark, *, wait_s: float) -> None:
         """What the entries say, and that the session was read up to there."""
         found = facts(entries)
         with self.writing(wait_s) as connection:

@@ -18,13 +18,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
-from wolo.sessions import hash_chain, session_rows
-from wolo.sessions.connection import create, memory_path
+from wolo.sessions import session_rows
+from wolo.sessions.connection import create, log_path, memory_path
+from wolo.sessions.entries import StoredRow
 from wolo.sessions.migrations import backups
-from wolo.sessions.names import check_id
-from wolo.sessions.private_files import make_directory, sync_directory, sync_file
 from wolo.sessions.recovery.sqlite_pages import Pages, Value
-from wolo.sessions.wal import log_path
+from wolo.sessions.session_rows import check_id
+from wolo.sessions.storage import make_directory, sync_directory, sync_file
 
 REPORT = "report.txt"
 """What came of it, in the folder of the damaged file."""
@@ -145,7 +145,7 @@ class _Saved:
         query = "SELECT seq, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries WHERE session = ? ORDER BY seq"
         for seq, time_utc, prev_hash, digest, body, blob in self._connection.execute(query, (session_id,)).fetchall():
             data = body if blob is None else _file(self._blobs_dir, blob)
-            entry = data and hash_chain.decode(hash_chain.Row(seq, time_utc, prev_hash, digest, data))
+            entry = StoredRow(seq, 0, time_utc, prev_hash, digest, data or b"").entry
             if entry:
                 with suppress(SessionError):  # a name that another session has by now
                     session_rows.count(self._connection, session_id, [entry], head, updated)
@@ -187,8 +187,8 @@ def _entry(record: list[Value], blobs_dir: Path) -> tuple[Value, ...] | None:
             (str() | None) as blob,
         ]:
             data = body.encode() if body is not None else _file(blobs_dir, blob) if blob else None
-            row = hash_chain.Row(seq, float(time_utc), prev_hash, digest, data or b"")
-            if (data is None and blob) or hash_chain.is_intact(row):
+            row = StoredRow(seq, parent or 0, float(time_utc), prev_hash, digest, data or b"")
+            if (data is None and blob) or row.is_intact:
                 return session, seq, parent, kind, row.time_utc, prev_hash, digest, body, blob
     return None
 

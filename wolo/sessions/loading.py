@@ -1,0 +1,176 @@
+"""Loads the entries of a session, all of them or as many as a model can use."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import MutableSequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.errors import SessionError
+from wolo.messages.message import Message
+from wolo.messages.parts import TextPart, new_id
+from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, StoredRow
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.session_rows import check_id, followed, head_and_last, require
+
+
+class Loaded(Struct, frozen=True):
+    """A way through the tree of a session, from its first entry to its head."""
+
+    info: SessionInfo
+    entries: tuple[AnyEntry, ...]
+    skipped: int
+    """Entries that are damaged, missing or of a kind this wolo does not know."""
+    seqs: tuple[int, ...] = ()
+    """The place of each entry."""
+    head: int = 0
+    """The entry the next one follows."""
+    unread: int = 0
+    """How many entries before these were not read, because these were enough; about, where there are branches."""
+
+    @property
+    def warning(self) -> str:
+        """What to tell a person once; empty when everything was read."""
+        if not self.skipped:
+            return ""
+        total = len(self.entries) + self.skipped
+        was = "was" if self.skipped == 1 else "were"
+        return (
+            f"{self.skipped} of {total} entries of session {self.info.id} cannot be read and {was} left out; the rest is intact."
+        )
+
+
+class Node(Struct, frozen=True):
+    """An entry in the tree of its session."""
+
+    seq: int
+    parent: int
+    """0 for the first of all."""
+    time_utc: float
+    entry: AnyEntry
+
+
+ENOUGH_BYTES = 16_000_000
+"""Of entries, from the newest back: at four bytes a token four times a window of a million."""
+
+OPENING = (
+    "[The conversation began earlier: its first {count:,} entries were left out here to save space. The session keeps them all.]"
+)
+HINT = 'message_id "{id}"\nUse expand_message to see the full content: without arguments it lists all messages with their ids.'
+"""The end of a message that stands for others."""
+
+
+class Reach:
+    """Belongs to one reading, from the newest entry back. It ends with a prompt, so that no turn is torn.
+
+    What came after the last compaction has to fit a window, so that compaction is met before enough was read.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._read_bytes = 0
+        self._sent: set[str] | None = None
+        """What the last compaction sends shortened, as far as it has not been read."""
+
+    def is_enough(self, entry: AnyEntry | None, size_bytes: int) -> bool:
+        """`entry` was read, too; None: it was damaged."""
+        self._read_bytes += size_bytes
+        if isinstance(entry, CompactionEntry) and self._sent is None:
+            self._sent = set(entry.shortened)
+        if not isinstance(entry, MessageEntry):
+            return False
+        if self._sent:
+            self._sent.discard(entry.message.id)
+        if self._read_bytes < self._most_bytes or self._sent:
+            return False
+        # A turn may be longer than all that: then it is torn, and its prompt is read by itself.
+        return entry.message.is_prompt or self._read_bytes >= 1.5 * self._most_bytes
+
+
+def too_large(unread: int) -> str:
+    """For people, once."""
+    return f"This session is larger than any model's window: its first {unread:,} entries are not sent. The session keeps them."
+
+
+def opening(unread: int) -> CompactionEntry:
+    """What stands for the entries that were not read, where no compaction had left them out before."""
+    id = new_id("msg")
+    text = f"{OPENING.format(count=unread)}\n\n{HINT.format(id=id)}"
+    metadata = {"compressed": True, "compressed_content": text}
+    lead = Message(id=id, role="compaction_summary", parts=(TextPart(text=text),), finished=True, metadata=metadata)
+    return CompactionEntry(summary=lead, left_out=(f"before_{id}",), reason="window")
+
+
+ROWS = "SELECT seq, parent, time_utc, prev_hash, hash, CAST(body AS BLOB), blob FROM entries"
+BODY = 3
+"""Index of the body in a row, after `seq` and `parent` are split off."""
+
+
+def load(connection: sqlite3.Connection, blobs_dir: Path, session_id: str, *, most_bytes: int | None) -> Loaded:
+    """Reads from the head back to the first entry. Unreadable entries are skipped and counted."""
+    entries: list[AnyEntry] = []
+    seqs: list[int] = []
+    skipped = unread = 0
+    reach = Reach(most_bytes) if most_bytes else None
+    info = require(connection, session_id)
+    head, _ = head_and_last(connection, session_id)
+    wanted = head
+    query = f"{ROWS} WHERE session = ? AND seq <= ? ORDER BY seq DESC"
+    for seq, parent, *row in connection.execute(query, (session_id, head)):
+        if seq > wanted:
+            continue  # of another branch
+        entry = read_entry(blobs_dir, seq, row)
+        skipped += wanted - seq + (entry is None)
+        if entry is not None:
+            entries.append(entry)
+            seqs.append(seq)
+        wanted = followed(seq, parent)
+        if not wanted:
+            break
+        if reach is not None and reach.is_enough(entry, len(row[BODY] or b"")):
+            unread, wanted = wanted, 0
+            break
+    if unread and (prompt := _prompt_before(connection, blobs_dir, session_id, entries[-1], seqs[-1])):
+        entries.append(prompt[1])
+        seqs.append(prompt[0])
+    return Loaded(info, tuple(reversed(entries)), skipped + wanted, tuple(reversed(seqs)), head, unread)
+
+
+def load_nodes(connection: sqlite3.Connection, blobs_dir: Path, session_id: str) -> list[Node]:
+    """Reads the entries of all branches, in the order they were added. Unreadable ones are skipped."""
+    require(connection, session_id)
+    found = connection.execute(f"{ROWS} WHERE session = ? ORDER BY seq", (session_id,))
+    read = ((seq, parent, row[0], read_entry(blobs_dir, seq, row)) for seq, parent, *row in found)
+    return [Node(seq, followed(seq, parent), time_utc, entry) for seq, parent, time_utc, entry in read if entry]
+
+
+def read_entry(blobs_dir: Path, seq: object, row: MutableSequence[object]) -> AnyEntry | None:
+    """Decodes a row; None when its hash does not match. A body stored in a file is read into the row."""
+    time_utc, prev_hash, digest, _, blob = row
+    if isinstance(blob, str):
+        try:
+            row[BODY] = (blobs_dir / check_id(blob)).read_bytes()
+        except (OSError, SessionError):
+            return None
+    match seq, time_utc, prev_hash, digest, row[BODY]:
+        case int(), float(), bytes(), bytes(), bytes() as body:
+            return StoredRow(seq, 0, time_utc, prev_hash, digest, body).entry
+    return None
+
+
+def _prompt_before(
+    connection: sqlite3.Connection, blobs_dir: Path, session_id: str, first: AnyEntry, seq: int
+) -> tuple[int, AnyEntry] | None:
+    """Finds the prompt of a turn that was read in part; None when it was read whole."""
+    if isinstance(first, MessageEntry) and first.message.is_prompt:
+        return None
+    # The role is at the beginning of a body: most bodies need not be decoded.
+    query = f"{ROWS} WHERE session = ? AND seq < ? AND kind = 'message' AND (body IS NULL OR substr(body, 1, 200) LIKE ?)"
+    likely = (session_id, seq, '%"role":"user"%')
+    for place, _, *row in connection.execute(f"{query} ORDER BY seq DESC", likely):
+        entry = read_entry(blobs_dir, place, row)
+        if isinstance(entry, MessageEntry) and entry.message.is_prompt:
+            return place, entry
+    return None
