@@ -89,7 +89,7 @@ def test_ctrl_c_drops_the_line_stops_a_turn_and_leaves_at_the_second_time(provid
         wait_for_turn(terminal)
         terminal.type("half a th")
         terminal.press("ctrl-c")
-        terminal.wait_for("Ctrl-C again leaves")
+        terminal.wait_for("Ctrl-C again quits")
         terminal.press("ctrl-c")
         terminal.wait_for_exit()
     assert len(provider.requests) == 1

@@ -246,7 +246,7 @@ def test_ctrl_c_clears_what_is_typed_and_leaves_when_nothing_is(provider: Provid
         terminal.press("ctrl-c")
         wait_for_prompt(terminal)
         terminal.press("ctrl-c")
-        terminal.wait_for("Ctrl-C again leaves")
+        terminal.wait_for("Ctrl-C again quits")
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 0
 

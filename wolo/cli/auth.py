@@ -78,12 +78,12 @@ async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyr
     from wolo.frontends.terminal.dialogs.login import ask_provider, log_in
     from wolo.frontends.terminal.display.line_prompt import Dismissed
     from wolo.frontends.terminal.display.terminal import hold_terminal
-    from wolo.frontends.terminal.live.temporary_region import standing
+    from wolo.frontends.terminal.live.temporary_region import temporary_region
 
     with hold_terminal() as terminal:
-        terminal.stays = True
+        terminal.state.is_interactive = True
         try:
-            async with standing(terminal.screen, terminal.signals.stop):
+            async with temporary_region(terminal, is_stoppable=True):
                 provider = provider or await ask_provider(login_providers(), terminal)
                 return 0 if await log_in(provider, terminal, tests=tests, in_keyring=in_keyring) else 1
         except EOFError:

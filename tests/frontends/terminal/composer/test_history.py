@@ -75,9 +75,9 @@ def test_a_strange_line_costs_that_line_alone(tmp_path: Path, strange: str) -> N
 
 
 @pytest.mark.parametrize("strange", ["{}", '{"pastes": {}}', "[]", "nonsense"])
-async def test_a_strange_draft_is_none(tmp_path: Path, strange: str) -> None:
+def test_a_strange_draft_is_none(tmp_path: Path, strange: str) -> None:
     drafts = Drafts(tmp_path, Path("here"), Pastes())
-    drafts.keep("half")
+    drafts.save("half")
     drafts.close()
     (path,) = tmp_path.glob("*.json")
     path.write_text(strange)
@@ -105,28 +105,24 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     assert target.read_text() == "mine"
 
 
-async def test_drafts_of_two_processes_do_not_meet(tmp_path: Path) -> None:
+def test_drafts_of_two_processes_do_not_meet(tmp_path: Path) -> None:
     first, second = (Drafts(tmp_path / "drafts", Path.cwd(), Pastes()) for _ in range(2))
-    first.keep("of the first")
-    second.keep("of the second")
-    first.settle()
-    second.settle()
+    first.save("of the first")
+    second.save("of the second")
     first.close()
     third = Drafts(tmp_path / "drafts", Path.cwd(), Pastes())
     assert third.left_behind() == "of the first"
     second.close()
     fourth = Drafts(tmp_path / "drafts", Path.cwd(), Pastes())
     assert fourth.left_behind() == "of the second"
-    third.keep("")
-    third.settle()
+    third.save("")
     third.close()
     fourth.close()
 
 
-async def test_a_draft_that_was_sent_is_gone(tmp_path: Path) -> None:
+def test_a_draft_that_was_sent_is_gone(tmp_path: Path) -> None:
     drafts = Drafts(tmp_path / "drafts", Path.cwd(), Pastes())
-    drafts.keep("half a thought")
-    drafts.settle()
-    drafts.keep("")
+    drafts.save("half a thought")
+    drafts.save("")
     drafts.close()
     assert Drafts(tmp_path / "drafts", Path.cwd(), Pastes()).left_behind() == ""

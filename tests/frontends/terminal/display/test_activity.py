@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from wolo.frontends.terminal.display.activity import UnderWay, fitted
-from wolo.frontends.terminal.repl.todo_panel import TodoShown
+from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.tools.tool import TodoItem
 
 
@@ -95,11 +95,11 @@ def test_wide_characters_are_cut_by_cells() -> None:
 
 
 def test_the_todo_list_shows_what_is_open() -> None:
-    shown = TodoShown()
+    shown = TodoPanel()
     assert shown.lines(80) == []
-    shown.take([TodoItem("a", "completed"), TodoItem("b", "pending"), TodoItem("c", "in_progress")])
+    shown.items = [TodoItem("a", "completed"), TodoItem("b", "pending"), TodoItem("c", "in_progress")]
     assert shown.lines(80) == ["▶ c", "☐ b", "  1 of 3 done"]
-    shown.take([TodoItem("a", "completed"), *(TodoItem(str(number), "pending") for number in range(5))])
+    shown.items = [TodoItem("a", "completed"), *(TodoItem(str(number), "pending") for number in range(5))]
     assert shown.lines(80) == ["☐ 0", "☐ 1", "☐ 2", "  2 more open · 1 of 6 done"]
-    shown.take([TodoItem("a", "completed"), TodoItem("b", "cancelled")])
+    shown.items = [TodoItem("a", "completed"), TodoItem("b", "cancelled")]
     assert shown.lines(80) == []

@@ -22,7 +22,7 @@ class Line(Incoming):
     """A keyboard at the other end of a line: each piece arrives so long after the one before."""
 
     def __init__(self, *pieces: tuple[float, str]) -> None:
-        self.presence = Presence(lambda sequence: None)
+        self.presence = Presence(None)
         super().__init__(self.presence)
         self.coming = list(pieces)
 

@@ -8,6 +8,7 @@ from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.palette import STYLE, Shades
 from wolo.frontends.terminal.io.theme import (
     ADDED,
@@ -100,7 +101,7 @@ def test_every_colour_can_be_read_on_the_background_there_is(name: str, on_light
 @pytest.mark.parametrize("name", NAMED)
 def test_so_it_can_in_the_foot_and_its_panels(name: str, on_light: bool) -> None:
     row = as_rows([Text.assemble(("x", name))], 10)[0]
-    painted = Shades(lambda: on_light).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0])).color or ""
+    painted = Shades(TerminalState(is_light=on_light)).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0])).color or ""
     assert is_readable(as_rich(painted), on_light)
 
 
@@ -109,7 +110,7 @@ def test_so_it_can_in_the_foot_and_its_panels(name: str, on_light: bool) -> None
     "part", ["asking", "dim", "hint", "completion-menu.completion", "completion-menu.completion.current", "completion-menu.meta"]
 )
 def test_so_can_what_the_foot_says_and_its_menus(part: str, on_light: bool) -> None:
-    attrs = Shades(lambda: on_light).transform_attrs(FOOT.get_attrs_for_style_str(f"class:{part}"))
+    attrs = Shades(TerminalState(is_light=on_light)).transform_attrs(FOOT.get_attrs_for_style_str(f"class:{part}"))
     if attrs.bgcolor:
         assert contrast(as_rich(attrs.color or ""), as_rich(attrs.bgcolor)) > ENOUGH
     else:
@@ -144,7 +145,7 @@ def test_with_sixteen_colours_the_text_has_them_and_words_are_reversed() -> None
 @pytest.mark.parametrize("background", BACKGROUNDS)
 def test_so_they_can_in_a_panel(background: str, on_light: bool) -> None:
     row = as_rows([Text.assemble(("x", f"green on {background}"))], 10)[0]
-    attrs = Shades(lambda: on_light).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0]))
+    attrs = Shades(TerminalState(is_light=on_light)).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0]))
     written = f"#{attrs.color}" if attrs.color else "#000000" if on_light else "#e5e5e5"
     assert contrast(written, f"#{attrs.bgcolor}") > ENOUGH
 
@@ -161,5 +162,7 @@ def as_rich(painted: str) -> str:
 
 
 def test_a_theme_changed_in_the_middle_is_painted_at_once() -> None:
-    shades = Shades(iter([False, True]).__next__)
-    assert shades.invalidation_hash() != shades.invalidation_hash()
+    state = TerminalState(is_light=False)
+    before = Shades(state).invalidation_hash()
+    state.is_light = True
+    assert Shades(state).invalidation_hash() != before

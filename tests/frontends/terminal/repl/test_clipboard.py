@@ -35,6 +35,16 @@ def bin(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return isolated / "bin"
 
 
+class Written:
+    """Remembers what is sent to the terminal."""
+
+    def __init__(self) -> None:
+        self.sequences: list[str] = []
+
+    def send(self, sequence: str) -> None:
+        self.sequences.append(sequence)
+
+
 def here() -> Workspace:
     return Workspace(Path.cwd(), (), Path.cwd())
 
@@ -52,29 +62,29 @@ def test_a_block_is_what_was_written_between_its_fences(codes: list[str]) -> Non
 
 
 async def test_the_terminal_is_told_the_whole_text(bin: Path) -> None:
-    written: list[str] = []
-    assert await copy("grüße\x1b", written.append, here()) == ["the terminal"]
-    (sequence,) = written
+    written = Written()
+    assert await copy("grüße\x1b", written, here()) == ["the terminal"]
+    (sequence,) = written.sequences
     assert sequence.startswith("\x1b]52;c;")
     assert sequence.endswith("\x07")
     assert base64.b64decode(sequence[7:-1]).decode() == "grüße\x1b"
 
 
 async def test_a_terminal_is_not_given_more_than_it_takes(bin: Path) -> None:
-    written: list[str] = []
-    assert await copy("x" * (MOST_BYTES + 1), written.append, here()) == []
-    assert written == []
+    written = Written()
+    assert await copy("x" * (MOST_BYTES + 1), written, here()) == []
+    assert written.sequences == []
 
 
 async def test_a_program_of_the_machine_takes_it_too(bin: Path, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":9")
     program(bin, "xclip", f'echo "$@" > {isolated}/options; cat > {isolated}/taken')
-    written: list[str] = []
-    assert await copy("hello", written.append, here()) == ["xclip", "the terminal"]
+    written = Written()
+    assert await copy("hello", written, here()) == ["xclip", "the terminal"]
     assert (isolated / "taken").read_text() == "hello"
     assert (isolated / "options").read_text() == "-selection clipboard\n"
     monkeypatch.setenv("SSH_CONNECTION", "1.2.3.4 5 6.7.8.9 22")
-    assert await copy("hello", written.append, here()) == ["the terminal"]
+    assert await copy("hello", written, here()) == ["the terminal"]
 
 
 async def test_a_program_that_fails_is_not_named(bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,10 +104,10 @@ async def test_a_program_that_the_checkout_brings_along_is_not_run(bin: Path, mo
 async def test_tmux_passes_it_on(bin: Path, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")
     program(bin, "tmux", f'echo "$@" > {isolated}/options; cat > {isolated}/taken')
-    written: list[str] = []
-    assert await copy("hello", written.append, here()) == ["tmux"]
+    written = Written()
+    assert await copy("hello", written, here()) == ["tmux"]
     assert (isolated / "options").read_text() == "load-buffer -w -\n"
-    assert written == []
+    assert written.sequences == []
 
 
 def test_copy_takes_the_answer_or_a_block_of_it(provider: ProviderServer, bin: Path) -> None:

@@ -1,45 +1,56 @@
-"""Where a person writes, at any time: several lines, with history, drafts that survive, and pastes taken whole."""
+"""The input: several lines with history, completion, folded pastes and drafts that survive a crash."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, vi_insert_mode, vi_mode
+from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.search import SearchDirection, start_search
 
+from wolo.agent.events import Event, PromptRefused
 from wolo.frontends.terminal.composer.completion import is_command_name, takes_up
 from wolo.frontends.terminal.composer.drafts import Drafts
 from wolo.frontends.terminal.composer.dropped_files import as_mentions
 from wolo.frontends.terminal.composer.history import DirectoryHistory
+from wolo.frontends.terminal.composer.message_queue import MessageQueue
+from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.pastes import Pastes, cleaned, readable
 from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S
+from wolo.frontends.terminal.io.suspend import is_within_paste, suspend
+from wolo.frontends.terminal.live.component import Row
 from wolo.places import find_places
 
 GO_BACK = "/rewind"
 CONTINUES = "\\"
-"""Before Enter, or at the end of a typed line: what is written goes on in a new line."""
+"""Before Enter, or at the end of a typed line: the text continues on a new line."""
 TWICE_S = 0.8
-"""Two presses of a key that mean one thing follow each other within this time."""
-LEAVE_HINT = "Ctrl-C again leaves"
+"""Time between two presses of Esc that open /rewind."""
+QUIT_HINT = "Ctrl-C again quits"
 SAME_PASTE_S = 0.3
-"""Pieces of a paste that the terminal did not mark follow each other faster than this."""
+"""Pieces of a paste that the terminal did not mark arrive faster than this."""
+SAVE_AFTER_S = 0.3
+"""Delay between a key and saving the draft."""
 
 
-class Leave(Exception):
-    """Ctrl-C twice on an empty line."""
+class Quit(Exception):
+    """Ctrl-C was pressed twice on an empty line."""
 
 
-class Said(NamedTuple):
+class Submission(NamedTuple):
     text: str
-    """As it was written: what was pasted is one character (`Pastes`)."""
+    """As typed: a folded paste is one character (`Pastes`)."""
     later: bool = False
-    """When the turn has ended, not in it."""
+    """Queued until the turn has ended."""
 
 
 class _Pasted(NamedTuple):
@@ -50,78 +61,130 @@ class _Pasted(NamedTuple):
 
 
 class Composer:
-    """`stop` is told by Escape and Ctrl-C to end what is under way, and says whether there was something."""
+    """Reads what the user sends, and performs the actions of the keymap that edit, send, stop and quit."""
 
-    def __init__(self, completer: Completer, directory: Path, *, stop: Callable[[], bool]) -> None:
-        state = find_places().state
+    most_rows = 5
+    least_window_rows = 0
+
+    def __init__(self, terminal: Terminal, completer: Completer, directory: Path) -> None:
+        places = find_places().state
+        self._terminal, self._state = terminal, terminal.state
         self._completer = completer
         self.pastes = Pastes()
+        self.queue = MessageQueue(terminal.state, self.pastes)
         self.buffer = Buffer(
-            history=DirectoryHistory(state / "history", directory, self.pastes),
+            history=DirectoryHistory(places / "history", directory, self.pastes),
             completer=ThreadedCompleter(completer),
-            complete_while_typing=Condition(lambda: takes_up(self.buffer.document) and not self.is_asking()),
+            complete_while_typing=Condition(lambda: takes_up(self.buffer.document)),
             multiline=True,
             enable_history_search=True,
             accept_handler=self._accept,
-            on_text_changed=lambda _: self.keep_draft(),
+            on_text_changed=lambda _: self.save_draft_soon(),
         )
-        self.is_working = False
-        """A turn runs: what is sent joins it, or waits for its end."""
-        self.hint: Callable[[str], None] = lambda words: None
-        """Shows a word beside an empty line."""
-        self.retract: Callable[[], bool] = lambda: False
-        """Takes back the newest of what was sent and waits."""
-        self.is_asking: Callable[[], bool] = lambda: False
-        """What is written answers a question just now."""
-        self.unsent: Callable[[], list[str]] = list
-        """What was sent and has not been heard: it belongs to the draft."""
         self.is_over = False
-        """Whoever reads has learnt that nothing more will come, or is about to."""
+        """Nothing more will be read."""
         self._directory = directory
-        self._drafts = Drafts(state / "drafts", directory, self.pastes)
-        self._stop = stop
-        self._said: asyncio.Queue[Said | BaseException] = asyncio.Queue()
-        self._pressed_at = self._escaped_at = float("-inf")
+        self._drafts = Drafts(places / "drafts", directory, self.pastes)
+        self._save_due: asyncio.TimerHandle | None = None
+        self._submitted: asyncio.Queue[Submission | BaseException] = asyncio.Queue()
+        self._escaped_at = float("-inf")
         self._pasted = _Pasted("", "", 0, float("-inf"))
 
-    async def read(self) -> Said:
-        """The next thing the person sends. Raises Leave, and EOFError for Ctrl-D on an empty line."""
-        said = await self._said.get()
-        if isinstance(said, BaseException):
-            raise said
-        return said
+    async def read(self) -> Submission:
+        """The next submission. Raises Quit, and EOFError for Ctrl-D on an empty line."""
+        submitted = await self._submitted.get()
+        if isinstance(submitted, BaseException):
+            raise submitted
+        return submitted
 
     def give_back(self, text: str) -> None:
-        """Puts what was not heard before what is being written."""
-        written = "\n".join(filter(None, [text, self.buffer.text]))
-        self.buffer.set_document(Document(written), bypass_readonly=True)
+        """Puts unsent text before what is being typed."""
+        self.replace("\n".join(filter(None, [text, self.buffer.text])))
 
-    def take_up_draft(self) -> bool:
-        """What a process before this one had not sent stands there again. False: there is none."""
+    def replace(self, text: str) -> None:
+        self.buffer.set_document(Document(text), bypass_readonly=True)
+
+    def restore_draft(self) -> bool:
+        """Restores the text that an earlier process had not sent. False: there is none."""
         left = self._drafts.left_behind()
         if left:
             self.give_back(left)
         return bool(left)
 
-    def keep_draft(self) -> None:
-        if not self.is_asking():
-            self._drafts.keep("\n".join(filter(None, [*self.unsent(), self.buffer.text])))
+    def save_draft_soon(self) -> None:
+        if self._save_due is None:
+            self._save_due = asyncio.get_running_loop().call_later(SAVE_AFTER_S, self._save_draft)
 
     def close(self) -> None:
+        self._save_draft()
         self._drafts.close()
 
-    def leave(self) -> None:
-        """Whoever reads learns that nothing more will come."""
+    # Parts of the live region
+
+    def render(self, width: int) -> Sequence[Row]:
+        """Messages that wait to be sent."""
+        return self.queue.rows()
+
+    def on_event(self, event: Event) -> None:
+        """Gives back a steered message that a hook refused."""
+        if isinstance(event, PromptRefused) and event.reason and not event.prompt.is_prompt:
+            self.give_back(self.queue.typed(event.prompt))
+
+    def quit(self) -> None:
+        """Makes `read` raise EOFError."""
         self.fail(EOFError())
 
     def fail(self, failure: BaseException) -> None:
         self.is_over = True
-        self._said.put_nowait(failure)
+        self._submitted.put_nowait(failure)
 
-    # What the keys do
+    # Actions of the keymap
+
+    def accepts(self, action: str) -> bool:
+        """False: the key keeps its usual meaning for now."""
+        match action:
+            case "send_later":
+                return self._state.is_working
+            case "stop":
+                return not vi_mode() or not vi_insert_mode() or not self.buffer.text
+            case "leave":
+                return not self.buffer.text
+            case "take_back":
+                return self._state.is_working and not self.buffer.text
+            case _:
+                return True
+
+    def handle_key(self, action: str) -> bool:
+        match action:
+            case "new_line":
+                self.buffer.insert_text("\n")
+            case "send" if is_within_paste(get_app()) and not self.is_choosing:
+                self.buffer.insert_text("\n")
+            case "send":
+                self.enter()
+            case "send_later":
+                self._submit(later=True)
+                self.buffer.reset(append_to_history=True)
+            case "stop":
+                self._escape()
+            case "cancel":
+                self.cancel()
+            case "leave":
+                self.quit()
+            case "take_back":
+                self._edit_queued()
+            case "search":
+                start_search(direction=SearchDirection.BACKWARD)
+            case "redraw":
+                get_app().invalidate()
+            case "suspend":
+                run_in_terminal(suspend)
+            case _:
+                return False
+        return True
 
     def enter(self) -> None:
-        """Sends what is written, unless Enter takes what a menu offers or a backslash before it makes it a new line."""
+        """Sends, unless Enter selects an entry of the menu, or a backslash before it asks for a new line."""
         if self.is_choosing:
             self.buffer.complete_state = None
         elif only := self._only_match():
@@ -133,8 +196,42 @@ class Composer:
         else:
             self.buffer.validate_and_handle()
 
+    def cancel(self) -> None:
+        """Clears the text, or stops what runs, or quits at the second press."""
+        if self.buffer.text:
+            self.buffer.reset(append_to_history=True)
+            self.save_draft_soon()
+        elif self._terminal.stop():
+            self._state.interrupted_at = time.monotonic()
+        elif time.monotonic() - self._state.interrupted_at < AGAIN_WITHIN_S:
+            self.fail(Quit())
+        else:
+            self._state.interrupted_at = time.monotonic()
+            self._hint(QUIT_HINT)
+            asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self._hint, "")
+
+    def paste(self, data: str) -> None:
+        """Inserts text as a whole: line ends in it send nothing."""
+        text = cleaned(data)
+        if mentions := as_mentions(text, self._directory):
+            self.buffer.insert_text(mentions)
+            return
+        before, now = self._pasted, time.monotonic()
+        if now - before.at_s < SAME_PASTE_S and self.buffer.cursor_position == before.end and self._ends_with(before.shown):
+            self.buffer.delete_before_cursor(len(before.shown))
+            text = before.text + text
+        shown = self.pastes.fold(text)
+        self.buffer.insert_text(shown)
+        self._pasted = _Pasted(text, shown, self.buffer.cursor_position, now)
+
+    @property
+    def is_choosing(self) -> bool:
+        """An entry of the completion menu is selected."""
+        state = self.buffer.complete_state
+        return state is not None and state.current_completion is not None
+
     def _only_match(self) -> Completion | None:
-        """What a menu offers when that is one thing, and more than what is written already."""
+        """The menu's only entry, if it is longer than the typed text."""
         state = self.buffer.complete_state
         if state is None:
             offered = self._matching_commands()
@@ -147,84 +244,50 @@ class Composer:
         return offered[0]
 
     def _matching_commands(self) -> list[Completion]:
-        """Whoever types fast does not see the menu of commands in time."""
+        """Commands for a user who types faster than the menu opens."""
         document = self.buffer.document
-        if not is_command_name(document) or self.is_asking():
+        if not is_command_name(document):
             return []
         return list(self._completer.get_completions(document, CompleteEvent(completion_requested=True)))
 
-    @property
-    def is_choosing(self) -> bool:
-        """Something that a menu offers is selected."""
-        state = self.buffer.complete_state
-        return state is not None and state.current_completion is not None
-
-    def send_later(self) -> None:
-        self._send(later=True)
-        self.buffer.reset(append_to_history=True)
-
-    def escape(self, *, may_go_back: bool = True) -> None:
-        """Closes a menu, or stops what is under way; the second time on an empty line it asks where to go back to."""
+    def _escape(self) -> None:
+        """Closes the menu or stops what runs; pressed twice on an empty line, opens /rewind. With vi keys: navigation mode."""
         before, self._escaped_at = self._escaped_at, float("-inf")
         if self.buffer.complete_state is not None:
             self.buffer.cancel_completion()
-        elif self._stop() or self.is_working or self.buffer.text or not may_go_back:
+        elif self._terminal.stop() or self._state.is_working or self.buffer.text or vi_mode():
             pass
         elif time.monotonic() - before < TWICE_S:
-            self._said.put_nowait(Said(GO_BACK))
+            self._submitted.put_nowait(Submission(GO_BACK))
         else:
             self._escaped_at = time.monotonic()
+        if vi_mode() and not self._state.is_working:
+            get_app().vi_state.input_mode = InputMode.NAVIGATION
 
-    def cancel(self) -> None:
-        """Clears what is written, or stops what is under way, or leaves at the second time."""
-        if self.buffer.text:
-            self.buffer.reset(append_to_history=True)
-            self.keep_draft()
-        elif self._stop():
-            self.interrupted()
-        elif time.monotonic() - self._pressed_at < AGAIN_WITHIN_S:
-            self.fail(Leave())
+    def _edit_queued(self) -> None:
+        if newest := self.queue.pop_newest():
+            self.give_back(newest)
         else:
-            self.interrupted()
-            self.hint(LEAVE_HINT)
-            asyncio.get_running_loop().call_later(AGAIN_WITHIN_S, self.hint, "")
-
-    def interrupted(self) -> None:
-        """Ctrl-C was pressed, here or as the answer to a question: a second one leaves."""
-        self._pressed_at = time.monotonic()
-
-    def end(self) -> None:
-        self.leave()
-
-    def take_back(self) -> None:
-        if not self.retract():
             self.buffer.history_backward()
 
-    def paste(self, data: str) -> None:
-        """Text in one go: it sends nothing, whatever line ends are in it."""
-        text = cleaned(data)
-        if self.is_asking():
-            self.buffer.insert_text(" ".join(text.split("\n")))
-            return
-        if mentions := as_mentions(text, self._directory):
-            self.buffer.insert_text(mentions)
-            return
-        before, now = self._pasted, time.monotonic()
-        if now - before.at_s < SAME_PASTE_S and self.buffer.cursor_position == before.end and self._ends_with(before.shown):
-            self.buffer.delete_before_cursor(len(before.shown))
-            text = before.text + text
-        shown = self.pastes.fold(text)
-        self.buffer.insert_text(shown)
-        self._pasted = _Pasted(text, shown, self.buffer.cursor_position, now)
+    def _hint(self, words: str) -> None:
+        self._state.hint = words
+        get_app().invalidate()
 
     def _ends_with(self, shown: str) -> bool:
         return bool(shown) and self.buffer.document.text_before_cursor.endswith(shown)
 
     def _accept(self, buffer: Buffer) -> bool:
-        self._send(later=False)
+        self._submit(later=False)
         return False
 
-    def _send(self, *, later: bool) -> None:
+    def _submit(self, *, later: bool) -> None:
         text = readable(self.buffer.text)
         if text.strip():
-            self._said.put_nowait(Said(text, later))
+            self._submitted.put_nowait(Submission(text, later))
+
+    def _save_draft(self) -> None:
+        if self._save_due is not None:
+            self._save_due.cancel()
+            self._save_due = None
+        self._drafts.save("\n".join(filter(None, [*self.queue.texts(), self.buffer.text])))

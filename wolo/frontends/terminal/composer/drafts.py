@@ -6,7 +6,6 @@ nobody holds was left by a process that did not come to its end: whoever starts 
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 from contextlib import suppress
@@ -20,8 +19,6 @@ from wolo.places import make_private
 
 PLACES = 20
 """So many processes of one directory can keep a draft at a time."""
-PATIENCE_S = 0.3
-"""After the last key."""
 
 
 class Drafts:
@@ -31,8 +28,6 @@ class Drafts:
         self._lock = -1
         self._path: Path | None = None
         """None: what is written is not kept, because nothing can be kept there."""
-        self._due: asyncio.TimerHandle | None = None
-        self._text = ""
         with suppress(OSError):
             make_private(folder)
             self._take_place()
@@ -45,33 +40,21 @@ class Drafts:
             return self._pastes.unpack(msgspec.json.decode(self._path.read_bytes(), type=Written))
         return ""
 
-    def keep(self, text: str) -> None:
-        """Soon: a moment after the last key."""
-        if text == self._text:
-            return
-        self._text = text
-        if self._due is None:
-            self._due = asyncio.get_running_loop().call_later(PATIENCE_S, self.settle)
-
-    def settle(self) -> None:
-        """Now."""
-        if self._due is not None:
-            self._due.cancel()
-            self._due = None
+    def save(self, text: str) -> None:
         if self._path is not None:
             with suppress(OSError, UnicodeError):
-                self._write(self._path)
+                self._write(self._path, text)
 
     def close(self) -> None:
-        self.settle()
+        """Releases the place; what is saved stays for the next process."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
         self._path = None
 
-    def _write(self, path: Path) -> None:
-        written = self._pastes.pack(self._text)
-        if not self._text.strip() or sum(map(len, written.get("pastes", {}).values())) > MOST_KEPT_CHARS:
+    def _write(self, path: Path, text: str) -> None:
+        written = self._pastes.pack(text)
+        if not text.strip() or sum(map(len, written.get("pastes", {}).values())) > MOST_KEPT_CHARS:
             path.unlink(missing_ok=True)
             return
         new = path.with_suffix(".new")

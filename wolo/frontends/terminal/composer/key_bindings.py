@@ -1,61 +1,54 @@
-"""The keys of the place where a person writes, as the keymap names them."""
+"""Binds the keys of the keymap to the actions of the composer and the REPL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.filters import Condition, Filter, vi_insert_mode, vi_mode
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.search import SearchDirection, start_search
 
 from wolo.frontends.terminal.composer.composer import Composer
-from wolo.frontends.terminal.composer.keymap import SHIFT_ENTER, Keymap
+from wolo.frontends.terminal.composer.keymap import ACTIONS, SHIFT_ENTER, Keymap
 from wolo.frontends.terminal.io.graphemes import after_cursor, before_cursor
-from wolo.frontends.terminal.io.suspend import END_OF_PASTE, is_within_paste, suspend
+from wolo.frontends.terminal.io.suspend import END_OF_PASTE
+from wolo.frontends.terminal.live.component import KeyTarget
 
 _SPELLINGS_OF_SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
-"""How terminals send it, those that do."""
+"""Sent by terminals that can tell it from Enter."""
 
 
-def composer_keys(composer: Composer, keymap: Keymap, others: Mapping[str, Callable[[], None]]) -> KeyBindings:
-    """`others` are the actions that are not the composer's own."""
-    ansi_escape_sequences.ANSI_SEQUENCES[END_OF_PASTE] = Keys.Ignore  # what is left of one that was pasted
+def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBindings:
+    """Actions that are not the composer's go to the `repl`."""
+    ansi_escape_sequences.ANSI_SEQUENCES[END_OF_PASTE] = Keys.Ignore  # the rest of a mark that was pasted itself
     for spelling in _SPELLINGS_OF_SHIFT_ENTER:
         ansi_escape_sequences.ANSI_SEQUENCES[spelling] = Keys(SHIFT_ENTER)
     keys = KeyBindings()
     has_focus = Condition(lambda: get_app().layout.current_buffer is composer.buffer)
-    writing = has_focus & Condition(lambda: not composer.is_asking())
-    working = Condition(lambda: composer.is_working)
-    empty = Condition(lambda: not composer.buffer.text)
-
-    def bind(name: str, does: Callable[[KeyPressEvent], None], when: Filter = writing) -> None:
-        for pressed in keymap.pressed(name):
-            keys.add(*pressed, filter=when)(does)
-
-    bind("new_line", lambda event: event.current_buffer.insert_text("\n"))
-    bind("send", _send(composer))
-    bind("send_later", lambda event: composer.send_later(), writing & working)
-    bind("stop", lambda event: _stop(composer, event), writing & (~vi_mode | ~vi_insert_mode | empty))
-    bind("cancel", lambda event: composer.cancel())
-    bind("leave", lambda event: composer.end(), writing & empty)
-    bind("take_back", lambda event: composer.take_back(), writing & working & empty)
-    bind("search", lambda event: start_search(direction=SearchDirection.BACKWARD))
-    bind("redraw", lambda event: event.app.invalidate())
-    bind("suspend", lambda event: _suspend())
+    for action in reversed(ACTIONS):  # of two actions with one key the first in the list wins while it is accepted
+        for pressed in keymap.pressed(action.name):
+            keys.add(*pressed, filter=has_focus & _accepted(composer, action.name))(_performs(composer, repl, action.name))
     _add_graphemes(keys, has_focus)
-    for name, does in others.items():
-        bind(name, _calls(does))
     keys.add(Keys.BracketedPaste, filter=has_focus)(lambda event: composer.paste(event.data))
     return keys
 
 
+def _accepted(composer: Composer, action: str) -> Condition:
+    return Condition(lambda: composer.accepts(action))
+
+
+def _performs(composer: Composer, repl: KeyTarget, action: str) -> Callable[[KeyPressEvent], None]:
+    def perform(event: KeyPressEvent) -> None:
+        if not composer.handle_key(action):
+            repl.handle_key(action)
+
+    return perform
+
+
 def _add_graphemes(keys: KeyBindings, when: Filter) -> None:
-    """What is seen as one is deleted and stepped over as one."""
+    """Deletes and steps over a grapheme as one character."""
 
     @keys.add("c-h", filter=when & (~vi_mode | vi_insert_mode))
     def delete_before(event: KeyPressEvent) -> None:
@@ -76,27 +69,3 @@ def _add_graphemes(keys: KeyBindings, when: Filter) -> None:
     @keys.add("c-f", filter=when & ~vi_mode)
     def step_on(event: KeyPressEvent) -> None:
         event.current_buffer.cursor_position += after_cursor(event.current_buffer.document)
-
-
-def _send(composer: Composer) -> Callable[[KeyPressEvent], None]:
-    def send(event: KeyPressEvent) -> None:
-        if is_within_paste(event) and not composer.is_choosing:
-            event.current_buffer.insert_text("\n")
-        else:
-            composer.enter()
-
-    return send
-
-
-def _stop(composer: Composer, event: KeyPressEvent) -> None:
-    composer.escape(may_go_back=not vi_mode())
-    if vi_mode() and not composer.is_working:
-        event.app.vi_state.input_mode = InputMode.NAVIGATION
-
-
-def _suspend() -> None:
-    run_in_terminal(suspend)
-
-
-def _calls(does: Callable[[], None]) -> Callable[[KeyPressEvent], None]:
-    return lambda event: does()

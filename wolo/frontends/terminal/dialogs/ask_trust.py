@@ -88,7 +88,7 @@ async def _choose(lines: Sequence[Text], wording: Wording, terminal: Terminal) -
     from wolo.frontends.terminal.panels.button_row import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     choices = (Choice("n", "Not now"), Choice("y", wording.yes), Choice("d", "No, and don't ask again"))
-    chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal.screen)
+    chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal)
     said = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
     answer, words = said.get(chosen, ("", f"not {wording.refused} now"))
     terminal.screen.print(Text.assemble(("? ", "yellow"), (wording.about, "dim"), " → ", (words, "bold")))

@@ -17,4 +17,4 @@ async def confirm(question: str, terminal: Terminal, *, no: str = "No", yes: str
     from wolo.frontends.terminal.panels.button_row import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
     lines = [Text.assemble(("? ", "bold yellow"), (question, "bold"))]
-    return await choose(lines, [Choice("n", no), Choice("y", yes)], terminal.screen) == "y"
+    return await choose(lines, [Choice("n", no), Choice("y", yes)], terminal) == "y"

@@ -48,9 +48,9 @@ async def offer_model(terminal: Terminal, nothing_there: ConfigError) -> None:
 
 
 async def _offer_in_panels(terminal: Terminal) -> str:
-    from wolo.frontends.terminal.live.temporary_region import standing  # noqa: PLC0415  # prompt_toolkit is for panels only
+    from wolo.frontends.terminal.live.temporary_region import temporary_region  # noqa: PLC0415  # prompt_toolkit is for panels only
 
-    async with standing(terminal.screen, terminal.signals.stop):
+    async with temporary_region(terminal, is_stoppable=True):
         return await _offer(terminal)
 
 

@@ -13,7 +13,7 @@ from wolo.frontends.terminal.dialogs.picker import Item, Menu, Picked, Picker
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.live.temporary_region import standing
+from wolo.frontends.terminal.live.temporary_region import temporary_region
 from wolo.messages.terminal_text import clean_line
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ async def pick_session(terminal: Terminal) -> str:
     menu = sessions_menu(Path.cwd())
     if not menu.listed(True):
         raise SessionError("There is no session to go on with yet.", hint='Start one: wolo "your task"')
-    async with standing(terminal.screen):
+    async with temporary_region(terminal):
         picked = await pick(menu, terminal)
     return picked.value if picked else ""
 

@@ -1,37 +1,34 @@
-"""Where a person is asked while the foot stands, and what can stand there."""
+"""The live region as those see it who print above it or show a dialog in it."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from wolo.agent.events import Event
+from wolo.frontends.terminal.display.spinner import Status
+from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.focus_tracking import Presence
-
-if TYPE_CHECKING:
-    from prompt_toolkit.layout import AnyContainer
+from wolo.frontends.terminal.io.stdout import Stdout
 
 T = TypeVar("T")
-
-
-class Asked(Protocol[T]):
-    """A panel, whatever kind of question it holds."""
-
-    answer: asyncio.Future[T]
-    container: AnyContainer
-
-    def open(self) -> None:
-        """It can be seen from now on; the keyboard is its own."""
-
-    def close(self) -> None:
-        """Nobody sees it any more."""
 
 
 class Stage(Protocol):
     presence: Presence
 
+    @property
+    def stdout(self) -> Stdout:
+        """Prints above the region."""
+
+    @property
+    def activity(self) -> Status: ...
+
     def send(self, sequence: str) -> None:
-        """What the terminal obeys and does not show."""
+        """Writes a control sequence to the terminal."""
+
+    def on_event(self, event: Event) -> None:
+        """Updates the components of the region."""
 
     async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str: ...
 
-    async def stand(self, panel: Asked[T]) -> T: ...
+    async def stand(self, panel: Dialog[T]) -> T: ...

@@ -53,6 +53,7 @@ from wolo.frontends.terminal.display.collapsed_output import Folded
 from wolo.frontends.terminal.display.dialog_host import Stage
 from wolo.frontends.terminal.display.ink import Ink
 from wolo.frontends.terminal.display.spinner import Status, StatusLine, StatusLines
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.display.thinking_view import ThinkingShown
 from wolo.frontends.terminal.io.stdout import Stdout
 from wolo.frontends.terminal.io.theme import is_light
@@ -74,13 +75,13 @@ Kind = Literal["", "text", "call", "block", "notice"]
 class Screen:
     """Everything printed stays printed: scrollback, wrapping and copying are the terminal's own."""
 
-    def __init__(self, stdout: Stdout) -> None:
-        self.stdout = stdout
+    def __init__(self, stdout: Stdout, state: TerminalState) -> None:
+        self.stdout, self.state = stdout, state
         self.status: Status = self._new_status()
-        self.is_light = is_light("auto", os.environ)
-        self.foot: Stage | None = None
-        """What stays at the bottom, where something does: questions are asked there."""
-        self._ink = Ink(stdout, is_light=self.is_light)
+        self.region: Stage | None = None
+        """The live region below the scrollback, while there is one: questions are asked there."""
+        self._without_region = stdout, self.status
+        self._ink = self._new_ink()
         self._markdown = self._new_markdown()
         self._last: Kind = ""
         self._tail = ""
@@ -93,18 +94,22 @@ class Screen:
         """Why a call was refused, by its id."""
         self.says_more = False
         """Notices that are only good to know are shown, too."""
-        self.said_as: Callable[[Message], str] = lambda message: message.text
-        """How a word of the person's is shown when the model hears it in the middle of a turn."""
-        self.also: Callable[[Event], None] = lambda event: None
-        """Hears every event, too."""
         self._told: set[str] = set()
         """Notices are said once."""
 
-    def stand_on(self, foot: Stage | None, stdout: Stdout, status: Status) -> None:
-        """From now on everything is printed above the foot, or, without one, as at the beginning."""
+    def attach(self, region: Stage) -> None:
+        """Prints everything above the region from now on."""
         self.status.stop()
-        self.foot, self.stdout, self.status = foot, stdout, status
-        self._ink = Ink(stdout, is_light=self.is_light)
+        self._without_region = self.stdout, self.status
+        self.region, self.stdout, self.status = region, region.stdout, region.activity
+        self._ink = self._new_ink()
+
+    def detach(self) -> None:
+        """Prints as before `attach`."""
+        self.status.stop()
+        self.region = None
+        self.stdout, self.status = self._without_region
+        self._ink = self._new_ink()
 
     def dress(self, ui: Ui) -> None:
         """As the person wants it to look; before anything is under way."""
@@ -113,17 +118,18 @@ class Screen:
 
     def use_theme(self, theme: str) -> None:
         """From the next line on."""
-        self.is_light = is_light(theme, os.environ)
-        self._ink = Ink(self.stdout, is_light=self.is_light)
+        self.state.is_light = is_light(theme, os.environ)
+        self._ink = self._new_ink()
 
     def make_plain(self, is_plain: bool) -> None:
         """Lines in turns, and nothing that moves; never taken back."""
         self.stdout.is_plain = self.stdout.is_plain or is_plain
         self.status, self._markdown = self._new_status(), self._new_markdown()
-        self._ink = Ink(self.stdout, is_light=self.is_light)
+        self._ink = self._new_ink()
 
     def show(self, event: Event) -> None:
-        self.also(event)
+        if self.region is not None:
+            self.region.on_event(event)
         match event:
             case TurnStarted():
                 self.status.start("getting ready")
@@ -163,7 +169,7 @@ class Screen:
             case CallEnded():
                 self._call_ended(event)
             case MessageAdded() if event.message.is_persons:
-                self.print(Text.assemble(("› ", "bold"), clean(self.said_as(event.message))))
+                self.print(Text.assemble(("› ", "bold"), clean(self.state.typed_texts.get(event.message.id, event.message.text))))
             case VerifyStarted():
                 self.status.start(f"verifying with {spelled_line(event.command)}")
             case HookAwaited():
@@ -202,7 +208,7 @@ class Screen:
     @property
     def stage(self) -> Stage | None:
         """Where panels stand; None: what is asked is printed, and a line read."""
-        return self.foot if self.stdout.can_move else None
+        return self.region if self.stdout.can_move else None
 
     def weights_progress(self) -> Callable[[int, int], None] | None:
         """Shows how far the weights of the embedded model are; may be called from any thread. None: nothing can move here."""
@@ -355,7 +361,14 @@ class Screen:
         self._ink.write(text)
 
     def _new_status(self) -> Status:
-        return StatusLine(self.stdout) if self.stdout.can_move else StatusLines(lambda line: self.print(Text(line), kind="call"))
+        return (
+            StatusLine(self.stdout, self.state)
+            if self.stdout.can_move
+            else StatusLines(lambda line: self.print(Text(line), kind="call"))
+        )
+
+    def _new_ink(self) -> Ink:
+        return Ink(self.stdout, is_light=self.state.is_light)
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.has_colours)

@@ -39,8 +39,8 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
 
     Raises Dismissed for Ctrl-C, PassedOver for Esc if one `may_pass`, EOFError for Ctrl-D and for a terminal that is gone.
     """
-    if screen.foot is not None:
-        return await screen.foot.ask(question, draft=draft, may_pass=may_pass)
+    if screen.region is not None:
+        return await screen.region.ask(question, draft=draft, may_pass=may_pass)
     screen.ask_space()
     try:
         await asyncio.sleep(SETTLE_S)
@@ -64,16 +64,12 @@ async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -
     if may_pass:
         keys.add("escape")(_pass_over)
     session: PromptSession[str] = PromptSession(
-        clean(question), key_bindings=keys, input=Incoming(Presence(_say_nothing)), output=make_output()
+        clean(question), key_bindings=keys, input=Incoming(Presence(None)), output=make_output()
     )
     session.app.timeoutlen = session.app.ttimeoutlen = ESCAPE_S
     clear_typeahead(session.app.input)
     keyboard.forget_typed()
     return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
-
-
-def _say_nothing(sequence: str) -> None:
-    """Whether somebody looks is not asked here."""
 
 
 def _interrupt(event: KeyPressEvent) -> None:

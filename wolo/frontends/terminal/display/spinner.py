@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from wolo.frontends.terminal.display.activity import UnderWay, Words
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.stdout import Stdout
 from wolo.messages.terminal_text import spelled_line
 
@@ -25,8 +26,6 @@ class Status(Protocol):
     """Where a front end says what is under way."""
 
     is_alive: bool
-    aside: Callable[[], str]
-    """Stands beside whatever is said: what else goes on."""
 
     def start(self, words: Words) -> None:
         """Something new has begun; its seconds count from now."""
@@ -62,7 +61,6 @@ class StatusLines:
     is_alive = False
 
     def __init__(self, print_line: Callable[[str], None]) -> None:
-        self.aside: Callable[[], str] = str
         self._print = print_line
         self._due: dict[str, asyncio.TimerHandle] = {}
         """By the id of a call; empty for all else."""
@@ -111,11 +109,10 @@ class StatusLine:
 
     is_alive = True
 
-    def __init__(self, stdout: Stdout) -> None:
-        self._stdout = stdout
+    def __init__(self, stdout: Stdout, state: TerminalState) -> None:
+        self._stdout, self._state = stdout, state
         self._dim, self._normal = ("\x1b[2m", "\x1b[0m") if stdout.has_colours else ("", "")
         self._frames = _FRAMES if "utf" in stdout.encoding.lower() else _PLAIN_FRAMES
-        self.aside: Callable[[], str] = str
         self._under_way = UnderWay()
         self._painted = 0.0
         self._shown = False
@@ -195,7 +192,7 @@ class StatusLine:
     def _line(self, frame: str) -> str:
         columns = max(self._stdout.columns - 3, 2)
         hint = _HINT if columns >= _ROOM_FOR_HINT else ""
-        return " ".join([frame, *self._under_way.lines(columns, aside=self.aside(), hint=hint)])
+        return " ".join([frame, *self._under_way.lines(columns, aside=self._state.alongside, hint=hint)])
 
     def _write(self, painted: str) -> None:
         self._stdout.write(painted)

@@ -1,65 +1,81 @@
-"""The person's terminal: what is drawn, what is typed, and the signals that come from it."""
+"""The user's terminal: screen, keyboard, signals and the state they share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import Protocol
 
 from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.keyboard import Keyboard
 from wolo.frontends.terminal.io.signals import Signals
 from wolo.frontends.terminal.io.stdout import Stdout
 
 
-@dataclass(slots=True)
-class Terminal:
-    screen: Screen
-    keyboard: Keyboard
-    signals: Signals
-    stays: bool = False
-    """It is for more than one task: what is asked before a turn stands in panels, too."""
-    beside: list[str] = field(default_factory=list)
-    """What the person has asked for and a turn does not wait for."""
-    kill: Callable[[], None] = lambda: None
-    """Ends the processes of the conversation that is open now."""
-    stop: Callable[[], object] = field(init=False)
-    """Ends what is under way, as the key for it does."""
-    settle: Callable[[], None] = lambda: None
-    """Called before the process ends on the spot: what is being written is kept, and the terminal is told that nobody writes."""
+class Abandonable(Protocol):
+    def abandon(self) -> None:
+        """Saves the draft and restores the terminal's modes: the process exits at once."""
 
-    def __post_init__(self) -> None:
-        self.stop = self.signals.stop
+
+class Terminal:
+    def __init__(self) -> None:
+        self.state = TerminalState()
+        self.keyboard = Keyboard()
+        self.input_area: Abandonable | None = None
+        """The place to write in, while there is one."""
+        self._stdout = Stdout()
+        self.screen = Screen(self._stdout, self.state)
+        self.signals = Signals(self)
 
     @property
     def has_panels(self) -> bool:
-        return self.stays and self.screen.stdout.can_move
+        return self.state.is_interactive and self.screen.stdout.can_move
+
+    def stop(self) -> bool:
+        """Stops the running turn or command. False: nothing runs, or it is being stopped already."""
+        state = self.state
+        if not state.is_working or state.is_stopping:
+            return False
+        state.is_stopping, state.stopped_at = True, time.monotonic()
+        asyncio.get_running_loop().call_soon(self.signals.stop)  # work that has just begun does not listen yet
+        return True
+
+    def restore(self) -> None:
+        """Leaves the terminal as it was found."""
+        self.screen.status.stop()
+        self.keyboard.release()
+
+    # Signals
+
+    def on_hang_up(self) -> None:
+        self._stdout.let_go()
+
+    def on_suspend(self) -> None:
+        self.screen.status.pause()
+        self.keyboard.pause()
+
+    def on_resume(self) -> None:
+        self.keyboard.resume()
+
+    def on_kill(self) -> None:
+        """Saves the draft, ends the conversation's processes and restores the terminal."""
+        if self.input_area is not None:
+            self.input_area.abandon()
+        if self.state.conversation is not None:
+            self.state.conversation.kill()
+        self.restore()
 
 
 @contextmanager
 def hold_terminal() -> Iterator[Terminal]:
-    """However the block ends, the terminal is left as it was found."""
-    stdout, keyboard = Stdout(), Keyboard()
-    screen = Screen(stdout)
-
-    def suspend() -> None:
-        screen.status.pause()
-        keyboard.pause()
-
-    def leave() -> None:
-        screen.status.stop()
-        keyboard.release()
-
-    def last_act() -> None:
-        terminal.settle()
-        terminal.kill()
-        leave()
-
-    signals = Signals(hung_up=stdout.let_go, suspending=suspend, resumed=keyboard.resume, last_act=last_act)
-    terminal = Terminal(screen, keyboard, signals)
-    keyboard.hush()
+    """Restores the terminal, however the block ends."""
+    terminal = Terminal()
+    terminal.keyboard.hush()
     try:
-        with signals:
+        with terminal.signals:
             yield terminal
     finally:
-        leave()
+        terminal.restore()

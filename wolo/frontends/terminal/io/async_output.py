@@ -6,21 +6,24 @@ import asyncio
 import os
 import select
 import time
-from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 PATIENCE_S = 2.0
 """How long the end of a conversation waits for a terminal that takes nothing."""
 _PIECE_BYTES = 65_536
 
 
+class Flushable(Protocol):
+    def flush(self) -> None: ...
+
+
 class Outlet:
     """The terminal is opened anew, because the modes of the descriptor that was given are shared with other processes."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.emptied: Callable[[], None] = lambda: None
-        """Called when all that had to wait has left."""
-        self._given = descriptor
+    def __init__(self, descriptor: int, painter: Flushable) -> None:
+        """Flushes the `painter` when the terminal has taken everything that waited."""
+        self._given, self._painter = descriptor, painter
         self._own: int | None = None
         self._waiting = bytearray()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -58,7 +61,7 @@ class Outlet:
     def _go_on(self) -> None:
         if not self._push():
             self._stop_waiting()
-            self.emptied()
+            self._painter.flush()
 
     def _stop_waiting(self) -> None:
         if self._loop is not None and self._own is not None:

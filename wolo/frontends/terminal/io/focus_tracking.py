@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 """What a terminal sends when it comes to the front and when it leaves it, once it is told to."""
 REPORT, NO_REPORT = "\x1b[?1004h", "\x1b[?1004l"
 
 
+class Sender(Protocol):
+    def send(self, sequence: str) -> None:
+        """Writes a control sequence to the terminal."""
+
+
 class Presence:
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        """`tell` sends a sequence to the terminal."""
-        self._tell = tell
+    def __init__(self, sender: Sender | None) -> None:
+        """Without a `sender` the terminal is never asked to report."""
+        self._sender = sender
         self._is_in_front: bool | None = None
         """None: the terminal has not said, and many never do."""
         self._pressed_at = time.monotonic()
@@ -23,7 +28,8 @@ class Presence:
 
     def report(self, wanted: bool) -> None:
         """While the keyboard is ours, and no longer."""
-        self._tell(REPORT if wanted else NO_REPORT)
+        if self._sender is not None:
+            self._sender.send(REPORT if wanted else NO_REPORT)
         self._is_in_front = None
 
     def hear(self, data: str) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
+from typing import Protocol
 
 from prompt_toolkit.styles import Attrs, Style, StyleTransformation
 from rich.color import Color
@@ -32,26 +33,31 @@ _OF_CHANGES: Mapping[str | None, Background] = {hexadecimal(name): background fo
 """By what `panels/rows.py` writes for them."""
 
 
+class OnBackground(Protocol):
+    is_light: bool
+    """The background is light; it may change at any time."""
+
+
 class Shades(StyleTransformation):
-    def __init__(self, is_light: Callable[[], bool]) -> None:
-        self._is_light = is_light
+    def __init__(self, shown: OnBackground) -> None:
+        self._shown = shown
 
     def transform_attrs(self, attrs: Attrs) -> Attrs:
         if attrs.bgcolor in _OF_CHANGES:
             return self._on_change(attrs, _OF_CHANGES[attrs.bgcolor])
         if not (attrs.color or "").startswith("ansi") or attrs.bgcolor:
             return attrs
-        return attrs._replace(color=shade(attrs.color or "", on_light=self._is_light()))
+        return attrs._replace(color=shade(attrs.color or "", on_light=self._shown.is_light))
 
     def _on_change(self, attrs: Attrs, background: Background) -> Attrs:
         """In 256 colours: prompt_toolkit uses no more where nobody says so."""
-        if self._is_light():
+        if self._shown.is_light:
             return attrs._replace(color="", bgcolor=hexadecimal(background.light))
         text = "" if background.dark_text == "default" else hexadecimal(background.dark_text)
         return attrs._replace(color=text, bgcolor=hexadecimal(background.dark))
 
     def invalidation_hash(self) -> Hashable:
-        return self._is_light()
+        return self._shown.is_light
 
 
 def shade(colour: str, *, on_light: bool) -> str:

@@ -7,32 +7,34 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Protocol, Self
 
 EXIT_STATUS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 AGAIN_WITHIN_S = 2.0
 """A second Ctrl-C within this time leaves."""
 
 
-class Signals:
-    """Hears the signals from `with` to the end of it. Whoever is busy says with `during` how it is stopped."""
+class SignalTarget(Protocol):
+    def on_hang_up(self) -> None:
+        """The terminal is gone."""
 
-    def __init__(
-        self,
-        *,
-        hung_up: Callable[[], None],
-        suspending: Callable[[], None],
-        resumed: Callable[[], None],
-        last_act: Callable[[], None],
-    ) -> None:
-        """`hung_up`: the terminal is gone. `suspending`: Ctrl-Z was pressed. `resumed`: after `fg`. `last_act`: before the
-        process ends on the spot."""
+    def on_suspend(self) -> None:
+        """Ctrl-Z was pressed; the process stops afterwards."""
+
+    def on_resume(self) -> None:
+        """The process continues, after `fg`."""
+
+    def on_kill(self) -> None:
+        """The process exits right afterwards."""
+
+
+class Signals:
+    """Handles signals while its `with` block runs; running work registers with `during` how it is stopped."""
+
+    def __init__(self, target: SignalTarget) -> None:
         self.exit_status = 0
-        """What the first signal calls for; 0 while there was none, or once it is forgiven."""
-        self._hung_up = hung_up
-        self._suspending = suspending
-        self._resumed = resumed
-        self._last_act = last_act
+        """Exit status for the first signal; 0 before it, and once it is forgiven."""
+        self._target = target
         self._stop: Callable[[], None] = lambda: None
         self._is_aside = False
 
@@ -76,9 +78,9 @@ class Signals:
         if number == signal.SIGHUP:
             if self.exit_status == EXIT_STATUS[number]:
                 return  # a shell passes it on before the kernel sends one: only one terminal has gone
-            self._hung_up()
+            self._target.on_hang_up()
         if self.exit_status:
-            self._last_act()
+            self._target.on_kill()
             os._exit(self.exit_status)
         self.exit_status = EXIT_STATUS[number]
         self._stop()
@@ -93,12 +95,12 @@ class Signals:
 
     def _suspend(self) -> None:
         if not self._is_aside:
-            self._suspending()
+            self._target.on_suspend()
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def _resume(self) -> None:
         if not self._is_aside:
-            self._resumed()
+            self._target.on_resume()
 
     def forgive(self) -> bool:
         """True after a Ctrl-C that only meant the turn: it counts no more."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from typing import Any
 
+from prompt_toolkit import Application
 from prompt_toolkit.input import ansi_escape_sequences
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -22,7 +24,7 @@ def line_keys(on_ctrl_c: Callable[[KeyPressEvent], None]) -> KeyBindings:
 
     @keys.add("enter")
     def send(event: KeyPressEvent) -> None:
-        if is_within_paste(event):
+        if is_within_paste(event.app):
             event.current_buffer.insert_text("\n")
         else:
             event.current_buffer.validate_and_handle()
@@ -31,9 +33,9 @@ def line_keys(on_ctrl_c: Callable[[KeyPressEvent], None]) -> KeyBindings:
     return keys
 
 
-def is_within_paste(event: KeyPressEvent) -> bool:
+def is_within_paste(app: Application[Any]) -> bool:
     """Text that came together with this Enter stands behind it, and no keys that write nothing: those may be ahead of us."""
-    behind = [pressed.key for pressed in event.app.key_processor.input_queue]
+    behind = [pressed.key for pressed in app.key_processor.input_queue]
     return bool(behind) and (not isinstance(behind[0], Keys) or behind[0] in _IN_TEXT or behind[0] == Keys.Escape != behind[-1])
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
 
-from wolo.frontends.terminal.io.async_output import Outlet
+from wolo.frontends.terminal.io.async_output import Flushable, Outlet
 from wolo.frontends.terminal.io.graphemes import spelled_out
 from wolo.frontends.terminal.render.scroll_insert import Shown, grow, move_down, print_above, rows_taken
 
@@ -192,11 +192,10 @@ class FrameRenderer(Renderer):
 class FrameApplication(Application[None]):
     """Paints nothing while the terminal is behind, or its window is being resized: it would be old by the time it is seen."""
 
-    def __init__(self, outlet: Outlet, output: FrameOutput, **given: Any) -> None:
+    def __init__(self, outlet: Outlet, output: FrameOutput, painter: Flushable, **given: Any) -> None:
+        """Flushes the `painter` when the window has kept its size for a while."""
         super().__init__(output=output, terminal_size_polling_interval=None, **given)
-        self.resized: Callable[[], None] = lambda: None
-        """Called when the window has kept its size for a while."""
-        self._outlet, self._frames = outlet, output
+        self._outlet, self._frames, self._painter = outlet, output, painter
         self._settling: asyncio.TimerHandle | None = None
         self.renderer: FrameRenderer = FrameRenderer(self._merged_style, output)
         self.renderer.does_reflow, self.renderer.can_insert = does_reflow(os.environ), can_insert(os.environ)
@@ -221,7 +220,7 @@ class FrameApplication(Application[None]):
         if self.is_running:
             with self._frames.frame():
                 super()._on_resize()
-            self.resized()
+            self._painter.flush()
 
 
 def _moved(screen: Screen, foot: Shown, tail: int, kept: int) -> Screen:

@@ -1,51 +1,55 @@
-"""What is printed while the foot stands: whole lines go above it, the beginning of a line waits in it until the rest has come."""
+"""Output while the live region is shown: printed lines go above it, the status of running work stands in it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Sequence
 
+from wolo.agent.events import Event
 from wolo.frontends.terminal.display.activity import UnderWay, Words
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.stdout import Stdout
-from wolo.frontends.terminal.live.live_region import ACTIVITY_ROWS, Foot
+from wolo.frontends.terminal.live.component import Painter, Row
 
 TICK_S = 1.0
 LEAST_BELOW = 2
-"""Rows: where one writes, and the facts."""
+"""Rows of the input line and the status bar."""
 
 
-class Paper(Stdout):
-    """Takes the place of `Stdout` for whoever draws."""
+class RegionOutput(Stdout):
+    """Replaces `Stdout` while the region is shown."""
 
-    def __init__(self, foot: Foot) -> None:
+    def __init__(self, region: Painter) -> None:
         super().__init__()
-        self._foot = foot
+        self._region = region
 
     def write(self, text: str) -> int:
-        lines, newline, rest = text.rpartition("\n")
-        if newline:
-            self._foot.print(f"{self._foot.tail}{lines}\n")
-            self._foot.tail = rest
-        else:
-            self._foot.tail += rest
-        self._foot.paint()
+        self._region.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """The foot gathers what is printed."""
+        """The region collects what is printed."""
 
 
-class Activity:
-    """Takes the place of `StatusLine`: what is under way stands in the foot, with the newest lines of what runs."""
+class ActivityView:
+    """Replaces `StatusLine` while the region is shown: running work with the newest lines of its output."""
 
     is_alive = True
+    most_rows = 5
+    least_window_rows = 0
 
-    def __init__(self, foot: Foot) -> None:
-        self.aside: Callable[[], str] = str
-        self._foot = foot
+    def __init__(self, region: Painter, state: TerminalState) -> None:
+        self._region, self._state = region, state
         self._under_way = UnderWay()
-        self._foot.activity = self._lines
         self._ticking: asyncio.TimerHandle | None = None
+
+    def render(self, width: int) -> Sequence[Row]:
+        rows = max(min(self.most_rows, self._region.rows - LEAST_BELOW), 1)
+        lines = self._under_way.lines(width, rows=rows, aside=self._state.alongside, hint=" · Esc stops")
+        return [[("class:dim", line)] for line in lines]
+
+    def on_event(self, event: Event) -> None:
+        """The screen reports running work by the methods below."""
 
     def start(self, words: Words) -> None:
         self._under_way.begin(words)
@@ -71,26 +75,21 @@ class Activity:
         self._changed()
 
     def unfinished(self, line: str) -> None:
-        self._foot.unfinished = line
+        self._state.unfinished = line
         self._changed()
 
-    def hold(self, held: bool) -> None:
-        """Nothing is in its way."""
-
-    def hide(self) -> None:
-        """It is in nobody's way."""
-
-    def pause(self) -> None:
-        """The foot vanishes as a whole."""
+    def hold(self, held: bool) -> None: ...
+    def hide(self) -> None: ...
+    def pause(self) -> None: ...
 
     def stop(self) -> None:
         self._under_way.end()
-        self._foot.unfinished = ""
+        self._state.unfinished = ""
         self._changed()
 
     def _changed(self) -> None:
-        """While something is under way its seconds are painted, too."""
-        self._foot.paint()
+        """Repaints, and once a second while something runs."""
+        self._region.paint()
         if self._ticking is None and not self._under_way.is_over:
             self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
@@ -98,7 +97,3 @@ class Activity:
         self._ticking = None
         if not self._under_way.is_over:
             self._changed()
-
-    def _lines(self, columns: int) -> list[str]:
-        rows = max(min(ACTIVITY_ROWS, self._foot.rows - LEAST_BELOW), 1)
-        return self._under_way.lines(columns, rows=rows, aside=self.aside(), hint=" · Esc stops")

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from prompt_toolkit.application import in_terminal
 from prompt_toolkit.application.current import get_app, set_app
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples, to_formatted_text
@@ -33,14 +34,18 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 
-from wolo.frontends.terminal.display.dialog_host import Asked
+from wolo.agent.events import Event
 from wolo.frontends.terminal.display.line_prompt import Interrupted
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.display.terminal_state import Dialog
 from wolo.frontends.terminal.io.async_output import Outlet
 from wolo.frontends.terminal.io.focus_tracking import Presence
 from wolo.frontends.terminal.io.input_parser import Incoming
 from wolo.frontends.terminal.io.palette import STYLE, Shades
 from wolo.frontends.terminal.live.completion_menu import offered_menu, search_line
+from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
+from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
 from wolo.frontends.terminal.panels.line_input import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
 from wolo.frontends.terminal.render.scroll_insert import rows_taken
@@ -49,11 +54,6 @@ from wolo.frontends.terminal.render.wrap import newest_rows
 T = TypeVar("T")
 
 TAIL_ROWS = 6
-ACTIVITY_ROWS = 5
-PINNED_ROWS = 5
-PINNED_FROM_ROWS = 15
-"""In a lower window there is no room for what only stays in sight."""
-WAITING_ROWS = 5
 WRITING_ROWS = 10
 PAINT_S = 0.25
 """What is printed above is gathered for so long, because the foot is painted anew each time."""
@@ -61,70 +61,58 @@ ESCAPE_S = 0.05
 """How long an escape may be the beginning of another key."""
 
 
-class Foot:
-    leaves_what_was_typed = False
+class LiveRegion:
+    echoes_input = False
     keys_in_short = "Enter sends, Alt-Enter makes a new line"
 
     def __init__(
         self,
+        terminal: Terminal,
         writing: Buffer,
         keys: KeyBindingsBase,
         *,
-        facts: Callable[[int], str],
-        processors: list[Processor] | None = None,
+        above: Sequence[Component] = (),
+        below: Component | None = None,
+        processors: Sequence[Processor] = (),
         uses_vi: bool = False,
         prompt: str = "› ",
-        is_light: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`facts` are told how many cells there are, whenever the foot is painted."""
+        """Shows the components `above` the input and the one `below` it."""
+        self._terminal, self._state = terminal, terminal.state
         self.writing = writing
-        self.tail = ""
-        """The beginning of a line that is still coming, with its colours."""
-        self.unfinished = ""
-        """What there is of a line that is printed once it is finished."""
-        self.activity: Callable[[int], list[str]] = lambda columns: []
-        """What is under way, in lines of so many cells; empty when nothing is."""
-        self.pinned: Callable[[int], list[str]] = lambda columns: []
-        """What stays in sight, likewise."""
-        self.waiting: Callable[[], tuple[str, ...]] = tuple
-        """What was sent and not heard yet."""
-        self.hint = ""
-        """A word beside an empty line."""
-        self.gone: Callable[[], None] = lambda: None
-        """Called when nothing can be read from the terminal any more."""
-        self.interrupted: Callable[[], None] = lambda: None
-        """Called when Ctrl-C was the answer."""
-        self._facts = facts
-        self._invitation = prompt
+        self.stdout = RegionOutput(self)
+        self.activity = ActivityView(self, self._state)
+        self._above, self._below = (self.activity, *above), below
+        self._drawn: dict[Component, Sequence[Row]] = {}
+        """Rows of each component since the last `paint`, for a window of `_drawn_for`."""
+        self._drawn_for = Size(0, 0)
+        self._prompt_text = prompt
         self._begun = ""
-        """What of a line that is not finished was painted last."""
+        """The unfinished line as it was last painted."""
         self._unprinted: list[str] = []
         self._due: asyncio.TimerHandle | None = None
         self._painted_at = float("-inf")
-        self._panels: list[Asked[Any]] = []
-        """What is asked: the last one is seen, and the others wait below it."""
-        self._asking = Condition(lambda: self.is_asking)
+        self._asking = Condition(lambda: self._state.is_asking)
         self._running: asyncio.Task[None] | None = None
         self._is_aside = False
         self._tail_window = _window(self._growing, TAIL_ROWS)
-        self._facts_window = _window(self._fact_line, 1)
-        self._outlet = Outlet(sys.stdout.fileno())
-        self._outlet.emptied = self.flush
+        self._below_window = _window(self._below_text, 1)
+        self._outlet = Outlet(sys.stdout.fileno(), self)
         self._output = FrameOutput(self._outlet)
-        self.presence = Presence(self.send)
+        self.presence = Presence(self)
         self.app = FrameApplication(
             self._outlet,
             self._output,
-            layout=self._layout(processors or []),
+            self,
+            layout=self._layout(list(processors)),
             key_bindings=ConditionalKeyBindings(keys, ~self._asking),
             editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
             input=Incoming(self.presence),
             style=STYLE,
-            style_transformation=Shades(is_light),
+            style_transformation=Shades(self._state),
             erase_when_done=True,
             include_default_pygments_style=False,
         )
-        self.app.resized = self.flush
         self.app.ttimeoutlen = self.app.timeoutlen = ESCAPE_S
 
     # Its life
@@ -139,7 +127,7 @@ class Foot:
         try:
             await self.app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
-            self.gone()
+            self._terminal.signals.hang_up()
 
     async def vanish(self) -> None:
         """Nothing of it stays on the screen; what was printed does."""
@@ -164,23 +152,24 @@ class Foot:
                 finally:
                     self._is_aside = False
                     self._output.write_raw("\r\x1b[K")  # wherever the other program has left the cursor
-        if self._panels:
-            self._panels[-1].open()
+        if self._state.dialogs:
+            self._state.dialogs[-1].open()
         self.paint()
 
-    def drop(self) -> None:
-        """The process ends on the spot: the terminal's modes are given back, and nothing else is waited for."""
+    def abandon(self) -> None:
+        """Restores the terminal's modes; the process exits at once."""
         self.presence.report(False)
         self._output.disable_bracketed_paste()
         self._output.show_cursor()
         self._output.flush()
 
-    @property
-    def is_asking(self) -> bool:
-        return bool(self._panels)
+    def on_event(self, event: Event) -> None:
+        for component in self._components:
+            component.on_event(event)
 
     def paint(self) -> None:
-        """Something it shows has changed. What a person types is painted at once, by the application itself."""
+        """Schedules a repaint. Typed text is painted at once, by the application itself."""
+        self._drawn.clear()
         if self._due is None:
             wait_s = max(self._painted_at + PAINT_S - time.monotonic(), 0.0)
             self._due = asyncio.get_running_loop().call_later(wait_s, self.flush)
@@ -189,11 +178,15 @@ class Foot:
         self._output.write_raw(sequence)
         self._output.flush()
 
-    # What is printed above
+    # Printing above the region
 
-    def print(self, text: str) -> None:
-        """Complete lines, with their colours."""
-        self._unprinted.append(text)
+    def write(self, text: str) -> None:
+        lines, newline, rest = text.rpartition("\n")
+        if newline:
+            self._unprinted.append(f"{self._state.tail}{lines}\n")
+            self._state.tail = rest
+        else:
+            self._state.tail += rest
         self.paint()
 
     def flush(self) -> None:
@@ -204,6 +197,7 @@ class Foot:
         if self.app.must_wait or self._is_aside:
             return
         self._painted_at = time.monotonic()
+        self._drawn.clear()
         self._print_now()
 
     def _print_now(self) -> None:
@@ -218,40 +212,41 @@ class Foot:
                 self.app.renderer.erase(leave_alternate_screen=False)
                 self._output.write_raw(text)
             self.app._redraw()
-            if self.app.renderer.leaves_rows(self._facts_window):
+            if self.app.renderer.leaves_rows(self._below_window):
                 self.app.renderer.erase(leave_alternate_screen=False)
                 self.app._redraw()
 
     def _insert(self, text: str) -> bool:
         """False: the terminal cannot print it above what stands there."""
-        before, self._begun = self._begun, f"{self.tail}{self.unfinished}"
+        before, self._begun = self._begun, self._unfinished_line
         keeps = bool(before) and self._begun.startswith(before)
         return self.app.renderer.insert(text, self._tail_window, self._tail_rows(), keeps=keeps)
 
-    # What is asked
+    # Dialogs
 
     async def ask(self, question: str, *, draft: str = "", may_pass: bool = False) -> str:
-        """One line in answer to a question, beginning with the `draft`. Raises what a LinePanel raises."""
+        """Asks for one line, which begins with the `draft`. Raises what a LinePanel raises."""
         return await self.stand(LinePanel(question, draft=draft, may_pass=may_pass))
 
-    async def stand(self, panel: Asked[T]) -> T:
-        """The panel takes the place of everything but the facts until it is answered; what was being written stays as it was."""
-        self._panels.append(panel)
+    async def stand(self, panel: Dialog[T]) -> T:
+        """Shows the panel in place of everything but the status bar until it is answered; the typed text stays as it was."""
+        dialogs = self._state.dialogs
+        dialogs.append(panel)
         self._uncover()
         try:
             return await panel.answer
         except Interrupted:
-            self.interrupted()
+            self._state.interrupted_at = time.monotonic()
             raise
         finally:
             panel.close()
-            self._panels.remove(panel)
+            dialogs.remove(panel)
             self._uncover()
 
     def _uncover(self) -> None:
-        if self._panels:
+        if self._state.dialogs:
             with set_app(self.app):
-                self._panels[-1].open()
+                self._state.dialogs[-1].open()
         else:
             self.app.layout.focus(self.writing)
         self._repaint()
@@ -264,7 +259,7 @@ class Foot:
                 self.app.renderer.erase(leave_alternate_screen=False)
                 self.app._redraw()
 
-    # How it looks
+    # Drawing
 
     def _layout(self, processors: list[Processor]) -> Layout:
         search = search_line()
@@ -282,66 +277,73 @@ class Foot:
         )
         unasked = HSplit(
             [
-                ConditionalContainer(self._tail_window, Condition(lambda: bool(self.tail or self.unfinished))),
-                _shown(lambda: self._dim(self.activity), lambda: bool(self.activity(1)), ACTIVITY_ROWS),
-                _shown(lambda: self._dim(self.pinned), self._has_pinned, PINNED_ROWS),
-                _shown(self._waiting_lines, lambda: bool(self.waiting()), WAITING_ROWS),
+                ConditionalContainer(self._tail_window, Condition(lambda: bool(self._unfinished_line))),
+                *map(self._container, self._above),
                 writing,
                 search,
                 offered_menu(),
             ]
         )
         rows: list[AnyContainer] = [
-            DynamicContainer(lambda: self._panels[-1].container if self._panels else unasked),
-            ConditionalContainer(self._facts_window, Condition(self._has_facts)),
+            DynamicContainer(lambda: self._state.dialogs[-1].container if self._state.dialogs else unasked),
+            ConditionalContainer(self._below_window, Condition(self._shows_below)),
         ]
         return Layout(HSplit(rows), focused_element=writing)
 
+    def _container(self, component: Component) -> ConditionalContainer:
+        window = _window(lambda: _fragments(self._rows(component)), component.most_rows)
+        return ConditionalContainer(window, Condition(lambda: bool(self._rows(component))))
+
+    @property
+    def _components(self) -> tuple[Component, ...]:
+        return (*self._above, self._below) if self._below is not None else self._above
+
+    def _rows(self, component: Component) -> Sequence[Row]:
+        """Drawn once after each `paint`, however many keys are pressed until the next one."""
+        size = self._output.get_size()
+        if size != self._drawn_for:
+            self._drawn.clear()
+            self._drawn_for = size
+        if component not in self._drawn:
+            width = max(size.columns - 1, 1)  # a full row would wrap
+            self._drawn[component] = component.render(width) if size.rows >= component.least_window_rows else ()
+        return self._drawn[component]
+
     def _prompt(self) -> StyleAndTextTuples:
-        hint = [("class:hint", f"{self.hint} ")] if self.hint and not get_app().current_buffer.text else []
-        return [("class:prompt", self._invitation), *hint]
+        hint = [("class:hint", f"{self._state.hint} ")] if self._state.hint and not get_app().current_buffer.text else []
+        return [("class:prompt", self._prompt_text), *hint]
+
+    @property
+    def _unfinished_line(self) -> str:
+        return f"{self._state.tail}{self._state.unfinished}"
 
     def _growing(self) -> StyleAndTextTuples:
         return to_formatted_text(ANSI(self._newest_rows()))
 
     def _newest_rows(self) -> str:
-        return newest_rows(f"{self.tail}{self.unfinished}", self._output.get_size().columns, TAIL_ROWS)
+        return newest_rows(self._unfinished_line, self._output.get_size().columns, TAIL_ROWS)
 
     def _tail_rows(self) -> int:
-        """About as many as it will have: what is painted has the last word."""
-        if self._panels or not (self.tail or self.unfinished):
+        """An estimate: what is painted counts."""
+        if self._state.is_asking or not self._unfinished_line:
             return 0
         taken = rows_taken(f"{self._newest_rows()}\n", self._output.get_size().columns)
         return min(taken or 1, TAIL_ROWS)
 
-    def _has_facts(self) -> bool:
-        return not self.is_asking or self._output.get_size().rows >= FACTS_FROM_ROWS
+    def _shows_below(self) -> bool:
+        return not self._state.is_asking or self._output.get_size().rows >= FACTS_FROM_ROWS
 
-    def _has_pinned(self) -> bool:
-        return self._output.get_size().rows >= PINNED_FROM_ROWS and bool(self.pinned(1))
+    def _below_text(self) -> StyleAndTextTuples:
+        return _fragments(self._rows(self._below)) if self._below is not None else []
 
     @property
     def rows(self) -> int:
-        """Of the window."""
+        """Height of the window."""
         return self._output.get_size().rows
 
-    @property
-    def _columns(self) -> int:
-        """In which a line does not wrap."""
-        return max(self._output.get_size().columns - 1, 1)
 
-    def _dim(self, lines: Callable[[int], list[str]]) -> StyleAndTextTuples:
-        return [("class:dim", "\n".join(lines(self._columns)))]
-
-    def _fact_line(self) -> StyleAndTextTuples:
-        return [("class:dim", self._facts(self._columns))]
-
-    def _waiting_lines(self) -> StyleAndTextTuples:
-        return [("class:dim", "\n".join(self.waiting()))]
-
-
-def _shown(text: Callable[[], AnyFormattedText], is_shown: Callable[[], bool], most_rows: int) -> ConditionalContainer:
-    return ConditionalContainer(_window(text, most_rows), Condition(is_shown))
+def _fragments(rows: Sequence[Row]) -> StyleAndTextTuples:
+    return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
 
 
 def _window(text: Callable[[], AnyFormattedText], most_rows: int) -> Window:

@@ -280,7 +280,7 @@ class Panel(ABC, Generic[T]):
 
         @keys.add("enter", eager=True)
         def submit(event: KeyPressEvent) -> None:
-            if is_within_paste(event):
+            if is_within_paste(event.app):
                 self.field.insert_text("\n")
             else:
                 self.submit(self.field.text)

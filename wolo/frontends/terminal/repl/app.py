@@ -45,7 +45,7 @@ async def start(opening: StartOptions, task: Task) -> int:
     with hold_terminal() as terminal:
         terminal.screen.make_plain(bool(opening.given.get("plain")))
         terminal.screen.says_more = bool(opening.given.get("verbose"))
-        terminal.stays = task.stay
+        terminal.state.is_interactive = task.stay
         try:
             await ask_trust(opening.given, terminal)
             await ask_servers(opening.given, terminal)
@@ -73,7 +73,9 @@ async def _run(opening: StartOptions, task: Task, terminal: Terminal) -> int:
             )
             if task.files and "ignore_unsupported" not in opening.given:
                 message = must_be_sent(conversation.choice, message)
+            terminal.state.conversation, terminal.state.is_working = conversation, True
             ended = await run_turn(conversation, message, terminal)
+            terminal.state.is_working = terminal.state.is_stopping = False
             exit_code = ended.exit_code
             _save(task.last_message_file, ended.answer, terminal)
         if task.stay and terminal.signals.forgive():

@@ -13,7 +13,7 @@ from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.repl.banner import complain
 
 
-class Beside:
+class BackgroundTasks:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._tasks: set[asyncio.Task[None]] = set()
@@ -38,12 +38,12 @@ class Beside:
 
 
 @contextmanager
-def told_beside(words: str, terminal: Terminal) -> Iterator[None]:
+def named_alongside(words: str, terminal: Terminal) -> Iterator[None]:
     """At the end of the line that says what is under way, once it is slow."""
-    due = asyncio.get_running_loop().call_later(SLOW_S, terminal.beside.append, words)
+    due = asyncio.get_running_loop().call_later(SLOW_S, terminal.state.background.append, words)
     try:
         yield
     finally:
         due.cancel()
-        if words in terminal.beside:
-            terminal.beside.remove(words)
+        if words in terminal.state.background:
+            terminal.state.background.remove(words)

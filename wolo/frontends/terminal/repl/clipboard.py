@@ -7,11 +7,13 @@ import base64
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
+from wolo.frontends.terminal.io.focus_tracking import Sender
+from wolo.frontends.terminal.live.component import TerminalActions
 from wolo.messages.terminal_text import counted
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.root import Workspace
@@ -22,12 +24,11 @@ PROGRAM_S = 5.0
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^`]*$")
 
 
-def copy_command(write: Callable[[str], None] | None) -> Command:
-    """`write` takes what goes to the terminal as it is; None: nothing can be told to it but text."""
+def copy_command(actions: TerminalActions) -> Command:
     return Command(
         "copy",
         "the last answer, or a block of code in it, to the clipboard",
-        partial(_run, write),
+        partial(_run, actions),
         usage="[N]",
         more="N counts the blocks of the last answer from its beginning. The terminal takes it (OSC 52), and a program for the "
         "clipboard where there is one.",
@@ -37,10 +38,10 @@ def copy_command(write: Callable[[str], None] | None) -> Command:
     )
 
 
-async def _run(write: Callable[[str], None] | None, desk: CommandContext, rest: str) -> Outcome:
+async def _run(actions: TerminalActions, desk: CommandContext, rest: str) -> Outcome:
     answer = _last_answer(desk)
     text, what = (_block(answer, rest), f"Block {rest}") if rest else (answer, "The last answer")
-    ways = await copy(text, write, desk.conversation.bench.workspace)
+    ways = await copy(text, actions.sender, desk.conversation.bench.workspace)
     if not ways:
         raise UsageError(
             f"{what} could not be copied: there is no way to a clipboard for {len(text.encode()):,} bytes.",
@@ -54,7 +55,7 @@ def _arguments(desk: CommandContext) -> list[tuple[str, str]]:
     return [(str(number), block.strip().partition("\n")[0]) for number, block in enumerate(found, start=1)]
 
 
-async def copy(text: str, write: Callable[[str], None] | None, workspace: Workspace) -> list[str]:
+async def copy(text: str, sender: Sender | None, workspace: Workspace) -> list[str]:
     """Every way that may have worked: whether a terminal listens, nobody can tell."""
     data = text.encode("utf-8", "replace")
     ways: list[str] = []
@@ -66,8 +67,8 @@ async def copy(text: str, write: Callable[[str], None] | None, workspace: Worksp
         and await _feed([tmux, "load-buffer", "-w", "-"], data)
     ):
         ways.append("tmux")
-    elif write is not None and len(data) <= MOST_BYTES:
-        write(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+    elif sender is not None and len(data) <= MOST_BYTES:
+        sender.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
         ways.append("the terminal")
     return ways
 

@@ -1,44 +1,48 @@
-"""The slash commands that the REPL knows, and the desk they work at."""
+"""The slash commands of the REPL, and the context they run in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 from wolo.commands.command import Command, CommandContext, named, split_command
 from wolo.commands.user_commands import CommandList
 from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.live.component import TerminalActions
 
 
-class Known:
-    def __init__(
-        self, table: Callable[[], tuple[Command, ...]], conversation: Callable[[], Conversation], screen: Screen
-    ) -> None:
-        """`table` makes those of the program, at the first need."""
-        self._table = table
-        self._conversation = conversation
-        self._screen = screen
-
-    @cached_property
-    def _written(self) -> CommandList:
-        return CommandList(self._table())
+class CommandRegistry:
+    def __init__(self, terminal: Terminal, actions: TerminalActions) -> None:
+        self._terminal, self._actions = terminal, actions
 
     def desk(self, *, anew: bool = False) -> CommandContext:
-        """`anew`: files that hold commands are looked for again, however short ago they were."""
-        conversation = self._conversation()
-        stdout = self._screen.stdout
-        return CommandContext(conversation, self._written.all(conversation, anew=anew), rows=stdout.rows, columns=stdout.columns)
+        """`anew`: reads the files of user-defined commands again, even if that was done a moment ago."""
+        stdout = self._terminal.screen.stdout
+        commands = self._written.all(self._conversation, anew=anew)
+        return CommandContext(self._conversation, commands, rows=stdout.rows, columns=stdout.columns)
 
-    def only_looks(self, line: str) -> bool:
-        """It may run beside something else."""
+    def may_run_alongside(self, line: str) -> bool:
+        """The command only shows something: it may run while a turn does."""
         command = self._find(line)
         return command is not None and command.while_working
 
     def doing(self, line: str) -> str:
-        """What it is doing, for whoever waits for it: in its own words, or else its name."""
+        """What the command does, for the status line: in its own words, or else its name."""
         command = self._find(line)
         return (command and command.doing) or f"/{split_command(line)[0]}"
 
+    @cached_property
+    def _written(self) -> CommandList:
+        from wolo.commands.table import COMMANDS  # noqa: PLC0415  # forty files, and the first prompt needs none of them
+        from wolo.frontends.terminal.repl.picker_commands import with_lists  # noqa: PLC0415  # the same
+        from wolo.frontends.terminal.repl.terminal_commands import own_commands  # noqa: PLC0415  # the same
+
+        return CommandList(with_lists((*COMMANDS, *own_commands(self._actions)), self._terminal))
+
+    @property
+    def _conversation(self) -> Conversation:
+        assert self._terminal.state.conversation is not None  # the REPL opens one before it reads
+        return self._terminal.state.conversation
+
     def _find(self, line: str) -> Command | None:
-        return named(split_command(line)[0], self._written.all(self._conversation()))
+        return named(split_command(line)[0], self._written.all(self._conversation))

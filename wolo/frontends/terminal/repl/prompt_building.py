@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from msgspec.structs import replace
 from rich.text import Text
@@ -62,10 +63,12 @@ async def _printed(run: EmbeddedCommand, conversation: Conversation, terminal: T
     return ended.part.output.rstrip("\n")
 
 
+class ConversationSwitch(Protocol):
+    def change_to(self, opened: SwitchConversation) -> None: ...
+
+
 @asynccontextmanager
-async def answered_by(
-    model: str, conversation: Conversation, change_to: Callable[[SwitchConversation], None], screen: Screen
-) -> AsyncIterator[None]:
+async def answered_by(model: str, conversation: Conversation, switch: ConversationSwitch, screen: Screen) -> AsyncIterator[None]:
     """Meanwhile this model answers; the one at hand where none is named, or it cannot be had."""
     if model in ("", conversation.model):
         yield
@@ -79,8 +82,8 @@ async def answered_by(
         screen.say(f"{error.message} {conversation.model} answers instead.", "yellow")
         yield
         return
-    change_to(SwitchConversation(other, text=f"{other.model} answers this prompt."))
+    switch.change_to(SwitchConversation(other, text=f"{other.model} answers this prompt."))
     try:
         yield
     finally:
-        change_to(SwitchConversation(await other.reopen(Change(model=before)), text=f"{conversation.model} goes on."))
+        switch.change_to(SwitchConversation(await other.reopen(Change(model=before)), text=f"{conversation.model} goes on."))

@@ -9,31 +9,30 @@ from functools import partial
 
 from rich.text import Text
 
-from wolo.agent.events import Event, PromptRefused
-from wolo.commands.command import Command, Exit, RunEvents, SendPrompt, ShowText, SwitchConversation, dispatch, is_command
+from wolo.commands.command import Exit, RunEvents, SendPrompt, ShowText, SwitchConversation, dispatch, is_command
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.errors import WoloError
 from wolo.frontends.terminal.composer.completion import Suggestions
-from wolo.frontends.terminal.composer.composer import Composer, Leave, Said
-from wolo.frontends.terminal.composer.input_area import KEYS_IN_TURNS, Turns, Writing, place_to_write
+from wolo.frontends.terminal.composer.composer import Composer, Quit, Submission
 from wolo.frontends.terminal.composer.key_bindings import composer_keys
 from wolo.frontends.terminal.composer.keymap import Keymap
+from wolo.frontends.terminal.composer.line_mode import KEYS, LineMode
+from wolo.frontends.terminal.composer.paste_chips import Chips
 from wolo.frontends.terminal.display.history_preview import recall
 from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.io.focus_tracking import Sender
 from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S
-from wolo.frontends.terminal.live.live_output import Activity, Paper
-from wolo.frontends.terminal.live.live_region import Foot
-from wolo.frontends.terminal.repl.background_tasks import Beside, told_beside
+from wolo.frontends.terminal.live.live_region import LiveRegion
+from wolo.frontends.terminal.repl.background_tasks import BackgroundTasks, named_alongside
 from wolo.frontends.terminal.repl.banner import complain, introduce, unfold
-from wolo.frontends.terminal.repl.command_registry import Known
-from wolo.frontends.terminal.repl.external_editor_task import Editing
-from wolo.frontends.terminal.repl.message_queue import Waiting
+from wolo.frontends.terminal.repl.command_registry import CommandRegistry
+from wolo.frontends.terminal.repl.external_editor import edit
 from wolo.frontends.terminal.repl.notes import is_note
-from wolo.frontends.terminal.repl.picker_commands import choose_ahead, is_chosen_ahead, mention_file, with_lists
+from wolo.frontends.terminal.repl.picker_commands import choose_ahead, is_chosen_ahead, mention_file
 from wolo.frontends.terminal.repl.prompt_building import answered_by, message_of, run_first, show_prompt
-from wolo.frontends.terminal.repl.status_bar import FactsLine
-from wolo.frontends.terminal.repl.todo_panel import TodoShown
+from wolo.frontends.terminal.repl.status_bar import StatusBar
+from wolo.frontends.terminal.repl.todo_panel import TodoPanel
 from wolo.frontends.terminal.repl.turn_runner import run_turn, run_work, tell_jobs
 from wolo.frontends.terminal.repl.user_commands import keep_note, next_mode, run_command
 from wolo.messages.message import Message
@@ -44,182 +43,169 @@ LEAVING_WORDS = frozenset({"exit", "quit", ":q"})
 
 class Repl:
     def __init__(self, conversation: Conversation, terminal: Terminal) -> None:
+        self._terminal, self._screen, self._state = terminal, terminal.screen, terminal.state
         self.conversation = conversation
-        self._terminal = terminal
-        self._screen = terminal.screen
+        conversation.between = self._screen.show
         ui = conversation.facts.ui
         self._keymap = Keymap(ui.keymap)
-        self._known = Known(self._table, lambda: self.conversation, self._screen)
-        composer = self._composer = Composer(Suggestions(self._known.desk), conversation.cwd, stop=self._stop)
-        keys = composer_keys(
-            composer,
-            self._keymap,
-            {
-                "expand": lambda: unfold(self.conversation, self._screen),
-                "editor": self.open_editor,
-                "files": self._choose_file,
-                "mode": self._next_mode,
-            },
-        )
-        self._facts = FactsLine(lambda: self.conversation)
-        self._foot: Writing = place_to_write(composer, keys, self._facts.text, ui, terminal)
-        composer.is_asking = lambda: self._foot.is_asking
-        terminal.settle, terminal.stop = self._settle, self._stop
-        self._waiting = Waiting(composer.pastes)
-        composer.unsent = lambda: self._waiting.texts(self.conversation)
-        self._screen.said_as = self._waiting.as_written
-        self._composer.hint = self._hint
-        self._todos = TodoShown()
-        if isinstance(self._foot, Foot):
-            self._foot.gone, self._foot.pinned = terminal.signals.hang_up, self._todos.lines
-            self._foot.interrupted = composer.interrupted
+        self._registry = CommandRegistry(terminal, self)
+        composer = self._composer = Composer(terminal, Suggestions(self._registry.desk), conversation.cwd)
+        self._queue = composer.queue
+        self._status_bar = StatusBar(terminal.state)
+        self._todos = TodoPanel()
+        self._input: LiveRegion | LineMode
+        if self._screen.stdout.can_move:
+            self._input = LiveRegion(
+                terminal,
+                composer.buffer,
+                composer_keys(composer, self._keymap, self),
+                above=(self._todos, composer),
+                below=self._status_bar,
+                processors=[Chips(composer.pastes)],
+                uses_vi=ui.keys == "vi",
+            )
             self._screen.folded.hint = " · Ctrl-O shows it"
-        self._foot.waiting = lambda: self._waiting.lines(self.conversation)
-        self._composer.retract = self._retract
+        else:
+            self._input = LineMode(composer, terminal)
+        terminal.input_area = self
         self._work: asyncio.Task[None] | None = None
         """The turn or the command that runs."""
-        self._is_stopping, self._stopped_at = False, float("-inf")
-        conversation.between, self._screen.also = self._screen.show, self._hear_event
-        self._beside = Beside(self._screen)
-        self._editing = Editing(composer, self._foot, terminal.signals)
+        self._background = BackgroundTasks(self._screen)
+        self._is_editing = False
+        """The text is open in an external editor."""
         self._ran: list[str] = []
-        """What the person's own commands have printed: the next prompt tells it."""
+        """Output of the user's own commands, for the next prompt."""
+
+    @property
+    def conversation(self) -> Conversation:
+        assert self._state.conversation is not None  # set when the REPL begins
+        return self._state.conversation
+
+    @conversation.setter
+    def conversation(self, opened: Conversation) -> None:
+        self._state.conversation = opened
 
     async def run(self) -> int:
         """Until the person leaves; the exit status."""
-        before = self._screen.stdout, self._screen.status
-        if isinstance(self._foot, Foot):
-            self._screen.stand_on(self._foot, Paper(self._foot), Activity(self._foot))
+        if isinstance(self._input, LiveRegion):
+            self._screen.attach(self._input)
         introduce(self.conversation, self._screen)
-        self._screen.say(f"{self._foot.keys_in_short}, /help shows the rest.", "dim")
+        self._screen.say(f"{self._input.keys_in_short}, /help shows the rest.", "dim")
         recall(self.conversation.history, self._screen)
-        if self._composer.take_up_draft():
+        if self._composer.restore_draft():
             self._screen.say("What you had not sent is back.", "dim")
         self._screen.space()
         self._look()
-        self._foot.appear()
+        self._input.appear()
         try:
             with self._terminal.signals.during(self._signalled):
                 return await self._live()
         finally:
             await self._end_work()
             self._composer.close()
-            await self._foot.vanish()
-            self._screen.stand_on(None, *before)
+            await self._input.vanish()
+            if isinstance(self._input, LiveRegion):
+                self._screen.detach()
 
     async def _live(self) -> int:
         while True:
             try:
                 said = await self._composer.read()
-            except Leave:
-                return 130 if time.monotonic() - self._stopped_at < AGAIN_WITHIN_S else 0
+            except Quit:
+                return 130 if time.monotonic() - self._state.stopped_at < AGAIN_WITHIN_S else 0
             except EOFError:
                 return self._terminal.signals.exit_status
             if said.text.strip() in LEAVING_WORDS:
-                self._composer.keep_draft()  # it was sent: nothing of it is left
                 return 0
             self._hear(said)
 
     # What is said, and when its turn comes
 
-    def _hear(self, said: Said) -> None:
+    def _hear(self, said: Submission) -> None:
         text = said.text.strip() if is_command(said.text.strip()) else said.text
         if self._may_run_beside(text):
-            self._beside.run(self._glance(text))
+            self._background.run(self._glance(text))
         elif self._work is None:
             self._begin(text)
         elif is_chosen_ahead(text) and not said.later:
-            self._beside.run(self._choose_ahead(text))
+            self._background.run(self._choose_ahead(text))
         elif said.later or is_command(text) or text.startswith("!") or is_note(text):
-            self._waiting.later.append(text)
+            self._queue.later.append(text)
         else:
             self._steer(text)
-        self._composer.keep_draft()
-        self._foot.paint()
+        self._composer.save_draft_soon()
+        self._input.paint()
 
     def _may_run_beside(self, line: str) -> bool:
         """A command that only looks, while something else runs."""
-        return self._work is not None and is_command(line) and self._known.only_looks(line)
+        return self._work is not None and is_command(line) and self._registry.may_run_alongside(line)
 
     async def _choose_ahead(self, line: str) -> None:
-        if chosen := await choose_ahead(line, self._known.desk(), self._terminal):
-            self._hear(Said(chosen, later=True))
+        if chosen := await choose_ahead(line, self._registry.desk(), self._terminal):
+            self._hear(Submission(chosen, later=True))
 
     def _stop_command(self, line: str) -> None:
         """One that opens another conversation comes to its end: there must always be one."""
-        if self._work is not None and self._known.only_looks(line):
+        if self._work is not None and self._registry.may_run_alongside(line):
             self._work.cancel()
 
     async def _glance(self, line: str) -> None:
         self._screen.fresh()
         self._screen.print(Text.assemble(("› ", "bold"), clean(line)))
-        with told_beside(self._known.doing(line), self._terminal):
+        with named_alongside(self._registry.doing(line), self._terminal):
             await self._command(line)
 
     def _begin(self, text: str) -> None:
         self._screen.fresh()
-        if not self._foot.leaves_what_was_typed:
+        if not self._input.echoes_input:
             self._screen.print(Text.assemble(("› ", "bold"), clean(self._composer.pastes.shown(text))))
-        self._screen.status.start(self._known.doing(text) if is_command(text) else "getting ready")
+        self._screen.status.start(self._registry.doing(text) if is_command(text) else "getting ready")
         self._work = asyncio.ensure_future(self._take(text))
         self._work.add_done_callback(self._ended)
-        self._composer.is_working, self._is_stopping = True, False
+        self._state.is_working, self._state.is_stopping = True, False
 
     def _ended(self, work: asyncio.Task[None]) -> None:
         self._work = None
-        self._composer.is_working = False
+        self._state.is_working = False
         self._screen.status.stop()
-        self._waiting.settle(self.conversation)
+        self._queue.end_turn()
         if not work.cancelled() and (failure := work.exception()) is not None:
             self._composer.fail(failure)
         elif not self._terminal.signals.forgive():
-            self._composer.leave()
-        elif self._is_stopping:
-            self._composer.give_back(self._waiting.give_up())
+            self._composer.quit()
+        elif self._state.is_stopping:
+            self._composer.give_back(self._queue.pop_all())
         self._screen.space()
-        self._facts.look()
-        if self._waiting.later and not (self._is_stopping or self._composer.is_over):
-            self._begin(self._waiting.later.popleft())
-        self._composer.keep_draft()
-        self._foot.paint()
+        self._status_bar.refresh()
+        if self._queue.later and not (self._state.is_stopping or self._composer.is_over):
+            self._begin(self._queue.later.popleft())
+        self._composer.save_draft_soon()
+        self._input.paint()
 
     def _steer(self, text: str) -> None:
         try:
-            self._waiting.steer(self.conversation, self._compose(text), text)
+            self._queue.steer(self._compose(text), text)
         except WoloError as error:
             complain(error, self._screen)
             self._composer.give_back(text)
 
-    def _retract(self) -> bool:
-        """The newest of what waits goes back to where it was written. False: nothing waits."""
-        if newest := self._waiting.take_newest(self.conversation):
-            self._composer.give_back(newest)
-        return bool(newest)
-
-    def _stop(self) -> bool:
-        """Ends what runs; False when nothing does, or it is being stopped already."""
-        if self._work is None or self._is_stopping:
-            return False
-        self._is_stopping, self._stopped_at = True, time.monotonic()
-        asyncio.get_running_loop().call_soon(self._terminal.signals.stop)  # what has just begun does not listen yet
-        return True
-
     def _signalled(self) -> None:
         """While nothing runs a signal leaves; a key meant what has just come to its end."""
         if self._terminal.signals.exit_status:
-            self._composer.leave()
+            self._composer.quit()
 
     async def _end_work(self) -> None:
-        await self._beside.end()
+        await self._background.end()
         if self._work is not None:
             self._work.remove_done_callback(self._ended)
             self._terminal.signals.stop()
             with suppress(asyncio.CancelledError):
                 await self._work
 
-    def _settle(self) -> None:
+    def abandon(self) -> None:
         self._composer.close()
-        self._foot.drop()
+        if isinstance(self._input, LiveRegion):
+            self._input.abandon()
 
     async def _take(self, line: str) -> None:
         self._screen.fresh()
@@ -236,7 +222,7 @@ class Repl:
             if failed.conversation is None:
                 raise  # there is nothing left to talk with
             complain(failed, self._screen)
-            self._change_to(SwitchConversation(failed.conversation, text="Continuing this conversation."))
+            self.change_to(SwitchConversation(failed.conversation, text="Continuing this conversation."))
         except WoloError as error:
             complain(error, self._screen)
 
@@ -254,17 +240,10 @@ class Repl:
         self._ran.clear()
         return message
 
-    def _table(self) -> tuple[Command, ...]:
-        from wolo.commands.table import COMMANDS  # noqa: PLC0415  # forty files, and the first prompt needs none of them
-        from wolo.frontends.terminal.repl.terminal_commands import own_commands  # noqa: PLC0415  # the same
-
-        own = own_commands(self, self._foot.print if isinstance(self._foot, Foot) else None)
-        return with_lists((*COMMANDS, *own), self._terminal)
-
     async def _command(self, line: str) -> None:
         jobs = self.conversation.jobs
         running = jobs.running if jobs is not None else ()
-        outcome = await dispatch(line, self._known.desk(anew=True))
+        outcome = await dispatch(line, self._registry.desk(anew=True))
         match outcome:
             case ShowText(text=""):
                 pass
@@ -273,7 +252,7 @@ class Repl:
             case ShowText():
                 self._screen.say(show_hidden(outcome.text))
             case SwitchConversation():
-                self._change_to(outcome)
+                self.change_to(outcome)
                 if jobs is not None and self.conversation.jobs is not jobs:
                     tell_jobs(jobs, running, self._screen)
             case RunEvents():
@@ -281,14 +260,14 @@ class Repl:
             case SendPrompt():
                 show_prompt(outcome, self._screen)
                 outcome = await run_first(outcome, self.conversation, self._terminal)
-                async with answered_by(outcome.model, self.conversation, self._change_to, self._screen):
+                async with answered_by(outcome.model, self.conversation, self, self._screen):
                     await self._prompt(outcome, line)
             case Exit():
-                self._composer.leave()
+                self._composer.quit()
 
-    def _change_to(self, opened: SwitchConversation) -> None:
+    def change_to(self, opened: SwitchConversation) -> None:
         is_other = opened.conversation.session_id != self.conversation.session_id
-        self._waiting.settle(self.conversation)
+        self._queue.end_turn()
         self.conversation = opened.conversation
         self.conversation.between = self._screen.show
         if opened.text:
@@ -301,16 +280,44 @@ class Repl:
         if opened.draft:
             self._composer.give_back(opened.draft)
 
-    # What the person writes with
+    # Actions of keys and commands
+
+    def handle_key(self, action: str) -> bool:
+        match action:
+            case "expand":
+                unfold(self.conversation, self._screen)
+            case "editor":
+                self.open_editor()
+            case "files":
+                self._background.run(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
+            case "mode":
+                self._next_mode()
+            case _:
+                return False
+        return True
 
     def open_editor(self) -> None:
-        self._beside.run(self._editing.run())
+        if not self._is_editing:
+            self._is_editing = True
+            self._background.run(self._edit())
 
-    def _choose_file(self) -> None:
-        self._beside.run(mention_file(self.conversation.cwd, self._composer.buffer, self._terminal))
+    async def _edit(self) -> None:
+        """Replaces the typed text by what an external editor makes of it; running work continues."""
+        pastes = self._composer.pastes
+        try:
+            with self._terminal.signals.aside():
+                async with self._input.aside():
+                    text = await edit(pastes.unfold(self._composer.buffer.text))
+            self._composer.replace(pastes.fold_again(text))
+        finally:
+            self._is_editing = False
+
+    @property
+    def sender(self) -> Sender | None:
+        return self._input if isinstance(self._input, LiveRegion) else None
 
     def keys_listed(self) -> str:
-        return KEYS_IN_TURNS if isinstance(self._foot, Turns) else self._keymap.listed()
+        return KEYS if isinstance(self._input, LineMode) else self._keymap.listed()
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)
@@ -320,25 +327,13 @@ class Repl:
             next_mode(self.conversation)
         except WoloError as error:
             complain(error, self._screen)
-        self._foot.paint()
-
-    # What is shown
-
-    def _hint(self, words: str) -> None:
-        self._foot.hint = words
-        self._foot.paint()
+        self._input.paint()
 
     def _look(self) -> None:
-        """Anything may be different now."""
-        self._facts.look()
-        self._beside.run(self._look_at_todos())
+        """Refreshes the status bar and the todo list."""
+        self._status_bar.refresh()
+        self._background.run(self._look_at_todos())
 
     async def _look_at_todos(self) -> None:
-        self._todos.take(await asyncio.to_thread(self.conversation.todos))
-        self._foot.paint()
-
-    def _hear_event(self, event: Event) -> None:
-        self._facts.hear(event)
-        self._todos.hear(event)
-        if isinstance(event, PromptRefused) and event.reason and not event.prompt.is_prompt:
-            self._composer.give_back(self._waiting.written(event.prompt))
+        self._todos.items = await asyncio.to_thread(self.conversation.todos)
+        self._input.paint()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from rich.cells import cell_len, set_cell_size
 
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import AnswerEnded, Compacted, Event, RequestStarted, TaskEnded
-from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.repl.turn_runner import jobs_running
+from wolo.frontends.terminal.display.terminal_state import TerminalState
+from wolo.frontends.terminal.live.component import Row
 from wolo.messages.message import Usage, used_by_task
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_home
@@ -24,22 +24,25 @@ IMPORTANCE = ("mode", "context", "model", "dir", "branch", "jobs", "cost", "cach
 """In a narrow window the last of these leave first."""
 
 
-class FactsLine:
-    """What costs time to know is looked up when something has happened, never while it is painted."""
+class StatusBar:
+    """Looks up slow facts after turns and commands, never while painting."""
 
-    def __init__(self, conversation: Callable[[], Conversation]) -> None:
-        """`conversation` tells the one that is open now."""
-        self._conversation = conversation
+    most_rows = 1
+    least_window_rows = 0
+
+    def __init__(self, state: TerminalState) -> None:
+        self._state = state
         self._branch = self._level = ""
         self._used = NOTHING
-        """Of this session, as far as it was read."""
+        """Usage of this session, as far as it was read."""
         self._in_window: int | None = None
         self._most: int | None = None
-        """Tokens in the window, and how many there may be; None: nobody knows."""
+        """Tokens in the context window, and its size; None: unknown."""
 
-    def look(self) -> None:
-        """After a turn or a command: everything may be different."""
-        talk = self._conversation()
+    def refresh(self) -> None:
+        """Looks everything up again: a turn or a command has ended."""
+        if (talk := self._state.conversation) is None:
+            return
         filling = talk.filling()
         self._in_window, self._most = filling.total, filling.most
         self._branch = current_branch(talk.cwd)
@@ -48,8 +51,7 @@ class FactsLine:
         tasks = (usage for message in talk.history for part in message.calls if (usage := used_by_task(part)) is not None)
         self._used = reduce(add, (*said, *talk.summed_up, *tasks), NOTHING)
 
-    def hear(self, event: Event) -> None:
-        """What has changed in the middle of a turn."""
+    def on_event(self, event: Event) -> None:
         match event:
             case RequestStarted():
                 self._in_window = event.context_tokens
@@ -60,8 +62,9 @@ class FactsLine:
             case Compacted():
                 self._in_window = event.tokens_after
 
-    def text(self, columns: int) -> str:
-        talk = self._conversation()
+    def render(self, width: int) -> Sequence[Row]:
+        if (talk := self._state.conversation) is None:
+            return ()
         facts = {
             "dir": short_place(talk.cwd),
             "branch": clean_line(self._branch),
@@ -70,9 +73,9 @@ class FactsLine:
             "context": f"context {self._in_window / self._most:.0%}" if self._most and self._in_window is not None else "",
             "cache": cache_share(self._used),
             "cost": money(self._used),
-            "jobs": f"{running} · /jobs" if (running := jobs_running(talk)) else "",
+            "jobs": f"{running} · /jobs" if (running := self._state.running_jobs) else "",
         }
-        return fit({name: facts[name] for name in talk.facts.ui.status if facts[name]}, columns)
+        return [[("class:dim", fit({name: facts[name] for name in talk.facts.ui.status if facts[name]}, width))]]
 
 
 def fit(facts: Mapping[str, str], columns: int) -> str:

@@ -29,8 +29,6 @@ from wolo.tools.background.jobs import Job, Jobs
 async def run_turn(conversation: Conversation, message: Message, terminal: Terminal) -> TurnEnded:
     """`exit_code` of what is returned is the whole truth: signals and calls that nobody could allow are in it."""
     turn = _Turn(conversation, terminal)
-    terminal.kill = conversation.kill
-    terminal.screen.status.aside = lambda: " · ".join(filter(None, [*terminal.beside, jobs_running(conversation)]))
     try:
         with terminal.signals.during(turn.stop):
             return await turn.play(message)
@@ -58,12 +56,6 @@ async def run_work(conversation: Conversation, events: AsyncIterator[Event], ter
                     screen.show(event)
     finally:
         screen.status.stop()
-
-
-def jobs_running(conversation: Conversation) -> str:
-    """`2 jobs`; empty when there are none."""
-    count = len(conversation.jobs.running) if conversation.jobs is not None else 0
-    return f"{count} job{'' if count == 1 else 's'}" if count else ""
 
 
 def tell_jobs(jobs: Jobs, running: Iterable[Job], screen: Screen) -> None:

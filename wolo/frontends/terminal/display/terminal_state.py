@@ -1,0 +1,74 @@
+"""State of the terminal that the screen, the live region and the signal handlers share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from wolo.conversation.conversation import Conversation
+from wolo.frontends.terminal.io.theme import is_light
+
+if TYPE_CHECKING:
+    from prompt_toolkit.layout import AnyContainer
+
+T = TypeVar("T")
+
+
+class Dialog(Protocol[T]):
+    """A panel that takes the place of the input until it is answered."""
+
+    answer: asyncio.Future[T]
+    container: AnyContainer
+
+    def open(self) -> None:
+        """Called when it becomes visible; the keyboard is its own."""
+
+    def close(self) -> None:
+        """Called when it is answered or abandoned."""
+
+
+@dataclass(slots=True)
+class TerminalState:
+    is_light: bool = field(default_factory=lambda: is_light("auto", os.environ))
+    """Colours are those for a light background."""
+    is_interactive: bool = False
+    """More than one task: questions before a turn are asked in panels, too."""
+    conversation: Conversation | None = None
+    """The open conversation."""
+    is_working: bool = False
+    """A turn or a command runs."""
+    is_stopping: bool = False
+    stopped_at: float = float("-inf")
+    """When the user last stopped a turn or a command."""
+    interrupted_at: float = float("-inf")
+    """When Ctrl-C was last pressed with nothing to clear; a second press quits."""
+    hint: str = ""
+    """Shown beside an empty input line."""
+    tail: str = ""
+    """Beginning of a line that is still being written, with its colours."""
+    unfinished: str = ""
+    """Beginning of a line that is printed once it is complete."""
+    background: list[str] = field(default_factory=list)
+    """Commands that run alongside the turn."""
+    dialogs: list[Dialog[Any]] = field(default_factory=list)
+    """Open dialogs; the last one is visible."""
+    typed_texts: dict[str, str] = field(default_factory=dict)
+    """Steered messages as the user typed them, with pastes folded, by message id."""
+
+    @property
+    def is_asking(self) -> bool:
+        return bool(self.dialogs)
+
+    @property
+    def running_jobs(self) -> str:
+        """`2 jobs`; empty when none runs."""
+        jobs = self.conversation.jobs if self.conversation is not None else None
+        count = len(jobs.running) if jobs is not None else 0
+        return f"{count} job{'' if count == 1 else 's'}" if count else ""
+
+    @property
+    def alongside(self) -> str:
+        """Commands and jobs in the background, in short."""
+        return " · ".join(filter(None, [*self.background, self.running_jobs]))

@@ -1,0 +1,60 @@
+"""Roles in the terminal: a component draws rows, a key target takes keys, a painter repaints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from wolo.agent.events import Event
+from wolo.frontends.terminal.io.async_output import Flushable
+from wolo.frontends.terminal.io.focus_tracking import Sender
+
+Row = list[tuple[str, str]]
+"""Style and text, piece by piece, as prompt_toolkit takes them."""
+
+
+class Component(Protocol):
+    """One part of the live region, drawn again after each `Painter.paint`; a keystroke alone draws none of them."""
+
+    most_rows: int
+    least_window_rows: int
+    """In a lower window the component is hidden."""
+
+    def render(self, width: int) -> Sequence[Row]:
+        """Rows that fit the width; none while there is nothing to show."""
+
+    def on_event(self, event: Event) -> None:
+        """Updates the state that `render` draws."""
+
+
+class KeyTarget(Protocol):
+    def handle_key(self, action: str) -> bool:
+        """Performs an action of the keymap. False: it belongs to another target."""
+
+
+class Painter(Flushable, Protocol):
+    """The live region, as its parts see it."""
+
+    @property
+    def rows(self) -> int:
+        """Height of the window."""
+
+    def write(self, text: str) -> None:
+        """Prints complete lines above the region; the rest of the text waits in it."""
+
+    def paint(self) -> None:
+        """Schedules a repaint: something other than the typed text has changed."""
+
+
+class TerminalActions(Protocol):
+    """Actions of the REPL that slash commands start."""
+
+    @property
+    def sender(self) -> Sender | None:
+        """Writes control sequences. None: the terminal shows them as text."""
+
+    def open_editor(self) -> None: ...
+
+    def keys_listed(self) -> str: ...
+
+    def use_theme(self, theme: str) -> None: ...
