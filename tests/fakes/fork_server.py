@@ -38,8 +38,12 @@ READ_AT_START = ("PYTHON", "LC_", "LANG")
 SYS_CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE_PARENT = 0x8000
 """The new process is a child of the caller's parent (clone(2))."""
-ALSO_LOADED = ("httpx2", "rapidfuzz", "rich.markdown", "ssl", "tree_sitter", "tree_sitter_bash", "typer")
-"""Libraries that the modules of `wolo` import inside functions."""
+ALSO_LOADED = (
+    *("anyio._backends._asyncio", "encodings.idna", "encodings.utf_8_sig", "httpcore2", "httpx2", "rapidfuzz", "rich.markdown"),
+    *("prompt_toolkit.key_binding.bindings.search", "ssl", "tomlkit", "tree_sitter", "tree_sitter_bash", "truststore", "typer"),
+    "typer._click.decorators",
+)
+"""Modules of libraries that `wolo`, or the libraries themselves, import inside functions."""
 NOT_LOADED = (
     "wolo.__main__",
     "wolo.guard.sandbox.launcher",
