@@ -28,7 +28,7 @@ from wolo.guard.sandbox.selection import find
 from wolo.tools.background.jobs import Jobs
 from wolo.tools.search.grep import Grep, GrepArgs
 from wolo.tools.search.ripgrep import stand_in
-from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.file_reading import FileLedger
@@ -85,7 +85,7 @@ def sandbox(folder: Path) -> None:
 def edits(folder: Path) -> None:
     work = folder / "edits"
     work.mkdir()
-    context = new_context(work, folder)
+    services = new_services(work, folder)
     toolbox = Toolbox()
     lines = "".join(f"line {n} of a file that is edited\n" for n in range(600))
     (work / "file.txt").write_text(lines)
@@ -95,7 +95,7 @@ def edits(folder: Path) -> None:
         for n in range(100):
             tool, args = toolbox.decode("edit", {"path": "file.txt", "old": f"line {n} of", "new": f"line {n} in"})
             begun = time.perf_counter()
-            await tool.run(args, context)
+            await tool.run(args, CallContext(services))
             spent.append(time.perf_counter() - begun)
         return statistics.median(spent)
 
@@ -107,7 +107,7 @@ def edits(folder: Path) -> None:
     async def refused() -> str:
         tool, args = toolbox.decode("edit", {"path": "large.txt", "old": "nothing like it", "new": "x"})
         try:
-            return (await tool.run(args, context)).text
+            return (await tool.run(args, CallContext(services))).text
         except Exception as error:
             return str(error)
 
@@ -141,13 +141,13 @@ def looks(folder: Path) -> None:
 def searches(folder: Path) -> None:
     work = folder / "most"
     make_files(work, MOST_FILES)
-    context = new_context(work, folder)
+    services = new_services(work, folder)
     for what, program in (("ripgrep", None), ("the fallback", stand_in())):
         if program is None and shutil.which("rg") is None:
             continue
 
         async def search(program: Any = program) -> str:
-            return (await Grep(program).run(GrepArgs("nowhere to be found"), context)).text
+            return (await Grep(program).run(GrepArgs("nowhere to be found"), CallContext(services))).text
 
         begun = time.perf_counter()
         said = asyncio.run(search()).splitlines()[-1]
@@ -157,11 +157,11 @@ def searches(folder: Path) -> None:
 def flood(folder: Path) -> None:
     work = folder / "flood"
     work.mkdir()
-    context = new_context(work, folder)
+    services = new_services(work, folder)
 
     async def shell() -> str:
         tool, args = Toolbox().decode("shell", {"command": FLOOD})
-        return (await tool.run(args, context)).text
+        return (await tool.run(args, CallContext(services))).text
 
     bare = timed(lambda: subprocess.run(["bash", "-c", f"{FLOOD} > /dev/null"], check=True))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -174,7 +174,7 @@ def flood(folder: Path) -> None:
 # What they work with
 
 
-def new_context(work: Path, folder: Path) -> ToolContext:
+def new_services(work: Path, folder: Path) -> ToolServices:
     processes = Processes(folder / "commands")
     outputs = folder / "outputs"
     outputs.mkdir(exist_ok=True)
@@ -184,10 +184,10 @@ def new_context(work: Path, folder: Path) -> ToolContext:
         path.write_bytes(data)
         return path
 
-    return ToolContext(
+    return ToolServices(
         workspace=Workspace(work),
         ledger=FileLedger(folder / "locks"),
-        keep=keep,
+        save_output=keep,
         shell=ShellState(work, processes, Jobs(processes, folder / "jobs")),
         watch=Watch(folder / "data" / work.name, (work,), "session"),
     )

@@ -11,9 +11,14 @@ import pytest
 from msgspec import Struct
 
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
-from wolo.agent.budget import Limits
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.budget import Account, Limits
+from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event
+from wolo.agent.hook_calls import Hooks
 from wolo.agent.loop import Agent
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.turn import Turn
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
@@ -28,12 +33,13 @@ from wolo.models.client import ModelStream, Surroundings
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.tools.shell.shell import Shell
-from wolo.tools.tool import Result, ShellState, Tool, ToolContext
+from wolo.tools.tool import CallContext, Result, ShellState, Tool, ToolServices
 from wolo.tools.toolbox import BUILTIN, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 SECRET = "a-secret-nobody-may-see"
+SYSTEM = "You are Wolo, an AI coding agent."
 
 
 class Note(Struct):
@@ -54,7 +60,7 @@ class TestTool:
         self.running = 0
         self.most_running = 0
 
-    def intents(self, args: Note, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Note, services: ToolServices) -> Sequence[Intent]:
         return ()
 
 
@@ -63,7 +69,7 @@ class Say(TestTool):
 
     name: ClassVar[str] = "say"
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         self.ran.append(args.text)
         return Result(text=f"said {args.text}")
 
@@ -79,7 +85,7 @@ class Look(TestTool):
         self.together = 1
         self._enough = asyncio.Event()
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         if self.running >= self.together:
@@ -96,9 +102,9 @@ class Hang(TestTool):
 
     name: ClassVar[str] = "hang"
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         self.ran.append(args.text)
-        context.progress("half a line")
+        call.progress("half a line")
         self.begun.set()
         await asyncio.Event().wait()
         raise AssertionError("nobody wakes it")
@@ -109,7 +115,7 @@ class Crash(TestTool):
 
     name: ClassVar[str] = "crash"
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         raise ZeroDivisionError("division by zero")
 
 
@@ -118,7 +124,7 @@ class Fail(TestTool):
 
     name: ClassVar[str] = "fail"
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         raise ToolError(f"there is no {args.text}")
 
 
@@ -127,7 +133,7 @@ class Finish(TestTool):
 
     name: ClassVar[str] = "finish"
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         return Result(text=args.text, terminate=True)
 
 
@@ -136,7 +142,7 @@ class Leak(TestTool):
 
     name: ClassVar[str] = "leak"
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         return Result(text=f"the key is {SECRET}!")
 
 
@@ -145,10 +151,10 @@ class Command(TestTool):
 
     name: ClassVar[str] = "command"
 
-    def intents(self, args: Note, context: ToolContext) -> Sequence[Intent]:
-        return (RunIntent(args.text, context.shell.cwd),)
+    def intents(self, args: Note, services: ToolServices) -> Sequence[Intent]:
+        return (RunIntent(args.text, services.shell.cwd),)
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         self.ran.append(args.text)
         return Result(text="it ran")
 
@@ -158,13 +164,13 @@ class Moody(TestTool):
 
     name: ClassVar[str] = "moody"
 
-    def intents(self, args: Note, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Note, services: ToolServices) -> Sequence[Intent]:
         self.running += 1
         if self.running > 1:
             raise OSError(22, "Invalid argument")
         return ()
 
-    async def run(self, args: Note, context: ToolContext) -> Result:
+    async def run(self, args: Note, call: CallContext) -> Result:
         raise AssertionError("it must not run")
 
 
@@ -182,6 +188,8 @@ class Stage:
         self.rules: list[Rule] = []
         self.mode = "edit"
         self.limits = Limits()
+        self.compactor = Compactor()
+        self.reread_system = SYSTEM
         self.longest_wait_s = 0.01
         """Between two attempts."""
         self.history: tuple[Message, ...] = ()
@@ -220,28 +228,35 @@ class Stage:
     def _build(self) -> Agent:
         work = Path.cwd()
         workspace = Workspace(work)
-        context = ToolContext(
+        secrets = Secrets([Known("CANARY", SECRET)])
+        services = ToolServices(
             workspace=workspace,
             ledger=FileLedger(self._directory / "locks"),
-            keep=lambda name, data: self._directory / name,
+            save_output=lambda name, data: self._directory / name,
             shell=ShellState(work),
-            secrets=Secrets([Known("CANARY", SECRET)]),
+            secrets=secrets,
         )
         tools: tuple[Tool, ...] = (*BUILTIN, self.say, self.look, self.hang, self.command, *self._more)
         shells = () if any(tool.name == "shell" for tool in BUILTIN) else (Shell(),)
         choice = find(f"custom/{MODEL}", environ={}, base_url=self.provider.base_url, api_key=KEY)
         around = Surroundings(sleep=lambda seconds: asyncio.sleep(min(seconds, self.longest_wait_s)))
         self._stream = ModelStream(choice, format_of(choice), HttpTransport(), around)
+        toolbox, hooks = Toolbox((*tools, *shells)), Hooks(None, self.emit, secrets)
+        judge = Judge(find_mode(self.mode), self.rules, work)
         return Agent(
-            self._stream,
-            Toolbox((*tools, *shells)),
-            context,
-            Judge(find_mode(self.mode), self.rules, work),
-            emit=self.emit,
-            ask_person=self.person,
-            system="You are Wolo, an AI coding agent.",
-            session_id="session_123",
-            limits=self.limits,
+            AgentServices(
+                asker=self._stream,
+                emit=self.emit,
+                hooks=hooks,
+                calls=ToolCalls(toolbox, services, judge, emit=self.emit, ask_user=self.person, hooks=hooks),
+                prefix=PromptPrefix(SYSTEM, toolbox, self.compactor, secrets, reread=lambda: self.reread_system),
+                compactor=self.compactor,
+                history=MessageHistory(self.compactor),
+                shell=services.shell,
+                account=Account(self.limits),
+                limits=self.limits,
+                session_id="session_123",
+            )
         )
 
 

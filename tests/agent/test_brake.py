@@ -1,4 +1,4 @@
-"""The brake: what it cancels, what it lets come to its end, and what no longer begins."""
+"""The cancellation: what it cancels, what it lets come to its end, and what no longer begins."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from wolo.agent.cancellation import Brake, Stopped, outlast
+from wolo.agent.cancellation import Cancellation, Cancelled, wait_for_clean_end
 
 
 async def test_a_pull_cancels_every_step_that_runs_and_none_begins_after_it() -> None:
-    brake, begun, ended = Brake(), asyncio.Event(), list[str]()
+    cancellation, begun, ended = Cancellation(), asyncio.Event(), list[str]()
 
     async def work(name: str) -> None:
         begun.set()
@@ -19,20 +19,20 @@ async def test_a_pull_cancels_every_step_that_runs_and_none_begins_after_it() ->
         finally:
             ended.append(name)
 
-    steps = [asyncio.create_task(brake.step(work(name))) for name in "ab"]
+    steps = [asyncio.create_task(cancellation.run(work(name))) for name in "ab"]
     await begun.wait()
     await asyncio.sleep(0)
-    brake.pull("interrupted")
-    assert [type(result) for result in await asyncio.gather(*steps, return_exceptions=True)] == [Stopped, Stopped]
+    cancellation.cancel("interrupted")
+    assert [type(result) for result in await asyncio.gather(*steps, return_exceptions=True)] == [Cancelled, Cancelled]
     assert sorted(ended) == ["a", "b"]
-    with pytest.raises(Stopped):
-        await brake.step(work("c"))
+    with pytest.raises(Cancelled):
+        await cancellation.run(work("c"))
     assert sorted(ended) == ["a", "b"]
-    assert brake.cause == "interrupted"
+    assert cancellation.cause == "interrupted"
 
 
 async def test_a_second_pull_leaves_the_cleaning_up_alone() -> None:
-    brake, cleaning, cleaned = Brake(), asyncio.Event(), asyncio.Event()
+    cancellation, cleaning, cleaned = Cancellation(), asyncio.Event(), asyncio.Event()
 
     async def work() -> str:
         try:
@@ -44,20 +44,20 @@ async def test_a_second_pull_leaves_the_cleaning_up_alone() -> None:
             cleaned.set()
         return "never"
 
-    step = asyncio.create_task(brake.step(work()))
+    step = asyncio.create_task(cancellation.run(work()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    brake.pull("max_seconds")
+    cancellation.cancel("max_seconds")
     await cleaning.wait()
-    brake.pull("interrupted")
-    with pytest.raises(Stopped):
+    cancellation.cancel("interrupted")
+    with pytest.raises(Cancelled):
         await step
     assert cleaned.is_set()
-    assert brake.cause == "max_seconds", "the first cause stays"
+    assert cancellation.cause == "max_seconds", "the first cause stays"
 
 
 async def test_work_that_catches_the_cancellation_gives_its_result() -> None:
-    brake = Brake()
+    cancellation = Cancellation()
 
     async def work() -> str:
         try:
@@ -66,24 +66,24 @@ async def test_work_that_catches_the_cancellation_gives_its_result() -> None:
             return "half"
         return "never"
 
-    step = asyncio.create_task(brake.step(work()))
+    step = asyncio.create_task(cancellation.run(work()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    brake.pull("interrupted")
+    cancellation.cancel("interrupted")
     assert await step == "half"
 
 
 async def test_a_step_that_has_ended_is_cancelled_no_more() -> None:
-    brake, done = Brake(), asyncio.Event()
+    cancellation, done = Cancellation(), asyncio.Event()
 
     async def quick() -> str:
         return "done"
 
-    assert await brake.step(quick()) == "done"
+    assert await cancellation.run(quick()) == "done"
 
     async def keeps_its_books() -> None:
-        await brake.step(quick())
-        brake.pull("interrupted")
+        await cancellation.run(quick())
+        cancellation.cancel("interrupted")
         await asyncio.sleep(0)
         done.set()
 
@@ -92,18 +92,18 @@ async def test_a_step_that_has_ended_is_cancelled_no_more() -> None:
 
 
 async def test_a_cancellation_from_elsewhere_is_no_stop() -> None:
-    brake = Brake()
-    step = asyncio.create_task(brake.step(asyncio.Event().wait()))
+    cancellation = Cancellation()
+    step = asyncio.create_task(cancellation.run(asyncio.Event().wait()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     step.cancel()
     with pytest.raises(asyncio.CancelledError):
         await step
-    assert brake.cause is None
+    assert cancellation.cause is None
 
 
 async def test_whoever_cancels_the_waiting_pulls_the_brake_also_twice() -> None:
-    brake, cleaning = Brake(), asyncio.Event()
+    cancellation, cleaning = Cancellation(), asyncio.Event()
     books: list[str] = []
 
     async def turn() -> None:
@@ -116,13 +116,13 @@ async def test_whoever_cancels_the_waiting_pulls_the_brake_also_twice() -> None:
                 books.append("cleaned up")
 
         try:
-            await brake.step(work())
-        except Stopped:
+            await cancellation.run(work())
+        except Cancelled:
             await asyncio.sleep(0)
             books.append("kept")
 
     async def person() -> None:
-        await outlast(asyncio.create_task(turn()), brake)
+        await wait_for_clean_end(asyncio.create_task(turn()), cancellation)
         books.append("told")
 
     waiting = asyncio.create_task(person())
@@ -133,5 +133,5 @@ async def test_whoever_cancels_the_waiting_pulls_the_brake_also_twice() -> None:
     waiting.cancel()
     await waiting
     assert books == ["cleaned up", "kept", "told"]
-    assert brake.cause == "interrupted"
+    assert cancellation.cause == "interrupted"
     assert waiting.cancelling() == 0

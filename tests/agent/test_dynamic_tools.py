@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.agent.dynamic_tools import blamed
+from wolo.agent.prompt_prefix import rejected_tool
 
 FOREIGN = {11: "mcp__a__read", 12: "mcp__a__read_all"}
 
@@ -22,4 +22,4 @@ FOREIGN = {11: "mcp__a__read", 12: "mcp__a__read_all"}
     ],
 )
 def test_the_tool_is_found(said: str, name: str) -> None:
-    assert blamed(said, FOREIGN) == name
+    assert rejected_tool(said, FOREIGN) == name

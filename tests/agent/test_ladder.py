@@ -14,7 +14,7 @@ from tests.agent.conftest import Stage
 from tests.fakes.provider_server import Asked
 from tests.fakes.replies import Reply, call, calls, error, sse, text, usage
 from wolo.agent.budget import Limits
-from wolo.agent.compaction.compactor import OVERFLOWS, Compaction, Compactor, Order
+from wolo.agent.compaction.compactor import OVERFLOWS, Compaction, Compactor, SummaryRequest
 from wolo.agent.compaction.context_usage import filling, preview
 from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.agent.compaction.history_cut import Cut
@@ -29,7 +29,7 @@ from wolo.models.tokens import estimate_text
 
 WINDOW = 20_000
 FIXED = Fixed("You are Wolo.", (), WINDOW)
-SUMMARY = "## Goal\nGet it done.\n## Next steps\nGo on."
+SUMMARY = "## Goal\nGet it done.\n## NextStep steps\nGo on."
 
 
 def answer(words: str, *parts: ToolPart) -> Message:
@@ -53,10 +53,10 @@ class Model:
     """Sums up as it was told to, and remembers what it was asked."""
 
     def __init__(self, summary: str = SUMMARY) -> None:
-        self.orders: list[Order] = []
+        self.orders: list[SummaryRequest] = []
         self._summary = summary
 
-    async def __call__(self, order: Order) -> str:
+    async def __call__(self, order: SummaryRequest) -> str:
         self.orders.append(order)
         return self._summary
 
@@ -346,7 +346,7 @@ SUMMARIES: dict[str, Reply] = {
 @pytest.mark.parametrize("summary", SUMMARIES)
 async def test_whatever_becomes_of_the_summary_the_turn_goes_on(stage: Stage, summary: str) -> None:
     narrow(stage, SUMMARIES[summary])
-    stage.agent.compactor = Compactor(settings=Compaction(timeout_s=1))
+    stage.compactor = Compactor(settings=Compaction(timeout_s=1))
     said = stage.history
     turn = await stage.turn("finish it")
     assert (turn.ended.cause, turn.ended.answer) == ("done", "Done.")
@@ -397,7 +397,7 @@ async def test_the_way_back_is_offered_once_something_is_left_out(stage: Stage) 
 
 async def test_instructions_are_read_again_after_a_compaction(stage: Stage) -> None:
     narrow(stage, text("Nothing happened."))
-    stage.agent._reread = lambda: "You are Wolo. SENTINEL-A"
+    stage.reread_system = "You are Wolo. SENTINEL-A"
     await stage.turn("finish it")
     assert "SENTINEL-A" not in stage.provider.requests[0].messages[0]["content"]
     assert "SENTINEL-A" in stage.provider.requests[-1].messages[0]["content"]
@@ -413,7 +413,7 @@ async def test_an_interrupt_while_summing_up_leaves_everything_as_it_was(stage: 
     stage.agent.interrupt()
     turn = await turning
     assert (turn.ended.cause, turn.ended.exit_code) == ("interrupted", 130)
-    assert stage.agent.compactor.cut.is_empty
+    assert stage.compactor.cut.is_empty
     stage.provider.summary = text(SUMMARY)
     assert (await stage.turn("again")).ended.answer == "Done."
 
@@ -472,7 +472,7 @@ async def test_a_person_may_ask_for_it_and_say_what_matters(stage: Stage) -> Non
     assert done.tokens_after < done.tokens_before / 2
     await stage.agent.uncompact(stage.history)
     assert stage.told(Compacted)[-1].reason == "restored"
-    assert stage.agent.compactor.cut.is_empty
+    assert stage.compactor.cut.is_empty
 
 
 async def test_nothing_is_left_out_when_a_person_asks_and_the_summary_fails(stage: Stage) -> None:
@@ -480,13 +480,13 @@ async def test_nothing_is_left_out_when_a_person_asks_and_the_summary_fails(stag
     stage.provider.script(TOO_LONG)
     await stage.agent.compact(stage.history)
     assert not stage.told(Compacted)
-    assert stage.agent.compactor.cut.is_empty
+    assert stage.compactor.cut.is_empty
     (notice,) = stage.told(Noticed)
     assert "could not sum up" in notice.text
 
 
 async def test_asking_works_where_compaction_is_switched_off(stage: Stage) -> None:
-    stage.agent.compactor = Compactor(settings=Compaction(auto=False))
+    stage.compactor = Compactor(settings=Compaction(auto=False))
     stage.history = tuple(prose(20, size=8_000))
     stage.provider.script(text(SUMMARY))
     await stage.agent.compact(stage.history)

@@ -294,7 +294,7 @@ async def test_tokens_are_limited_also_within_an_answer(stage: Stage) -> None:
     assert turn.ended.answer.startswith("So far. ")
     assert turn.ended.usage.estimated
     assert turn.ended.usage.output_tokens >= 200  # how much more depends on what one read of the socket brings
-    assert stage.agent.account.used.context_tokens >= 400
+    assert stage.agent.services.account.used.context_tokens >= 400
 
 
 @pytest.mark.parametrize("field", ["content", "reasoning_content", "arguments"])
@@ -356,10 +356,10 @@ async def test_a_word_in_between_that_could_not_be_kept_waits_on(stage: Stage) -
             raise SessionError("The disk is full.")
 
     stage.on_event = full
-    stage.agent.inbox.put(user("wait"))
+    stage.agent.services.steering.add(user("wait"))
     turn = await stage.turn()
     assert turn.ended.cause == "session_error"
-    assert [message.text for message in stage.agent.inbox.waiting] == ["wait"]
+    assert [message.text for message in stage.agent.services.steering.waiting] == ["wait"]
     assert "wait" not in [message.text for message in turn.new]
 
 

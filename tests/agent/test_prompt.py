@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wolo.agent.prompt import build_system_prompt
+from wolo.agent.prompt_prefix import build_system_prompt
 
 
 def test_it_says_who_speaks_and_where() -> None:

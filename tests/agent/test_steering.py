@@ -14,7 +14,7 @@ def steer_on(stage: Stage, kind: type[Event], words: Message) -> None:
     def hear(event: Event) -> None:
         if isinstance(event, kind):
             stage.on_event = lambda event: None
-            stage.agent.inbox.put(words)
+            stage.agent.services.steering.add(words)
 
     stage.on_event = hear
 
@@ -61,9 +61,9 @@ async def test_a_word_can_be_taken_back_until_it_is_heard(stage: Stage) -> None:
 
     def hear(event: Event) -> None:
         if isinstance(event, CallStarted):
-            stage.agent.inbox.put(words)
-            assert stage.agent.inbox.withdraw(words.id)
-            assert not stage.agent.inbox.withdraw(words.id)
+            stage.agent.services.steering.add(words)
+            assert stage.agent.services.steering.withdraw(words.id)
+            assert not stage.agent.services.steering.withdraw(words.id)
 
     stage.on_event = hear
     await stage.turn()
@@ -75,11 +75,11 @@ async def test_what_an_interrupted_turn_did_not_hear_is_given_back(stage: Stage)
 
     def hear(event: Event) -> None:
         if isinstance(event, TextStreamed):
-            stage.agent.inbox.put(user("one"))
-            stage.agent.inbox.put(user("two"))
+            stage.agent.services.steering.add(user("one"))
+            stage.agent.services.steering.add(user("two"))
             stage.agent.interrupt()
 
     stage.on_event = hear
     turn = await stage.turn()
     assert turn.ended.cause == "interrupted"
-    assert [message.text for message in stage.agent.inbox.take()] == ["one", "two"]
+    assert [message.text for message in stage.agent.services.steering.take_all()] == ["one", "two"]

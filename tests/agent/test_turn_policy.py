@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.turn_policy import PAUSES, Course, Next
+from wolo.agent.turn_policy import PAUSES, NextStep, TurnPolicy
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, ImagePart, TextPart, ThinkingPart, ToolPart
 
@@ -22,22 +22,22 @@ def calling(path: str = "a", **fields: Any) -> ToolPart:
     return ToolPart(tool="read", input={"path": path}, **fields)
 
 
-def stop_cause(step: Next) -> str | None:
+def stop_cause(step: NextStep) -> str | None:
     return step.stop.cause if step.stop else None
 
 
 def test_text_without_a_call_ends_the_turn() -> None:
-    assert stop_cause(Course().after(said("Done."))) == "done"
+    assert stop_cause(TurnPolicy().after(said("Done."))) == "done"
 
 
 def test_a_call_goes_on_also_when_the_server_says_stop() -> None:
-    assert Course().after(said("", calling(), finish_reason="stop")) == Next()
+    assert TurnPolicy().after(said("", calling(), finish_reason="stop")) == NextStep()
 
 
 def test_an_empty_answer_is_not_kept_and_gets_one_nudge() -> None:
-    course = Course()
+    course = TurnPolicy()
     for shape in (said(), said("  \n"), said(thinking="hm"), said(finish_reason="tool_calls")):
-        first = Course().after(shape)
+        first = TurnPolicy().after(shape)
         assert (first.keep, bool(first.nudge), first.stop) == (False, True, None)
     course.after(said())
     second = course.after(said(thinking="hm"))
@@ -45,14 +45,14 @@ def test_an_empty_answer_is_not_kept_and_gets_one_nudge() -> None:
 
 
 def test_an_answer_with_a_call_between_makes_room_for_another_nudge() -> None:
-    course = Course()
+    course = TurnPolicy()
     course.after(said())
     course.after(said("", calling()))
     assert course.after(said()).nudge
 
 
 def test_a_call_that_was_announced_but_never_came_is_asked_for_once() -> None:
-    course = Course()
+    course = TurnPolicy()
     first = course.after(said("I will read it now.", finish_reason="tool_calls"))
     assert (first.keep, bool(first.nudge)) == (True, True)
     assert stop_cause(course.after(said("I will read it now.", finish_reason="tool_calls"))) == "model_error"
@@ -60,38 +60,38 @@ def test_a_call_that_was_announced_but_never_came_is_asked_for_once() -> None:
 
 def test_an_image_is_an_answer() -> None:
     picture = Message(role="assistant", parts=[ImagePart(data=b"x")], finish_reason="stop")
-    assert stop_cause(Course().after(picture)) == "done"
+    assert stop_cause(TurnPolicy().after(picture)) == "done"
 
 
 def test_a_text_cut_at_the_limit_is_kept_and_fails() -> None:
-    step = Course().after(said("Half of", finish_reason="length"))
+    step = TurnPolicy().after(said("Half of", finish_reason="length"))
     assert (step.keep, stop_cause(step)) == (True, "model_error")
     assert step.stop is not None
     assert step.stop.exit_code == 1
 
 
 def test_calls_cut_at_the_limit_are_refused_and_end_the_turn_at_the_third() -> None:
-    course = Course()
+    course = TurnPolicy()
     steps = [course.after(said("", calling(str(number)), finish_reason="length")) for number in range(3)]
     assert all(step.refuse and step.refuse[0] == "cut_off" for step in steps)
     assert [stop_cause(step) for step in steps] == [None, None, "model_error"]
 
 
 def test_a_good_call_between_two_cut_ones_starts_the_count_again() -> None:
-    course = Course()
+    course = TurnPolicy()
     for number in range(6):
         step = course.after(said("", calling(str(number)), finish_reason="length" if number % 3 else "tool_calls"))
         assert step.stop is None
 
 
 def test_unreadable_calls_get_two_corrections() -> None:
-    course = Course()
+    course = TurnPolicy()
     broken = [calling(str(number), status="failed", outcome="invalid") for number in range(3)]
     assert [stop_cause(course.after(said("", part))) for part in broken] == [None, None, "model_error"]
 
 
 def test_a_readable_call_beside_an_unreadable_one_is_progress() -> None:
-    course = Course()
+    course = TurnPolicy()
     for number in range(8):
         step = course.after(said("", calling(str(number), status="failed", outcome="invalid"), calling(f"b{number}")))
         assert step.stop is None
@@ -99,7 +99,7 @@ def test_a_readable_call_beside_an_unreadable_one_is_progress() -> None:
 
 def test_a_refused_or_overflowing_answer_runs_nothing() -> None:
     for reason, kind in (("refused", "content_refused"), ("overflow", "context_overflow"), ("error", "bad_answer")):
-        step = Course().after(said("So far", calling(), finish_reason=reason))
+        step = TurnPolicy().after(said("So far", calling(), finish_reason=reason))
         assert step.refuse is not None
         assert step.stop is not None
         assert step.stop.error is not None
@@ -108,12 +108,12 @@ def test_a_refused_or_overflowing_answer_runs_nothing() -> None:
 
 def test_a_refusal_without_a_word_is_not_taken_for_an_empty_answer() -> None:
     for shape in (said(finish_reason="refused"), said(thinking="hm", finish_reason="refused")):
-        step = Course().after(shape)
+        step = TurnPolicy().after(shape)
         assert (step.keep, step.nudge, stop_cause(step)) == (False, "", "model_error")
 
 
 def test_the_same_call_is_told_at_the_third_and_stopped_at_the_fifth() -> None:
-    course = Course()
+    course = TurnPolicy()
     steps = [course.after(said("", calling())) for _ in range(5)]
     assert [bool(step.note) for step in steps] == [False, False, True, True, False]
     assert [stop_cause(step) for step in steps] == [None, None, None, None, "model_error"]
@@ -121,19 +121,19 @@ def test_the_same_call_is_told_at_the_third_and_stopped_at_the_fifth() -> None:
 
 
 def test_a_paused_answer_is_kept_and_asked_on_but_not_for_ever() -> None:
-    course = Course()
+    course = TurnPolicy()
     steps = [course.after(said("Searching", finish_reason="paused")) for _ in range(PAUSES)]
-    assert steps[:-1] == [Next()] * (PAUSES - 1)
+    assert steps[:-1] == [NextStep()] * (PAUSES - 1)
     assert stop_cause(steps[-1]) == "model_error"
-    course = Course()
+    course = TurnPolicy()
     for turn in range(2 * PAUSES):
-        assert course.after(said(f"Searching {turn}", finish_reason="paused")) == Next()
+        assert course.after(said(f"Searching {turn}", finish_reason="paused")) == NextStep()
         course.after(said("", calling(str(turn))))
 
 
 def test_why_an_answer_was_refused_is_told() -> None:
     refused = replace(said("I will n", finish_reason="refused"), error="It asks for a weapon.")
-    stop = Course().after(refused).stop
+    stop = TurnPolicy().after(refused).stop
     assert stop is not None
     assert stop.error is not None
     assert "It asks for a weapon." in stop.error.message

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.budget import Account, Limits
+from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Event
+from wolo.agent.hook_calls import Hooks
 from wolo.agent.loop import Agent
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.turn import Turn
 from wolo.guard.judge import Judge
 from wolo.guard.modes import find_mode
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ToolPart
 from wolo.models.protocol import Asker
-from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.tool import ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
@@ -25,13 +31,27 @@ class Play:
         self.history: tuple[Message, ...] = ()
         self.events: list[Event] = []
         work = Path.cwd()
-        context = ToolContext(
+        services = ToolServices(
             workspace=Workspace(work),
             ledger=FileLedger(directory / "locks"),
-            keep=lambda name, data: directory / name,
+            save_output=lambda name, data: directory / name,
             shell=ShellState(work),
         )
-        self._agent = Agent(asker, Toolbox(), context, Judge(find_mode(mode), [], work), emit=self._emit)
+        toolbox, compactor, secrets = Toolbox(), Compactor(), services.secrets
+        hooks, judge = Hooks(None, self._emit, secrets), Judge(find_mode(mode), [], work)
+        self._agent = Agent(
+            AgentServices(
+                asker=asker,
+                emit=self._emit,
+                hooks=hooks,
+                calls=ToolCalls(toolbox, services, judge, emit=self._emit, ask_user=None, hooks=hooks),
+                prefix=PromptPrefix("", toolbox, compactor, secrets),
+                compactor=compactor,
+                history=MessageHistory(compactor),
+                shell=services.shell,
+                account=Account(Limits()),
+            )
+        )
 
     async def ask(self, prompt: str) -> Turn:
         turn = await self._agent.run(self.history, user(prompt))

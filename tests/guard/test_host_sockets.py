@@ -132,13 +132,13 @@ async def test_the_shell_runs_a_command_once_that_had_not_begun(
 ) -> None:
     desk = Desk(ground.folder)
     walls = put_up("bubblewrap", ground.profile)
-    desk.context.walls = Unsteady(walls, elsewhere / "brief", times)
-    desk.context.confined = True
+    desk.services.sandbox.walls = Unsteady(walls, elsewhere / "brief", times)
+    desk.confined = True
     try:
         result = await desk.call("shell", command="echo x >> runs; echo ran $((3 + 4)); exit 1")
     finally:
         walls.close()
-        desk.context.shell.close()
+        desk.services.shell.close()
     assert result.text.startswith(expected)
     runs = ground.work / "runs"
     assert (runs.read_text() if runs.exists() else "") == ("" if times == 99 else "x\n")

@@ -168,31 +168,31 @@ async def test_nothing_that_a_command_left_running_changes_them_later(way: str) 
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
         desk = Desk(ground.folder)
-        desk.context.walls = put_up("landlock", ground.profile)
-        desk.context.confined = True
+        desk.services.sandbox.walls = put_up("landlock", ground.profile)
+        desk.confined = True
         try:
             result = await desk.call("shell", command=f"{LATER[way]}\ntrue")
             assert not result.is_error, result.text
-            assert desk.context.shell.processes.is_anything_alive() is False
+            assert desk.services.shell.processes.is_anything_alive() is False
             subprocess.run(["sleep", "0.4"], check=True)  # when it would have come
             assert ground.text("work/.git/config") != "planted\n"
         finally:
-            desk.context.walls.close()
-            desk.context.shell.close()
+            desk.services.sandbox.walls.close()
+            desk.services.shell.close()
 
 
 async def test_without_mounts_no_job_is_started_in_the_sandbox() -> None:
     need("landlock")
     with land("root") as folder, Ground(folder) as ground:
         desk = Desk(ground.folder)
-        desk.context.walls = put_up("landlock", ground.profile)
-        desk.context.confined = True
+        desk.services.sandbox.walls = put_up("landlock", ground.profile)
+        desk.confined = True
         try:
             with pytest.raises(ToolError, match="a job may go on"):
                 await desk.call("shell", command="sleep 5", background=True)
         finally:
-            desk.context.walls.close()
-            desk.context.shell.close()
+            desk.services.sandbox.walls.close()
+            desk.services.shell.close()
 
 
 def test_wolos_own_files_in_the_workspace_let_nothing_run_without_mounts(tmp_path: Path) -> None:

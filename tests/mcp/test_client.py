@@ -22,7 +22,7 @@ from wolo.mcp.listed_tools import CachedTools
 from wolo.mcp.mcp_tool import RemoteTool
 from wolo.mcp.server import Server, Surroundings, Wanted, fingerprint
 from wolo.mcp.servers import Servers
-from wolo.tools.tool import Interrupted, Result, ShellState, ToolContext
+from wolo.tools.tool import CallContext, Interrupted, Result, ShellState, ToolServices
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
@@ -61,14 +61,16 @@ async def settled(servers: Servers) -> Servers:
     return servers
 
 
-def context(progress: Callable[[str], None] = lambda text: None) -> ToolContext:
+def context(progress: Callable[[str], None] = lambda text: None) -> CallContext:
     work = Path.cwd()
 
     def keep(name: str, data: bytes) -> Path:
         Path(name).write_bytes(data)
         return Path(name)
 
-    found = ToolContext(workspace=Workspace(work), ledger=FileLedger(work.parent / "locks"), keep=keep, shell=ShellState(work))
+    found = ToolServices(
+        workspace=Workspace(work), ledger=FileLedger(work.parent / "locks"), save_output=keep, shell=ShellState(work)
+    )
     return found.for_call("call_1", progress)
 
 

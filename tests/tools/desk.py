@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from wolo.tools.background.jobs import Jobs
-from wolo.tools.tool import Result, ShellState, ToolContext
+from wolo.tools.tool import CallContext, Result, ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.file_reading import FileLedger
@@ -21,14 +22,22 @@ class Desk:
         self.root = folder / "work"
         self.root.mkdir(exist_ok=True)
         self.toolbox = Toolbox()
-        self.context = self.new_context()
+        self.services = self.new_services()
+        self.call_id = ""
+        self.progress: Callable[[str], None] = lambda text: None
+        self.confined = False
+        """Calls run inside the sandbox only."""
 
-    def new_context(self) -> ToolContext:
-        """What another session at the same files has."""
-        return ToolContext(
+    @property
+    def context(self) -> CallContext:
+        return CallContext(self.services, self.call_id, progress=self.progress, confined=self.confined)
+
+    def new_services(self) -> ToolServices:
+        """Those of another session at the same files."""
+        return ToolServices(
             workspace=Workspace(self.root),
             ledger=FileLedger(self.folder / "locks"),
-            keep=lambda name, data: self.folder / name,
+            save_output=lambda name, data: self.folder / name,
             watch=Watch(self.folder / "data" / "checkpoints", (Path(os.path.realpath(self.root)),), "session"),
             shell=self._shell(),
         )
@@ -40,7 +49,7 @@ class Desk:
     async def call(self, name: str, /, **arguments: Any) -> Result:
         """Raises ToolError as the tool does."""
         tool, args = self.toolbox.decode(name, arguments)
-        tool.intents(args, self.context)
+        tool.intents(args, self.services)
         return await tool.run(args, self.context)
 
     def put(self, path: str, content: str | bytes) -> Path:

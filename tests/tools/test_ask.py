@@ -28,7 +28,7 @@ class Person:
     def __init__(self, desk: Desk, replies: Replies | None) -> None:
         self.asked: list[Question] = []
         self._replies = replies
-        desk.context = replace(desk.context, ask=self.answer, call_id="call_1")
+        desk.services, desk.call_id = replace(desk.services, ask_user=self.answer), "call_1"
 
     async def answer(self, call_id: str, questions: Sequence[Question]) -> Replies | None:
         assert call_id == "call_1"
@@ -78,7 +78,7 @@ async def test_a_turn_that_is_stopped_says_that_nobody_answered(desk: Desk) -> N
         await asyncio.sleep(60)
         return None
 
-    desk.context = replace(desk.context, ask=think)
+    desk.services = replace(desk.services, ask_user=think)
     task = asyncio.ensure_future(desk.call("ask", questions=[DATABASE]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)

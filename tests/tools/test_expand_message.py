@@ -10,7 +10,7 @@ from wolo.errors import ToolError
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.tools.expand_message import MOST_CHARS, ExpandMessage, ExpandMessageArgs
-from wolo.tools.tool import ShellState, ToolContext
+from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
@@ -29,17 +29,17 @@ SAID = (
 
 
 async def expand(tmp_path: Path, **arguments: object) -> str:
-    context = ToolContext(
+    services = ToolServices(
         workspace=Workspace(tmp_path),
         ledger=FileLedger(tmp_path / "locks"),
-        keep=lambda name, data: tmp_path / name,
+        save_output=lambda name, data: tmp_path / name,
         shell=ShellState(tmp_path),
         recall=lambda: (LEAD, *SAID),
     )
     tool, args = Toolbox().decode("expand_message", arguments)
     assert isinstance(args, ExpandMessageArgs)
-    assert not tool.intents(args, context)
-    result = await tool.run(args, context)
+    assert not tool.intents(args, services)
+    result = await tool.run(args, CallContext(services))
     assert len(result.text) <= MOST_CHARS * 1.5
     return result.text
 

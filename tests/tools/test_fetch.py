@@ -20,7 +20,7 @@ from wolo.guard.intents import FetchIntent
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Known
 from wolo.tools.fetch import UNTRUSTED, Fetch
-from wolo.tools.tool import Fetched, Result, ToolContext
+from wolo.tools.tool import CallContext, Fetched, Result, ToolServices
 from wolo.tools.toolbox import Toolbox
 
 
@@ -31,24 +31,24 @@ async def here() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> ToolContext:
+def services(tmp_path: Path) -> ToolServices:
     def keep(name: str, data: bytes) -> Path:
         file = tmp_path / name
         file.write_bytes(data)
         return file
 
-    return replace(Desk(tmp_path).context, keep=keep)
+    return replace(Desk(tmp_path).services, save_output=keep)
 
 
-async def fetch(tool: Fetch, context: ToolContext, url: str, **arguments: Any) -> Result:
+async def fetch(tool: Fetch, services: ToolServices, url: str, **arguments: Any) -> Result:
     _, args = Toolbox((tool,)).decode("fetch", {"url": url, **arguments})
-    tool.intents(args, context)  # type: ignore[arg-type]  # the toolbox made them
-    return await tool.run(args, context)  # type: ignore[arg-type]  # the same
+    tool.intents(args, services)  # type: ignore[arg-type]  # the toolbox made them
+    return await tool.run(args, CallContext(services))  # type: ignore[arg-type]  # the same
 
 
-async def test_a_page_comes_as_markdown_with_where_it_is_from_and_what_it_is(here: Site, context: ToolContext) -> None:
+async def test_a_page_comes_as_markdown_with_where_it_is_from_and_what_it_is(here: Site, services: ToolServices) -> None:
     here.pages["/a?b=c"] = answer("<title>The title</title><h1>One</h1><p>Two <a href='/x'>three</a>.<script>evil()</script>")
-    result = await fetch(here.tool(), context, here.url("/a?b=c#part"))
+    result = await fetch(here.tool(), services, here.url("/a?b=c#part"))
     url = here.url("/a?b=c")
     assert result.text == (
         f"[{url} · 200 OK · html · 89 bytes]\n[Title: The title]\n[{UNTRUSTED}]\n\n# One\n\nTwo [three]({here.url('/x')})."
@@ -56,10 +56,10 @@ async def test_a_page_comes_as_markdown_with_where_it_is_from_and_what_it_is(her
     assert (result.view, result.is_error) == (Fetched(url, 200, 89), False)
 
 
-async def test_nothing_is_sent_that_the_page_does_not_need(here: Site, context: ToolContext) -> None:
+async def test_nothing_is_sent_that_the_page_does_not_need(here: Site, services: ToolServices) -> None:
     here.pages["/"] = moved("/next", "302 Found\r\nset-cookie: a=b")
     here.pages["/next"] = answer("<p>x")
-    await fetch(here.tool(), context, here.url("/"))
+    await fetch(here.tool(), services, here.url("/"))
     for head in here.heads:
         names = {line.partition(":")[0].lower() for line in head.split("\r\n")[1:] if line}
         assert names == {"host", "accept", "accept-encoding", "user-agent"}
@@ -68,14 +68,14 @@ async def test_nothing_is_sent_that_the_page_does_not_need(here: Site, context: 
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/vnd.api+json", "text/css", "application/toml"])
-async def test_text_comes_as_it_is(here: Site, context: ToolContext, kind: str) -> None:
+async def test_text_comes_as_it_is(here: Site, services: ToolServices, kind: str) -> None:
     here.pages["/"] = answer('{"a": "<b>1</b>"}\r\nx', kind=kind)
-    assert (await fetch(here.tool(), context, here.url())).text.endswith(']\n\n{"a": "<b>1</b>"}\nx')
+    assert (await fetch(here.tool(), services, here.url())).text.endswith(']\n\n{"a": "<b>1</b>"}\nx')
 
 
-async def test_html_comes_as_it_is_when_that_is_asked_for(here: Site, context: ToolContext) -> None:
+async def test_html_comes_as_it_is_when_that_is_asked_for(here: Site, services: ToolServices) -> None:
     here.pages["/"] = answer("<p>x</p><script>y()</script>")
-    assert (await fetch(here.tool(), context, here.url(), raw=True)).text.endswith("\n\n<p>x</p><script>y()</script>")
+    assert (await fetch(here.tool(), services, here.url(), raw=True)).text.endswith("\n\n<p>x</p><script>y()</script>")
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ async def test_html_comes_as_it_is_when_that_is_asked_for(here: Site, context: T
         ("video/mp4; x=y", b"x"),
     ],
 )
-async def test_what_is_no_text_is_refused_in_a_sentence(here: Site, context: ToolContext, kind: str, body: bytes) -> None:
+async def test_what_is_no_text_is_refused_in_a_sentence(here: Site, services: ToolServices, kind: str, body: bytes) -> None:
     here.pages["/"] = answer(body, kind=kind)
     with pytest.raises(ToolError, match=r"is no text that could be shown: [a-z/-]+4?, \d bytes\."):
-        await fetch(here.tool(), context, here.url())
+        await fetch(here.tool(), services, here.url())
 
 
 @pytest.mark.parametrize(
@@ -113,38 +113,38 @@ async def test_what_is_no_text_is_refused_in_a_sentence(here: Site, context: Too
         ("é".encode(), "text/plain; charset=unicode_escape"),
     ],
 )
-async def test_any_charset_is_read(here: Site, context: ToolContext, body: bytes, kind: str) -> None:
+async def test_any_charset_is_read(here: Site, services: ToolServices, body: bytes, kind: str) -> None:
     here.pages["/"] = answer(body, kind=kind)
-    assert (await fetch(here.tool(), context, here.url())).text.endswith("\n\né")
+    assert (await fetch(here.tool(), services, here.url())).text.endswith("\n\né")
 
 
-async def test_packed_pages_are_unpacked(here: Site, context: ToolContext) -> None:
+async def test_packed_pages_are_unpacked(here: Site, services: ToolServices) -> None:
     for encoding, packed in (
         ("gzip", gzip.compress(b"x" * 100)),
         ("deflate", zlib.compress(b"x" * 100)),
         ("identity", b"x" * 100),
     ):
         here.pages["/"] = answer(packed, kind="text/plain", content_encoding=encoding)
-        assert (await fetch(here.tool(), context, here.url())).text.endswith("\n\n" + "x" * 100)
+        assert (await fetch(here.tool(), services, here.url())).text.endswith("\n\n" + "x" * 100)
     here.pages["/"] = answer(b"x", kind="text/plain", content_encoding="br")
     with pytest.raises(ToolError, match="not asked for: br"):
-        await fetch(here.tool(), context, here.url())
+        await fetch(here.tool(), services, here.url())
     here.pages["/"] = answer(b"no gzip", kind="text/plain", content_encoding="gzip")
     with pytest.raises(ToolError):
-        await fetch(here.tool(), context, here.url())
+        await fetch(here.tool(), services, here.url())
 
 
-async def test_a_bomb_is_stopped_early(here: Site, context: ToolContext) -> None:
+async def test_a_bomb_is_stopped_early(here: Site, services: ToolServices) -> None:
     here.pages["/"] = answer(gzip.compress(b"x\n" * 50_000_000, 1), kind="text/plain", content_encoding="gzip")
     began = time.monotonic()
-    result = await fetch(here.tool(), context, here.url())
+    result = await fetch(here.tool(), services, here.url())
     assert time.monotonic() - began < 10
     assert "Not all of it" in result.text
     assert isinstance(result.view, Fetched)
     assert result.view.size_bytes == 5 * 1024 * 1024
 
 
-async def test_a_page_without_end_is_stopped(here: Site, context: ToolContext) -> None:
+async def test_a_page_without_end_is_stopped(here: Site, services: ToolServices) -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
         while True:
@@ -152,14 +152,14 @@ async def test_a_page_without_end_is_stopped(here: Site, context: ToolContext) -
             await writer.drain()
 
     here.pages["/"] = endless
-    assert "Not all of it" in (await fetch(here.tool(), context, here.url())).text
+    assert "Not all of it" in (await fetch(here.tool(), services, here.url())).text
 
 
 async def test_of_a_long_page_both_ends_come_and_the_file_that_holds_all_of_it(
-    here: Site, context: ToolContext, tmp_path: Path
+    here: Site, services: ToolServices, tmp_path: Path
 ) -> None:
     here.pages["/"] = answer("".join(f"<p>line {n}</p>" for n in range(20_000)))
-    result = await fetch(here.tool(), context, here.url())
+    result = await fetch(here.tool(), services, here.url())
     assert len(result.text) < 40_000
     assert "line 1\n" in result.text
     assert "line 19999\n" in result.text
@@ -169,33 +169,33 @@ async def test_of_a_long_page_both_ends_come_and_the_file_that_holds_all_of_it(
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Internal Server Error", "403 Forbidden"])
-async def test_the_text_of_an_error_page_is_a_result(here: Site, context: ToolContext, status: str) -> None:
+async def test_the_text_of_an_error_page_is_a_result(here: Site, services: ToolServices, status: str) -> None:
     here.pages["/"] = answer("<h1>Sorry</h1>", status=status)
-    result = await fetch(here.tool(), context, here.url())
+    result = await fetch(here.tool(), services, here.url())
     assert result.is_error
     assert f"· {status} · html" in result.text
     assert result.text.endswith("# Sorry")
 
 
-async def test_an_empty_page_says_so(here: Site, context: ToolContext) -> None:
+async def test_an_empty_page_says_so(here: Site, services: ToolServices) -> None:
     here.pages["/"] = answer("")
-    assert (await fetch(here.tool(), context, here.url())).text.endswith("(nothing to read)")
+    assert (await fetch(here.tool(), services, here.url())).text.endswith("(nothing to read)")
 
 
-async def test_redirects_on_the_same_server_are_followed_five_times(here: Site, context: ToolContext) -> None:
+async def test_redirects_on_the_same_server_are_followed_five_times(here: Site, services: ToolServices) -> None:
     here.pages |= {
         f"/{n}": moved(f"/{n + 1}", status) for n, status in enumerate(("301 M", "302 F", "303 S", "307 T", "308 P", "302 F"))
     }
     here.pages["/6"] = answer("<p>here</p>")
-    assert (await fetch(here.tool(), context, here.url("/1"))).text.endswith("here")
+    assert (await fetch(here.tool(), services, here.url("/1"))).text.endswith("here")
     with pytest.raises(ToolError, match="redirects more than 5 times"):
-        await fetch(here.tool(), context, here.url("/0"))
+        await fetch(here.tool(), services, here.url("/0"))
     here.pages["/loop"] = moved("/loop")
     with pytest.raises(ToolError, match="redirects more than 5 times"):
-        await fetch(here.tool(), context, here.url("/loop"))
+        await fetch(here.tool(), services, here.url("/loop"))
 
 
-async def test_a_redirect_to_another_host_is_named_and_not_followed(here: Site, context: ToolContext) -> None:
+async def test_a_redirect_to_another_host_is_named_and_not_followed(here: Site, services: ToolServices) -> None:
     for other in (
         here.url("/there", "other.example"),
         f"http://site.example:{here.port + 1}/",
@@ -204,15 +204,15 @@ async def test_a_redirect_to_another_host_is_named_and_not_followed(here: Site, 
     ):
         here.pages["/"] = moved(other)
         here.looked_up.clear()
-        result = await fetch(here.tool(), context, here.url())
+        result = await fetch(here.tool(), services, here.url())
         assert "redirects to another server, which was not asked yet: http" in result.text
         assert other.partition("//")[2] in result.text
         assert set(here.looked_up) == {"site.example"}
 
 
-async def test_a_redirect_the_gate_allows_is_followed_and_only_that_one(here: Site, context: ToolContext) -> None:
+async def test_a_redirect_the_gate_allows_is_followed_and_only_that_one(here: Site, services: ToolServices) -> None:
     asked: list[str] = []
-    allowed = replace(context, may_fetch=lambda url: asked.append(url) is None and "other.example" in url)
+    allowed = replace(services, may_fetch=lambda url: asked.append(url) is None and "other.example" in url)
     here.pages |= {"/": moved(here.url("/there", "other.example")), "/there": moved(here.url("/third", "third.example"))}
     result = await fetch(here.tool(), allowed, here.url())
     assert f"not asked yet: {here.url('/third', 'third.example')}" in result.text
@@ -231,25 +231,25 @@ async def test_a_redirect_the_gate_allows_is_followed_and_only_that_one(here: Si
         "http://0x7f.1/",
     ],
 )
-async def test_a_redirect_to_what_is_never_fetched_is_an_error(here: Site, context: ToolContext, location: str) -> None:
+async def test_a_redirect_to_what_is_never_fetched_is_an_error(here: Site, services: ToolServices, location: str) -> None:
     here.pages["/"] = moved(location)
     with pytest.raises(ToolError):
-        await fetch(here.tool(), replace(context, may_fetch=lambda url: True), here.url())
+        await fetch(here.tool(), replace(services, may_fetch=lambda url: True), here.url())
 
 
 @pytest.mark.parametrize(
     "to", ["http://10.0.0.1/", "http://169.254.169.254/latest/meta-data/", "http://inside.example/", "http://[::1]/"]
 )
 async def test_a_redirect_into_a_private_network_is_refused_whatever_is_allowed(
-    here: Site, context: ToolContext, to: str
+    here: Site, services: ToolServices, to: str
 ) -> None:
     here.names["inside.example"] = ("192.168.1.1",)
     here.pages["/"] = moved(to)
     with pytest.raises(ToolError, match="only public addresses can be fetched"):
-        await fetch(here.tool(), replace(context, may_fetch=lambda url: True), here.url())
+        await fetch(here.tool(), replace(services, may_fetch=lambda url: True), here.url())
 
 
-async def test_a_name_is_looked_up_once_and_what_was_checked_is_what_is_reached(here: Site, context: ToolContext) -> None:
+async def test_a_name_is_looked_up_once_and_what_was_checked_is_what_is_reached(here: Site, services: ToolServices) -> None:
     """A name server that says something else the second time changes nothing."""
     here.pages["/"] = answer("<p>first</p>")
     answers = iter((("127.0.0.1",), ("10.0.0.1",)))
@@ -259,50 +259,50 @@ async def test_a_name_is_looked_up_once_and_what_was_checked_is_what_is_reached(
 
     here.look_up = rebinding  # type: ignore[method-assign]  # a name server with a mind of its own
     tool = here.tool()
-    assert (await fetch(tool, context, here.url())).text.endswith("first")
+    assert (await fetch(tool, services, here.url())).text.endswith("first")
     with pytest.raises(ToolError, match="private network"):
-        await fetch(tool, context, here.url())
+        await fetch(tool, services, here.url())
 
 
-async def test_one_private_address_among_public_ones_is_enough_to_refuse(here: Site, context: ToolContext) -> None:
+async def test_one_private_address_among_public_ones_is_enough_to_refuse(here: Site, services: ToolServices) -> None:
     here.names["mixed.example"] = ("127.0.0.1", "10.1.2.3")
     with pytest.raises(ToolError, match=r"mixed\.example is in a private network"):
-        await fetch(here.tool(), context, here.url(host="mixed.example"))
+        await fetch(here.tool(), services, here.url(host="mixed.example"))
     assert here.heads == []
 
 
-async def test_without_a_network_of_the_tests_own_nothing_here_can_be_reached(here: Site, context: ToolContext) -> None:
+async def test_without_a_network_of_the_tests_own_nothing_here_can_be_reached(here: Site, services: ToolServices) -> None:
     """The same page, fetched as it is fetched in earnest."""
     here.pages["/"] = answer("<p>x</p>")
-    assert (await fetch(here.tool(), context, here.url(host="127.0.0.1"))).text.endswith("x")
+    assert (await fetch(here.tool(), services, here.url(host="127.0.0.1"))).text.endswith("x")
     for host in ("127.0.0.1", "localhost", "127.0.0.1.", "LOCALHOST.", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"):
         with pytest.raises(ToolError, match="only public addresses"):
-            await fetch(Fetch(environ={}), context, here.url(host=host))
+            await fetch(Fetch(environ={}), services, here.url(host=host))
     assert len(here.heads) == 1
 
 
-async def test_no_environment_lifts_that(here: Site, context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_environment_lifts_that(here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("NO_PROXY", "no_proxy", "WOLO_FETCH_PRIVATE", "WOLO_MODE"):
         monkeypatch.setenv(name, "*")
     with pytest.raises(ToolError, match="only public addresses"):
-        await fetch(Fetch(), context, here.url(host="127.0.0.1"))
+        await fetch(Fetch(), services, here.url(host="127.0.0.1"))
 
 
-async def test_unknown_names_and_closed_ports_are_sentences(here: Site, context: ToolContext) -> None:
+async def test_unknown_names_and_closed_ports_are_sentences(here: Site, services: ToolServices) -> None:
     with pytest.raises(ToolError, match=r"The name of unknown\.example:\d+ cannot be found"):
-        await fetch(here.tool(), context, here.url(host="unknown.example"))
+        await fetch(here.tool(), services, here.url(host="unknown.example"))
     with pytest.raises(ToolError, match=r"Nothing listens at site\.example:9"):
-        await fetch(here.tool(), context, "http://site.example:9/")
+        await fetch(here.tool(), services, "http://site.example:9/")
 
 
-async def test_the_next_address_is_tried_when_one_does_not_answer(here: Site, context: ToolContext) -> None:
+async def test_the_next_address_is_tried_when_one_does_not_answer(here: Site, services: ToolServices) -> None:
     here.pages["/"] = answer("<p>x</p>")
     here.names["two.example"] = ("127.0.0.1", "127.0.0.1")
-    assert (await fetch(here.tool(), context, here.url(host="two.example"))).text.endswith("x")
+    assert (await fetch(here.tool(), services, here.url(host="two.example"))).text.endswith("x")
 
 
 async def test_a_server_that_says_nothing_is_left_after_a_while(
-    here: Site, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+    here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(60)
@@ -310,11 +310,11 @@ async def test_a_server_that_says_nothing_is_left_after_a_while(
     here.pages["/"] = silent
     monkeypatch.setattr("wolo.tools.fetch.NETWORK_S", 0.3)
     with pytest.raises(ToolError, match="took more than"):
-        await fetch(here.tool(), context, here.url())
+        await fetch(here.tool(), services, here.url())
 
 
 async def test_drops_in_the_time_limit_do_not_extend_it(
-    here: Site, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+    here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def dripping(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n")
@@ -325,10 +325,10 @@ async def test_drops_in_the_time_limit_do_not_extend_it(
     here.pages["/"] = dripping
     monkeypatch.setattr("wolo.tools.fetch.NETWORK_S", 0.5)
     with pytest.raises(ToolError, match="took more than"):
-        await fetch(here.tool(), context, here.url())
+        await fetch(here.tool(), services, here.url())
 
 
-async def test_a_fetch_can_be_cancelled_at_once(here: Site, context: ToolContext) -> None:
+async def test_a_fetch_can_be_cancelled_at_once(here: Site, services: ToolServices) -> None:
     reached = asyncio.Event()
 
     async def silent(writer: asyncio.StreamWriter) -> None:
@@ -336,7 +336,7 @@ async def test_a_fetch_can_be_cancelled_at_once(here: Site, context: ToolContext
         await asyncio.sleep(60)
 
     here.pages["/"] = silent
-    task = asyncio.ensure_future(fetch(here.tool(), context, here.url()))
+    task = asyncio.ensure_future(fetch(here.tool(), services, here.url()))
     await asyncio.wait_for(reached.wait(), 5)
     began = time.monotonic()
     task.cancel()
@@ -345,24 +345,24 @@ async def test_a_fetch_can_be_cancelled_at_once(here: Site, context: ToolContext
     assert time.monotonic() - began < 1
 
 
-async def test_a_look_up_that_hangs_holds_nobody(here: Site, context: ToolContext) -> None:
+async def test_a_look_up_that_hangs_holds_nobody(here: Site, services: ToolServices) -> None:
     async def hanging(host: str, port: int) -> Any:
         await asyncio.sleep(60)
 
     here.look_up = hanging  # type: ignore[method-assign]  # a name server that is gone
-    task = asyncio.ensure_future(fetch(here.tool(), context, here.url()))
+    task = asyncio.ensure_future(fetch(here.tool(), services, here.url()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 1)
 
 
-async def test_what_breaks_off_is_shown_as_far_as_it_came(here: Site, context: ToolContext) -> None:
+async def test_what_breaks_off_is_shown_as_far_as_it_came(here: Site, services: ToolServices) -> None:
     async def broken(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 1000\r\n\r\nsome of it")
 
     here.pages["/"] = broken
-    result = await fetch(here.tool(), context, here.url())
+    result = await fetch(here.tool(), services, here.url())
     assert "Not all of it" in result.text
     assert result.text.endswith("some of it")
 
@@ -377,16 +377,16 @@ async def test_what_breaks_off_is_shown_as_far_as_it_came(here: Site, context: T
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
-async def test_what_is_no_http_is_a_sentence(here: Site, context: ToolContext, head: bytes) -> None:
+async def test_what_is_no_http_is_a_sentence(here: Site, services: ToolServices, head: bytes) -> None:
     here.pages["/"] = head or answer()[:0]
     with pytest.raises(ToolError) as failed:
-        await fetch(here.tool(), context, here.url())
+        await fetch(here.tool(), services, here.url())
     assert "site.example" in failed.value.message
 
 
-async def test_escapes_in_a_page_do_not_get_far(here: Site, context: ToolContext) -> None:
+async def test_escapes_in_a_page_do_not_get_far(here: Site, services: ToolServices) -> None:
     here.pages["/"] = answer("<p>a\x1b]0;title\x07b\x1b[2J</p>", status="200 \x1b[2JOK")
-    assert "\x1b" not in (await fetch(here.tool(), context, here.url())).text
+    assert "\x1b" not in (await fetch(here.tool(), services, here.url())).text
 
 
 @pytest.mark.parametrize(
@@ -400,9 +400,9 @@ async def test_escapes_in_a_page_do_not_get_far(here: Site, context: ToolContext
         ("  https://[2606:4700:0:0::1111]/x\n", "https://[2606:4700::1111]/x"),
     ],
 )
-async def test_the_guard_judges_the_address_in_its_one_spelling(context: ToolContext, given: str, judged: str) -> None:
+async def test_the_guard_judges_the_address_in_its_one_spelling(services: ToolServices, given: str, judged: str) -> None:
     tool, args = Toolbox().decode("fetch", {"url": given})
-    assert tool.intents(args, context) == (FetchIntent(judged),)
+    assert tool.intents(args, services) == (FetchIntent(judged),)
 
 
 @pytest.mark.parametrize(
@@ -413,17 +413,17 @@ async def test_the_guard_judges_the_address_in_its_one_spelling(context: ToolCon
         {"url": "https://a.org", "description": "look", "raw": False},
     ],
 )
-async def test_other_agents_spellings_are_understood(context: ToolContext, arguments: dict[str, Any]) -> None:
+async def test_other_agents_spellings_are_understood(services: ToolServices, arguments: dict[str, Any]) -> None:
     tool, args = Toolbox().decode("fetch", arguments)
-    assert tool.intents(args, context) == (FetchIntent("https://a.org/"),)
+    assert tool.intents(args, services) == (FetchIntent("https://a.org/"),)
 
 
 async def test_a_page_that_is_too_long_ends_in_no_half_of_a_secret(
-    here: Site, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+    here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wolo.tools.web.download.MOST_BYTES", 2000)
-    context = replace(context, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
+    services = replace(services, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
     for kind in ("text/plain", "text/html"):
         for begin in range(1986, 2000, 2):
             here.pages["/"] = answer("a " * (begin // 2) + "kD9vvQz81xwLm" + "b" * 9000, kind=kind)
-            assert "D9vv" not in (await fetch(here.tool(), context, here.url("/"))).text
+            assert "D9vv" not in (await fetch(here.tool(), services, here.url("/"))).text

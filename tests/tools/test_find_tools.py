@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.tools.desk import Desk
-from wolo.agent.dynamic_tools import most_taken
+from wolo.agent.prompt_prefix import stated_tool_limit
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent
 from wolo.tools.find_tools import MOST_FOUND, FindTools, best
-from wolo.tools.tool import FIND_TOOLS, Result, ToolContext
+from wolo.tools.tool import FIND_TOOLS, CallContext, Result, ToolServices
 from wolo.tools.toolbox import BUILTIN, Toolbox
 
 
@@ -25,10 +25,10 @@ class Foreign:
         self.name = name
         self.spec = ToolSpec(name, about, {"type": "object"})
 
-    def intents(self, args: Mapping[str, Any], context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: Mapping[str, Any], context: ToolContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
         return Result(self.name)
 
 
@@ -42,7 +42,7 @@ def names(toolbox: Toolbox) -> list[str]:
 
 async def find(toolbox: Toolbox, query: str) -> str:
     tool, args = toolbox.decode(FIND_TOOLS, {"query": query})
-    return (await tool.run(args, Desk(Path.cwd()).new_context())).text
+    return (await tool.run(args, Desk(Path.cwd()).context)).text
 
 
 def with_limit(most: int | None) -> Toolbox:
@@ -91,7 +91,7 @@ async def test_one_that_waits_can_be_called_by_its_name_all_the_same() -> None:
     toolbox = with_limit(30)
     toolbox.add(many(100))
     tool, args = toolbox.decode("mcp__big__tool_007", {"a": 1})
-    assert ((await tool.run(args, Desk(Path.cwd()).new_context())).text, args) == ("mcp__big__tool_007", {"a": 1})
+    assert ((await tool.run(args, Desk(Path.cwd()).context)).text, args) == ("mcp__big__tool_007", {"a": 1})
 
 
 def test_those_that_come_late_wait_where_they_do_not_fit_and_nobody_changes_places() -> None:
@@ -172,4 +172,4 @@ def test_the_best_match_comes_first(query: str, first: str) -> None:
     ],
 )
 def test_a_refusal_for_their_number_is_recognised(said: str, most: int | None) -> None:
-    assert most_taken(said) == most
+    assert stated_tool_limit(said) == most

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -117,14 +118,14 @@ async def test_a_missing_file_brings_the_nearest_names(desk: Desk) -> None:
 
 async def test_a_file_meant_from_where_the_shell_stands_is_suggested(desk: Desk) -> None:
     desk.put("sub/deep.py", "")
-    desk.context.shell.cwd = desk.root / "sub"
+    desk.services.shell.cwd = desk.root / "sub"
     with pytest.raises(ToolError, match=r"Did you mean `sub/deep.py`\?"):
         await desk.call("read", path="deep.py")
 
 
 async def test_names_that_must_not_be_told_are_not_suggested(desk: Desk) -> None:
     desk.put(".env.secret", "")
-    desk.context.readable = lambda path: ".env" not in path.name
+    desk.services = replace(desk.services, is_readable=lambda path: ".env" not in path.name)
     with pytest.raises(ToolError) as missing:
         await desk.call("read", path=".env.secre")
     with pytest.raises(ToolError) as folder:
@@ -149,16 +150,16 @@ async def test_a_gigantic_file_shows_its_beginning_and_is_not_remembered(desk: D
     assert time.monotonic() - start < 2
     assert text.startswith("1→line\n2→line\n[Lines 1 to 2; the file has 5,368,709,120 bytes.")
     assert "Continue with offset=3." in text
-    assert desk.context.ledger.seen(path) is None
+    assert desk.services.ledger.seen(path) is None
 
 
 async def test_reading_a_part_remembers_the_whole_file(desk: Desk) -> None:
     path = desk.put("a", "1\n2\n3\n")
     await desk.call("read", path="a", limit=1)
-    assert desk.context.ledger.seen(path) is not None
+    assert desk.services.ledger.seen(path) is not None
 
 
 def test_the_intent_names_the_real_file(desk: Desk) -> None:
     (desk.root / "link").symlink_to("/etc/hostname")
-    intents = Read().intents(ReadArgs(path="link"), desk.context)
+    intents = Read().intents(ReadArgs(path="link"), desk.services)
     assert intents == (ReadIntent(Path("/etc/hostname").resolve(), "link", inside=False),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.tools.skill import Skill, SkillArgs
-from wolo.tools.tool import OfferedSkill, Result, ShellState, ToolContext
+from wolo.tools.tool import CallContext, OfferedSkill, Result, ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
@@ -27,13 +28,13 @@ def offering(path: Path) -> Callable[[str], OfferedSkill]:
     return offered
 
 
-def context(tmp_path: Path, skill: Callable[[str], OfferedSkill] | None) -> ToolContext:
-    return ToolContext(
+def services_with(tmp_path: Path, skill: Callable[[str], OfferedSkill] | None) -> ToolServices:
+    return ToolServices(
         workspace=Workspace(Path("/work")),
         ledger=FileLedger(tmp_path / "locks"),
-        keep=lambda name, data: tmp_path / name,
+        save_output=lambda name, data: tmp_path / name,
         shell=ShellState(tmp_path),
-        skill=skill,
+        find_skill=skill,
     )
 
 
@@ -41,25 +42,25 @@ def context(tmp_path: Path, skill: Callable[[str], OfferedSkill] | None) -> Tool
 async def test_a_skill_is_judged_as_a_read_of_its_file_and_its_text_is_the_result(
     tmp_path: Path, path: Path, is_inside: bool
 ) -> None:
-    at_hand = context(tmp_path, offering(path))
+    at_hand = services_with(tmp_path, offering(path))
     assert Skill().intents(SkillArgs(name="pdf"), at_hand) == (ReadIntent(path, str(path), is_inside),)
-    assert await Skill().run(SkillArgs(name="pdf"), at_hand) == Result(f"The text of {path}.")
+    assert await Skill().run(SkillArgs(name="pdf"), CallContext(at_hand)) == Result(f"The text of {path}.")
 
 
 @pytest.mark.parametrize("name", ["pdf", " pdf ", "/pdf", "skill:pdf", "/skill:pdf"])
 async def test_the_name_may_be_spelled_as_a_person_types_it(tmp_path: Path, name: str) -> None:
     tool, args = Toolbox().decode("skill", {"skill_name": name})
-    assert (await tool.run(args, context(tmp_path, offering(INSIDE)))).text.startswith("The text")
+    assert (await tool.run(args, CallContext(services_with(tmp_path, offering(INSIDE))))).text.startswith("The text")
 
 
 async def test_another_file_than_the_one_that_was_judged_is_not_read(tmp_path: Path) -> None:
     args = SkillArgs(name="pdf")
-    at_hand = context(tmp_path, offering(INSIDE))
+    at_hand = services_with(tmp_path, offering(INSIDE))
     judged = at_hand.for_call("call_1", lambda text: None, Skill().intents(args, at_hand))
     assert (await Skill().run(args, judged)).text == f"The text of {INSIDE}."
-    judged.skill = offering(OUTSIDE)
+    other = replace(judged, services=services_with(tmp_path, offering(OUTSIDE)))
     with pytest.raises(ToolError, match="another one than a moment ago"):
-        await Skill().run(args, judged)
+        await Skill().run(args, other)
 
 
 @pytest.mark.parametrize(("skill", "said"), [(None, "There are no skills here"), (offering(INSIDE), "There is no skill `nope`")])
@@ -67,10 +68,9 @@ def test_a_skill_that_is_not_there_is_a_word_to_the_model(
     tmp_path: Path, skill: Callable[[str], OfferedSkill] | None, said: str
 ) -> None:
     with pytest.raises(ToolError, match=said):
-        Skill().intents(SkillArgs(name="nope"), context(tmp_path, skill))
+        Skill().intents(SkillArgs(name="nope"), services_with(tmp_path, skill))
 
 
 async def test_a_replay_takes_the_text_on_record(tmp_path: Path) -> None:
-    at_hand = context(tmp_path, offering(INSIDE))
-    at_hand.recorded = lambda call_id: Result("As it was.")
-    assert (await Skill().run(SkillArgs(name="pdf"), at_hand)).text == "As it was."
+    at_hand = replace(services_with(tmp_path, offering(INSIDE)), recorded_result=lambda call_id: Result("As it was."))
+    assert (await Skill().run(SkillArgs(name="pdf"), CallContext(at_hand))).text == "As it was."

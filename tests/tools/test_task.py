@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,27 +11,27 @@ from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent
 from wolo.tools.agent_profiles import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, described
 from wolo.tools.task import IN_FOREGROUND, Task, TaskArgs, find
-from wolo.tools.tool import Result, ShellState, ToolContext
+from wolo.tools.tool import CallContext, Result, ShellState, ToolServices
 from wolo.tools.toolbox import TO_DELEGATE, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> ToolContext:
+def services(tmp_path: Path) -> ToolServices:
     work = Path.cwd()
-    return ToolContext(
+    return ToolServices(
         workspace=Workspace(work),
         ledger=FileLedger(tmp_path / "locks"),
-        keep=lambda name, data: tmp_path / name,
+        save_output=lambda name, data: tmp_path / name,
         shell=ShellState(work),
     )
 
 
-def test_it_means_to_call_that_agent(context: ToolContext) -> None:
-    assert Task().intents(TaskArgs("look", "explore"), context) == (CallIntent("task:explore", only_reads=True),)
-    assert Task().intents(TaskArgs("do it"), context) == (CallIntent("task:general"),)
-    assert Task().intents(TaskArgs("do it", " "), context) == (CallIntent("task:general"),)
+def test_it_means_to_call_that_agent(services: ToolServices) -> None:
+    assert Task().intents(TaskArgs("look", "explore"), services) == (CallIntent("task:explore", only_reads=True),)
+    assert Task().intents(TaskArgs("do it"), services) == (CallIntent("task:general"),)
+    assert Task().intents(TaskArgs("do it", " "), services) == (CallIntent("task:general"),)
 
 
 def test_an_agent_is_found_however_it_is_capitalised_and_a_wrong_name_tells_the_right_ones() -> None:
@@ -43,45 +44,45 @@ def test_an_agent_is_found_however_it_is_capitalised_and_a_wrong_name_tells_the_
     assert wrong.value.message.endswith("The agents are: EXPLORE, explore, general.")
 
 
-def test_an_empty_prompt_is_no_task(context: ToolContext) -> None:
+def test_an_empty_prompt_is_no_task(services: ToolServices) -> None:
     with pytest.raises(ToolError, match="prompt is empty"):
-        Task().intents(TaskArgs(" \n"), context)
+        Task().intents(TaskArgs(" \n"), services)
 
 
-async def test_a_task_for_the_background_says_that_it_ran_in_the_foreground(context: ToolContext) -> None:
-    async def delegate(name: str, prompt: str, call: ToolContext) -> Result:
+async def test_a_task_for_the_background_says_that_it_ran_in_the_foreground(services: ToolServices) -> None:
+    async def delegate(name: str, prompt: str, call: CallContext) -> Result:
         return Result("done")
 
-    context.delegate = delegate
+    services = replace(services, delegate=delegate)
     for spelling in ("background", "run_in_background"):
         for wanted, said in ((True, f"{IN_FOREGROUND}\n\ndone"), (False, "done")):
             tool, args = Toolbox().decode("task", {"prompt": "look", spelling: wanted})
-            assert (await tool.run(args, context)).text == said
+            assert (await tool.run(args, CallContext(services))).text == said
     (spec,) = (spec for spec in Toolbox().specs() if spec.name == "task")
     assert "background" not in str(spec.parameters)
 
 
-async def test_the_call_goes_to_whoever_can_have_it_done(context: ToolContext) -> None:
+async def test_the_call_goes_to_whoever_can_have_it_done(services: ToolServices) -> None:
     heard = []
 
-    async def delegate(name: str, prompt: str, call: ToolContext) -> Result:
+    async def delegate(name: str, prompt: str, call: CallContext) -> Result:
         heard.append((name, prompt, call.part_id))
         return Result("done")
 
-    context.delegate = delegate
-    call = context.for_call("call_1", lambda text: None, part_id="part_1")
+    services = replace(services, delegate=delegate)
+    call = services.for_call("call_1", lambda text: None, part_id="part_1")
     assert (await Task().run(TaskArgs("look", "EXPLORE"), call)).text == "done"
     assert heard == [("explore", "look", "part_1")]
 
 
-async def test_where_there_is_only_one_agent_it_is_told_so(context: ToolContext) -> None:
+async def test_where_there_is_only_one_agent_it_is_told_so(services: ToolServices) -> None:
     with pytest.raises(ToolError, match="do it yourself"):
-        await Task().run(TaskArgs("look"), context)
+        await Task().run(TaskArgs("look"), CallContext(services))
 
 
-async def test_what_was_said_then_is_said_again_in_a_replay(context: ToolContext) -> None:
-    context.recorded = lambda call_id: Result(f"recorded {call_id}")
-    assert (await Task().run(TaskArgs("look"), context.for_call("call_7", lambda text: None))).text == "recorded call_7"
+async def test_what_was_said_then_is_said_again_in_a_replay(services: ToolServices) -> None:
+    services = replace(services, recorded_result=lambda call_id: Result(f"recorded {call_id}"))
+    assert (await Task().run(TaskArgs("look"), services.for_call("call_7", lambda text: None))).text == "recorded call_7"
 
 
 @pytest.mark.parametrize("written", [{"subagent_type": "explore"}, {"agent_type": "explore", "description": "a title"}])

@@ -26,7 +26,7 @@ async def test_a_link_put_in_the_way_after_the_verdict_is_not_followed(tmp_path:
     outside.mkdir()
     (outside / "file").write_text("inside, or so it says\n")
     tool, args = desk.toolbox.decode(name, CALLS[name])
-    context = desk.context.for_call("call_1", print, tool.intents(args, desk.context))
+    context = desk.services.for_call("call_1", print, tool.intents(args, desk.services))
 
     (desk.root / "folder").rename(desk.root / "moved")
     (desk.root / "folder").symlink_to(outside)

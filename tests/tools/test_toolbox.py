@@ -15,7 +15,7 @@ from wolo.tools.editing.edit import EditArgs, Replacement
 from wolo.tools.editing.write import WriteArgs
 from wolo.tools.read import ReadArgs
 from wolo.tools.schemas import shipped_text
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ToolServices
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, Toolbox
 
 
@@ -143,10 +143,10 @@ class Wish:
     aliases: ClassVar[dict[str, str]] = {}
     reads_only: ClassVar[bool] = True
 
-    def intents(self, args: Args, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Args, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: Args, context: ToolContext) -> Result:
+    async def run(self, args: Args, call: CallContext) -> Result:
         return Result(args.what)
 
 

@@ -8,8 +8,8 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from wolo.agent.cancellation import Brake
-from wolo.agent.tool_calls import Calls, Ended, Planned
+from wolo.agent.cancellation import Cancellation
+from wolo.agent.tool_calls import EndedCall, PlannedCall, ToolCalls
 from wolo.agent.tool_outcomes import SET_ASIDE, end
 from wolo.messages.parts import ToolPart
 
@@ -17,15 +17,15 @@ SIDE_BY_SIDE = 8
 """How many calls that only read may run at once."""
 
 
-class Round:
+class CallBatch:
     """The calls of one answer while they run. Each is told when it and all before it have ended."""
 
-    def __init__(self, calls: Calls, message_id: str, planned: Sequence[Planned], brake: Brake) -> None:
+    def __init__(self, calls: ToolCalls, message_id: str, planned: Sequence[PlannedCall], cancellation: Cancellation) -> None:
         self._calls = calls
         self._message_id = message_id
         self._planned = planned
-        self._brake = brake
-        self._ended: list[Ended | None] = [None] * len(planned)
+        self._cancellation = cancellation
+        self._ended: list[EndedCall | None] = [None] * len(planned)
         self._told = 0
         self._telling = asyncio.Lock()
 
@@ -35,7 +35,7 @@ class Round:
         return [ended.part for ended in self._ended if ended is not None]
 
     async def run(self, note: str = "", *, until: Callable[[], bool] = lambda: False) -> None:
-        """Once the brake is pulled, what has not begun is answered as never started; so is, from the second call on, what
+        """Once the cancellation is pulled, what has not begun is answered as never started; so is, from the second call on, what
         would begin after `until` has come true.
 
         `note` is a word to the model, added to the last result.
@@ -52,7 +52,7 @@ class Round:
             at += max(readers, 1)
 
     async def _run_one(self, at: int, note: str) -> None:
-        ended = await self._calls.carry_out(self._message_id, self._planned[at], self._brake)
+        ended = await self._calls.run(self._message_id, self._planned[at], self._cancellation)
         if note and at == len(self._planned) - 1:
             ended = replace(ended, part=replace(ended.part, output=f"{ended.part.output}\n\n{note}"))
         self._ended[at] = ended
@@ -84,14 +84,14 @@ class Round:
             raise failed.exceptions[0] from None
 
 
-def _not_begun(call: Planned) -> Planned:
-    return Planned(part=end(call.part, "never_started", SET_ASIDE))
+def _not_begun(call: PlannedCall) -> PlannedCall:
+    return PlannedCall(part=end(call.part, "never_started", SET_ASIDE))
 
 
-def _count_readers(planned: Sequence[Planned], at: int) -> int:
+def _count_readers(planned: Sequence[PlannedCall], at: int) -> int:
     """How many calls from here on only read and may do so unasked."""
     return sum(1 for _ in takewhile(_only_reads, planned[at:]))
 
 
-def _only_reads(call: Planned) -> bool:
+def _only_reads(call: PlannedCall) -> bool:
     return call.only_reads and call.verdict is not None and call.verdict.decision == "allow"

@@ -1,4 +1,4 @@
-"""Stops a turn at once and cleanly: only the long steps can be cancelled, never the book-keeping between them."""
+"""Cancels a turn cleanly: only long steps are interrupted, never the bookkeeping between them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from wolo.agent.events import StopCause
 T = TypeVar("T")
 
 
-class Stopped(Exception):
-    """The brake was pulled: nothing new begins."""
+class Cancelled(Exception):
+    """The work was cancelled; no new step may start."""
 
 
-class Brake:
-    """An answer, a call, a question to a person: each runs as a step, and a pull cancels those that are running."""
+class Cancellation:
+    """Runs an answer, a call or a question to the user as a step, and cancels the running steps on request."""
 
     def __init__(self) -> None:
         self.cause: StopCause | None = None
         self._steps: dict[asyncio.Task[Any], None] = {}
-        """In the order in which they began."""
+        """In start order."""
 
-    def pull(self, cause: StopCause) -> None:
-        """Cancels the running steps, once; a second pull leaves their cleaning up alone."""
+    def cancel(self, cause: StopCause) -> None:
+        """Cancels the running steps. A second call does nothing, so that their clean-up can finish."""
         if self.cause is None:
             self.cause = cause
             for step in tuple(self._steps):
                 step.cancel()
 
-    async def step(self, work: Coroutine[Any, Any, T]) -> T:
-        """Raises Stopped when the brake has been pulled, or is pulled and the work lets itself be cancelled."""
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Raises Cancelled when this was cancelled before, or when the work ends by being cancelled."""
         if self.cause is not None:
             work.close()
-            raise Stopped
+            raise Cancelled
         step = asyncio.ensure_future(work)
         self._steps[step] = None
         try:
@@ -42,13 +42,13 @@ class Brake:
         except asyncio.CancelledError:
             if self.cause is None:
                 raise
-            raise Stopped from None
+            raise Cancelled from None
         finally:
             self._steps.pop(step, None)
 
 
-async def outlast(work: asyncio.Task[Any], brake: Brake) -> None:
-    """Waits for the work; whoever cancels the waiting pulls the brake instead, and the work comes to a clean end."""
+async def wait_for_clean_end(work: asyncio.Task[Any], cancellation: Cancellation) -> None:
+    """Waits for the work. When the waiting task is cancelled, it cancels the steps of the work instead and waits on."""
     task = asyncio.current_task()
     assert task is not None
     while not work.done():
@@ -56,4 +56,4 @@ async def outlast(work: asyncio.Task[Any], brake: Brake) -> None:
             await asyncio.wait({work})
         except asyncio.CancelledError:
             task.uncancel()
-            brake.pull("interrupted")
+            cancellation.cancel("interrupted")

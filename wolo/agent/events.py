@@ -1,6 +1,6 @@
 """All that the loop tells the world. A public format: events are added, never renamed.
 
-Order within a turn:
+SummaryRequest within a turn:
 
     TurnStarted
       ([CompactionStarted …], [Compacted], RequestStarted, ThinkingStreamed | TextStreamed | CallStreamed …,

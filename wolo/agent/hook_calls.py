@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from wolo.agent.cancellation import Brake
+from wolo.agent.cancellation import Cancellation
 from wolo.agent.events import Event, HookAwaited, Noticed
 from wolo.agent.tool_outcomes import CHANGED_BY_HOOK, FROM_HOOK
 from wolo.guard.rules import Verdict
@@ -148,8 +148,8 @@ class Hooks:
     def are_there(self) -> bool:
         return self._run is not None
 
-    async def at(self, event: str, brake: Brake | None = None, **payload: Any) -> Heard:
-        """Raises Stopped when the brake is pulled: the hooks are ended then. A hook that ends the turn pulls it."""
+    async def at(self, event: str, cancellation: Cancellation | None = None, **payload: Any) -> Heard:
+        """Raises Cancelled when the cancellation is pulled: the hooks are ended then. A hook that ends the turn pulls it."""
         if self._run is None:
             return NOTHING
 
@@ -157,7 +157,9 @@ class Hooks:
             hidden = tuple(map(self._secrets.hide, commands))
             await self._emit(HookAwaited(hook=event, commands=hidden))
 
-        said = await (brake.step(_run(self._run, event, payload, slow)) if brake else self._run(event, payload, slow))
+        said = await (
+            cancellation.run(_run(self._run, event, payload, slow)) if cancellation else self._run(event, payload, slow)
+        )
         hide = self._secrets.hide
         for notice in said.notices:
             await self._emit(Noticed(text=hide(notice), level="warning"))
@@ -172,19 +174,19 @@ class Hooks:
         )
         if heard != NOTHING and "tool_use_id" in payload:
             self._heard.setdefault(payload["tool_use_id"], {})[event] = heard
-        if heard.stops and brake is not None:
+        if heard.stops and cancellation is not None:
             self.stop_reason = heard.stop_reason
-            brake.pull("blocked")
+            cancellation.cancel("blocked")
         return heard
 
     def end_turn(self, reason: str) -> None:
         """The turn ends with the call that runs: a hook has ended the work of an agent that this one gave a task."""
         self.stop_reason, self._ends_turn = reason, True
 
-    def stop_if_ended(self, brake: Brake) -> None:
+    def stop_if_ended(self, cancellation: Cancellation) -> None:
         if self._ends_turn:
             self._ends_turn = False
-            brake.pull("blocked")
+            cancellation.cancel("blocked")
 
     def noted(self, part: ToolPart) -> ToolPart:
         """The call with what was heard of it, for whoever plays it again."""
@@ -196,15 +198,15 @@ class Hooks:
 
     # Prompts
 
-    async def admit(self, prompt: Message, brake: Brake) -> Message | Refused:
+    async def admit(self, prompt: Message, cancellation: Cancellation) -> Message | Refused:
         """The prompt as it may be sent. What hooks add stands in it, so that requests go on as they began."""
         if self._run is None:
             return prompt
-        began = await self.at("SessionStart", brake)
+        began = await self.at("SessionStart", cancellation)
         if began.stops:
             return Refused(began.stop_reason)
         self._unsaid = began.context or self._unsaid
-        heard = await self.at("UserPromptSubmit", brake, prompt=prompt.text)
+        heard = await self.at("UserPromptSubmit", cancellation, prompt=prompt.text)
         if heard.decision == "deny":
             return Refused(heard.reason)
         added, self._unsaid = "\n\n".join(filter(None, (self._unsaid, heard.context))), ""
@@ -212,29 +214,29 @@ class Hooks:
             return prompt
         return replace(prompt, parts=(*prompt.parts, TextPart(text=f"\n\n{CONTEXT.format(text=added)}")))
 
-    async def sends_back(self, answer: str, times: int, brake: Brake) -> Message | None:
+    async def sends_back(self, answer: str, times: int, cancellation: Cancellation) -> Message | None:
         """The model says it is done: what it must hear first; None when it may stop."""
         if self._run is None or times >= MOST_SENT_BACK:
             return None
-        heard = await self.at("Stop", brake, stop_hook_active=times > 0, last_assistant_message=answer)
+        heard = await self.at("Stop", cancellation, stop_hook_active=times > 0, last_assistant_message=answer)
         said = "\n\n".join(filter(None, (heard.reason if heard.decision == "deny" else "", heard.context)))
         return nudge(FROM_HOOK.format(text=said), SENT_BACK, **{HOOKS: to_builtins(heard)}) if said else None
 
-    # Calls
+    # ToolCalls
 
-    async def before_call(self, call: HookedCall, brake: Brake) -> Heard:
-        return await self.at("PreToolUse", brake, **call.told)
+    async def before_call(self, call: HookedCall, cancellation: Cancellation) -> Heard:
+        return await self.at("PreToolUse", cancellation, **call.told)
 
-    async def before_asking(self, call: HookedCall, reason: str, brake: Brake) -> Heard:
-        return await self.at("PermissionRequest", brake, **call.told, reason=reason)
+    async def before_asking(self, call: HookedCall, reason: str, cancellation: Cancellation) -> Heard:
+        return await self.at("PermissionRequest", cancellation, **call.told, reason=reason)
 
-    async def after_call(self, call: HookedCall, ended: HookedResult, brake: Brake) -> ToolPart:
+    async def after_call(self, call: HookedCall, ended: HookedResult, cancellation: Cancellation) -> ToolPart:
         """The result with what hooks have to say about it."""
         part = ended.part
         if self._run is None or part.outcome not in ("ok", "error"):
             return part
         event = "PostToolUse" if part.outcome == "ok" else "PostToolUseFailure"
-        return with_words(part, await self.at(event, brake, **call.told, tool_response=ended.told))
+        return with_words(part, await self.at(event, cancellation, **call.told, tool_response=ended.told))
 
     async def while_telling(self, kind: str, message: str, work: Awaitable[T]) -> T:
         """Somebody waits for the person: hooks are told meanwhile, and nobody waits for them."""

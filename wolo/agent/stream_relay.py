@@ -26,7 +26,7 @@ from wolo.models.provider import cost_of
 from wolo.models.tokens import BYTES_PER_TOKEN
 
 
-class Relay:
+class StreamRelay:
     """The Listener of one question."""
 
     def __init__(self, emit: Callable[[Event], Awaitable[None]], asker: Asker, on_growth: Callable[[Usage], None]) -> None:

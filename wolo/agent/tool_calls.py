@@ -13,10 +13,10 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import fields, replace
 
-from wolo.agent.cancellation import Brake, Stopped
+from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, Walls
 from wolo.agent.hook_calls import NOTHING, Heard, HookedCall, HookedResult, Hooks, asked_by_hook, with_words
-from wolo.agent.sandbox_escape import Outside, why_it_never_ran
+from wolo.agent.sandbox_escape import SandboxEscape, why_it_never_ran
 from wolo.agent.tool_outcomes import (
     DENIED_BY_HOOK,
     DENIED_BY_PERSON,
@@ -40,16 +40,16 @@ from wolo.guard.secrets.redactor import Restored, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart, new_id
 from wolo.tools.shell.change_tracking import Looks
-from wolo.tools.tool import Interrupted, Result, Tool, ToolContext, View, kind_of
+from wolo.tools.tool import CallContext, Interrupted, Result, Tool, ToolServices, View, kind_of
 from wolo.tools.toolbox import Toolbox
 
 log = logging.getLogger(__name__)
 
-AskPerson = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
+AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
 Emit = Callable[[Event], Awaitable[None]]
 
 
-class Planned(Struct, frozen=True, kw_only=True):
+class PlannedCall(Struct, frozen=True, kw_only=True):
     """A call that was read and judged; without a `tool` it has already ended."""
 
     part: ToolPart
@@ -68,7 +68,7 @@ class Planned(Struct, frozen=True, kw_only=True):
         return self.tool is not None and (self.tool.reads_only or asked)
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class EndedCall(Struct, frozen=True, kw_only=True):
     part: ToolPart
     view: View | None = None
     files_changed: tuple[str, ...] = ()
@@ -76,55 +76,55 @@ class Ended(Struct, frozen=True, kw_only=True):
     """Why it was refused, when it was."""
 
 
-class Calls:
-    """`plan` looks and changes nothing; a `Round` does what the plan says. One instance serves all turns of an agent."""
+class ToolCalls:
+    """`plan` looks and changes nothing; a `CallBatch` does what the plan says. One instance serves all turns of an agent."""
 
     def __init__(
         self,
         toolbox: Toolbox,
-        context: ToolContext,
+        services: ToolServices,
         judge: Judge,
         *,
         emit: Emit,
-        ask_person: AskPerson | None,
+        ask_user: AskUser | None,
         hooks: Hooks,
     ) -> None:
         self._hooks = hooks
         self._toolbox = toolbox
-        self._context = context
+        self._services = services
         self._judge = judge
         self._emit = emit
-        self._ask_person = ask_person
-        self._outside = Outside()
+        self._ask_user = ask_user
+        self._outside = SandboxEscape()
 
     # Before the answer is kept
 
-    def plan(self, answer: Message) -> list[Planned]:
+    def plan(self, answer: Message) -> list[PlannedCall]:
         """What each call is about to do and the guard's first word on it, which goes to disk with the answer."""
         return [self._plan_one(part) for part in answer.calls]
 
-    def _plan_one(self, part: ToolPart) -> Planned:
+    def _plan_one(self, part: ToolPart) -> PlannedCall:
         if part.status != "pending":
-            return Planned(part=part)
-        given = self._context.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
+            return PlannedCall(part=part)
+        given = self._services.secrets.restore(self._toolbox.unwrapped(part.tool, part.input))
         try:
             tool, args = self._toolbox.decode(part.tool, given.value)
         except ToolError as error:
-            return Planned(part=end(part, "invalid", self._context.secrets.hide(error.message)))
+            return PlannedCall(part=end(part, "invalid", self._services.secrets.hide(error.message)))
         part = replace(part, kind=kind_of(tool))
-        call = Planned(part=part, tool=tool, args=args, given=given)
+        call = PlannedCall(part=part, tool=tool, args=args, given=given)
         try:
             intents, verdict = self._judged(call, tool)
         except Exception as error:
-            return Planned(part=self._context.secrets.hide_part(_unjudged(part, error)))
-        verdict = verdict if self._ask_person else verdict.without_person()
+            return PlannedCall(part=self._services.secrets.hide_part(_unjudged(part, error)))
+        verdict = verdict if self._ask_user else verdict.without_person()
         said = {"decision": verdict.decision, "reason": verdict.reason, "rule": verdict.rule, "source": verdict.source}
         marked = replace(part, metadata={**part.metadata, "verdict": said})
         return replace(call, part=marked, intents=intents, verdict=verdict)
 
-    def _judged(self, call: Planned, tool: Tool, heard: Heard = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
+    def _judged(self, call: PlannedCall, tool: Tool, heard: Heard = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
         """What is judged is what would run; what is said of it names no secret."""
-        intents = tuple(tool.intents(call.args, self._context))
+        intents = tuple(tool.intents(call.args, self._services))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
         if heard.decision == "allow" and verdict.decision == "ask":
             verdict = self._judge.as_if_allowed(intents, verdict, "hook")
@@ -134,7 +134,7 @@ class Calls:
         if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
             reason = f"{MAY_BE_EXAMPLE} {verdict.reason}" if verdict.decision == "ask" else MAY_BE_EXAMPLE
             verdict = replace(verdict, decision="ask", reason=reason, rule="", source=IN_FENCE)
-        return intents, replace(verdict, reason=self._context.secrets.hide(verdict.reason))
+        return intents, replace(verdict, reason=self._services.secrets.hide(verdict.reason))
 
     # After the answer is kept
 
@@ -143,77 +143,81 @@ class Calls:
         for part in parts:
             await self._emit(CallEnded(message_id=message_id, part=part))
 
-    def explained(self, ended: Ended) -> Ended:
+    def explained(self, ended: EndedCall) -> EndedCall:
         """As the model reads it; called in the order of the calls."""
-        return replace(ended, part=self._context.secrets.explained(ended.part))
+        return replace(ended, part=self._services.secrets.explained(ended.part))
 
-    async def tell(self, message_id: str, end: Ended) -> None:
+    async def tell(self, message_id: str, end: EndedCall) -> None:
         if end.denied:
             await self._emit(CallDenied(part=end.part, reason=end.denied))
         await self._emit(CallEnded(message_id=message_id, part=end.part, view=end.view, files_changed=end.files_changed))
 
     # One call
 
-    async def carry_out(self, message_id: str, call: Planned, brake: Brake) -> Ended:
+    async def run(self, message_id: str, call: PlannedCall, cancellation: Cancellation) -> EndedCall:
         """From the verdict to the result. Never raises but for a failing `emit`."""
         if call.tool is None:
-            return Ended(part=call.part)
+            return EndedCall(part=call.part)
         try:
-            heard = await self._hooks.before_call(_hooked(call, call.tool), brake)
-            ended = await self._heeding(heard, message_id, call, call.tool, brake)
+            heard = await self._hooks.before_call(_hooked(call, call.tool), cancellation)
+            ended = await self._heeding(heard, message_id, call, call.tool, cancellation)
         except ToolError as error:
-            ended = Ended(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
-        except Stopped:
-            ended = Ended(part=end(call.part, "never_started", NEVER_STARTED))
-        self._hooks.stop_if_ended(brake)
+            ended = EndedCall(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
+        except Cancelled:
+            ended = EndedCall(part=end(call.part, "never_started", NEVER_STARTED))
+        self._hooks.stop_if_ended(cancellation)
         return self._hidden(replace(ended, part=self._hooks.noted(replace(ended.part, input=call.part.input))))
 
-    async def _heeding(self, heard: Heard, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:
-        """Raises ToolError when hooks have made nonsense of the arguments, and Stopped."""
+    async def _heeding(
+        self, heard: Heard, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
+    ) -> EndedCall:
+        """Raises ToolError when hooks have made nonsense of the arguments, and Cancelled."""
         if heard.decision == "deny":
             return _denied(call.part, "denied_by_rule", heard.reason, DENIED_BY_HOOK)
         if heard.updated_input is not None:
             call = self._changed(call, heard.updated_input)
-        decided = await self._decide(call, tool, heard, brake)
+        decided = await self._decide(call, tool, heard, cancellation)
         is_changed = heard.updated_input is not None
-        if isinstance(decided, Planned):
+        if isinstance(decided, PlannedCall):
             is_changed = is_changed or decided.part.input is not call.part.input
             call = decided
-        ended = decided if isinstance(decided, Ended) else await self._run_tool(message_id, decided, tool, brake)
-        return await self._told_after(_hooked(call, tool), self._hidden(ended), heard, brake, is_changed=is_changed)
+        ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
+        return await self._told_after(_hooked(call, tool), self._hidden(ended), heard, cancellation, is_changed=is_changed)
 
-    def _changed(self, call: Planned, arguments: Mapping[str, Any]) -> Planned:
+    def _changed(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
         """The call with the arguments that a hook wants it to have. Raises ToolError."""
-        hidden = self._context.secrets.hide_value(dict(arguments))
-        given = self._context.secrets.restore(hidden)
+        hidden = self._services.secrets.hide_value(dict(arguments))
+        given = self._services.secrets.restore(hidden)
         _, args = self._toolbox.decode(call.part.tool, self._toolbox.unwrapped(call.part.tool, given.value))
         return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
 
-    async def _told_after(self, call: HookedCall, ended: Ended, heard: Heard, brake: Brake, *, is_changed: bool) -> Ended:
+    async def _told_after(
+        self, call: HookedCall, ended: EndedCall, heard: Heard, cancellation: Cancellation, *, is_changed: bool
+    ) -> EndedCall:
         """The result as hooks want the model to read it. It stands, whether they are interrupted or not."""
         if not self._hooks.are_there:
             return ended
         part = with_words(ended.part, replace(heard, decision=""), is_changed=is_changed)
         result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
-        with suppress(Stopped):
-            part = await self._heard_after(call, result, brake)
+        with suppress(Cancelled):
+            part = await self._heard_after(call, result, cancellation)
         return replace(ended, part=part)
 
-    async def _heard_after(self, call: HookedCall, result: HookedResult, brake: Brake) -> ToolPart:
+    async def _heard_after(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
         """What hooks make of the files a call has changed (a formatter does) is undone with the call."""
-        looks = Looks(self._context.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
+        looks = Looks(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:
             if looks is not None:
                 await looks.before()
         except ToolError:
             looks = None  # the person's own program runs, whether it can be undone or not
         try:
-            return await self._hooks.after_call(call, result, brake)
+            return await self._hooks.after_call(call, result, cancellation)
         finally:
             if looks is not None:
                 await asyncio.to_thread(looks.after)
 
-    async def _decide(self, call: Planned, tool: Tool, heard: Heard, brake: Brake) -> Planned | Ended:
+    async def _decide(self, call: PlannedCall, tool: Tool, heard: Heard, cancellation: Cancellation) -> PlannedCall | EndedCall:
         """The call as it may run, or its refusal.
 
         What earlier calls of the answer changed may change the verdict: it is asked for again here, and a person's yes
@@ -226,10 +230,10 @@ class Calls:
             try:
                 intents, verdict = self._judged(replace(call, part=part), tool, heard)
             except Exception as error:
-                return Ended(part=_unjudged(part, error))
+                return EndedCall(part=_unjudged(part, error))
             if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
                 are_hooks_asked = True
-                said = await self._hooks.before_asking(_hooked(call, tool), verdict.reason, brake)
+                said = await self._hooks.before_asking(_hooked(call, tool), verdict.reason, cancellation)
                 if said.decision == "deny":
                     return _denied(part, "denied_by_rule", said.reason, DENIED_BY_HOOK)
                 if said.decision == "allow" and heard.decision != "ask":
@@ -238,7 +242,7 @@ class Calls:
                         part = call.part
                     heard = said
                     continue
-            verdict = verdict if self._ask_person else verdict.without_person()
+            verdict = verdict if self._ask_user else verdict.without_person()
             if verdict.decision == "deny":
                 words = NOT_CONFIRMED if verdict.source == IN_FENCE else DENIED_BY_RULE
                 return _denied(part, "denied_by_rule", verdict.reason, words)
@@ -246,82 +250,82 @@ class Calls:
                 decided_by = {} if approved is None else {"decided_by": "person"}
                 part = replace(part, metadata={**part.metadata, **decided_by})
                 return replace(call, part=part, intents=intents, verdict=verdict)
-            given = await self._ask(part, tool, intents, verdict, brake)
+            given = await self._ask(part, tool, intents, verdict, cancellation)
             if not given.allowed:
                 return _denied(part, "denied_by_person", given.reason or NO_REASON, DENIED_BY_PERSON)
             approved = intents
 
     async def _ask(
-        self, part: ToolPart, tool: Tool, intents: tuple[Intent, ...], verdict: Verdict, brake: Brake
+        self, part: ToolPart, tool: Tool, intents: tuple[Intent, ...], verdict: Verdict, cancellation: Cancellation
     ) -> ApprovalGiven:
-        secrets = self._context.secrets
+        secrets = self._services.secrets
         rule, no_rule = "", ""  # none would hold for what may be an example
         if verdict.source != IN_FENCE:
             rule, no_rule = self._judge.suggest_rule(intents), self._judge.why_no_rule(intents)
         rule = rule if secrets.hide(rule) is rule else ""  # it would lie in the user's settings
         reason = verdict.reason if rule else secrets.hide(f"{verdict.reason} {no_rule}".rstrip())
         asked = self._about(part, intents, reason, rule, walls="inside" if verdict.confined else "outside")
-        given = await self._put(asked, brake)
+        given = await self._put(asked, cancellation)
         if given.scope != "once" or not given.allowed:  # a no is not asked for again
             kept = given.rule or (rule if given.scope in ("always", "everywhere") else "")
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
         return given
 
     def _about(self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str = "", *, walls: Walls) -> ApprovalAsked:
-        shown = tuple(map(self._context.secrets.hide_intent, intents))
+        shown = tuple(map(self._services.secrets.hide_intent, intents))
         held = walls if any(isinstance(intent, RunIntent) for intent in intents) else ""
         return ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule, walls=held)
 
-    async def _put(self, asked: ApprovalAsked, brake: Brake) -> ApprovalGiven:
-        given = await brake.step(self._wait_for_person(asked))
+    async def _put(self, asked: ApprovalAsked, cancellation: Cancellation) -> ApprovalGiven:
+        given = await cancellation.run(self._wait_for_user(asked))
         await self._emit(given)
         return given
 
-    async def _wait_for_person(self, asked: ApprovalAsked) -> ApprovalGiven:
-        assert self._ask_person is not None  # without a person nothing asks
+    async def _wait_for_user(self, asked: ApprovalAsked) -> ApprovalGiven:
+        assert self._ask_user is not None  # without a person nothing asks
         words = f"{asked.part.tool} needs your approval"
-        return await self._hooks.while_telling("permission_prompt", words, self._ask_person(asked))
+        return await self._hooks.while_telling("permission_prompt", words, self._ask_user(asked))
 
-    async def _run_tool(self, message_id: str, call: Planned, tool: Tool, brake: Brake) -> Ended:
-        if brake.cause is not None:
-            raise Stopped
-        await (secrets := self._context.secrets).settle()
+    async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
+        if cancellation.cause is not None:
+            raise Cancelled
+        await (secrets := self._services.secrets).settle()
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
         progress = Progress(part.id, self._emit, secrets.piecewise())
         name = fingerprint(tool.name, call.intents, part.input)
         confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE
-        context = self._context.for_call(
+        context = self._services.for_call(
             part.wire_id, progress.tell, call.intents, confined=confined, only_reads=only_reads, part_id=part.id
         )
 
-        async def run(within: ToolContext) -> Result:
-            return await brake.step(run_guarded(tool, call.args, within))
+        async def run(within: CallContext) -> Result:
+            return await cancellation.run(run_guarded(tool, call.args, within))
 
         async def ask(reason: str, walls: Walls) -> ApprovalGiven:
-            return await self._put(self._about(part, call.intents, reason, walls=walls), brake)
+            return await self._put(self._about(part, call.intents, reason, walls=walls), cancellation)
 
         try:
             result = await run(context)
-            may_leave = self._ask_person is not None and self._judge.confine != "always"
-            result = await self._outside.or_outside(name, result, context, ask=ask if may_leave else None, run=run)
+            may_leave = self._ask_user is not None and self._judge.confine != "always"
+            result = await self._outside.retry_outside(name, result, context, ask=ask if may_leave else None, run=run)
         finally:
             await progress.close()
         secrets.look_again(call.intents, result.files_changed)
         part, denied = finished(part, result), why_it_never_ran(result, context)
-        return Ended(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
+        return EndedCall(part=part, view=result.view, files_changed=result.files_changed, denied=denied)
 
-    def _hidden(self, ended: Ended) -> Ended:
+    def _hidden(self, ended: EndedCall) -> EndedCall:
         """What others hear of a call: the model, the person, the disk."""
-        secrets = self._context.secrets
+        secrets = self._services.secrets
         part = secrets.hide_part(replace(ended.part, metadata=secrets.hide_value(ended.part.metadata)))
         view = ended.view and secrets.hide_fields(ended.view)
         files = tuple(map(secrets.hide, ended.files_changed))
         return replace(ended, part=part, view=view, files_changed=files, denied=secrets.hide(ended.denied))
 
 
-def _hooked(call: Planned, tool: Tool) -> HookedCall:
+def _hooked(call: PlannedCall, tool: Tool) -> HookedCall:
     """By the tool's own name and argument names, however the model spelled them."""
     arguments = call.args
     if isinstance(arguments, Struct):
@@ -340,7 +344,7 @@ def finished(part: ToolPart, result: Result) -> ToolPart:
     )
 
 
-async def run_guarded(tool: Tool, args: Any, context: ToolContext) -> Result:
+async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
     """Whatever happens becomes a result."""
     try:
         return await tool.run(args, context)
@@ -363,5 +367,5 @@ def _unjudged(part: ToolPart, error: Exception) -> ToolPart:
     return end(part, "error", crashed(part.tool, error))
 
 
-def _denied(part: ToolPart, outcome: Outcome, reason: str, words: str) -> Ended:
-    return Ended(part=end(part, outcome, words.format(reason=reason)), denied=reason)
+def _denied(part: ToolPart, outcome: Outcome, reason: str, words: str) -> EndedCall:
+    return EndedCall(part=end(part, outcome, words.format(reason=reason)), denied=reason)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Sequence
 
 from msgspec import Struct
 
-from wolo.agent.budget import NOTHING, Account, Limits, Spent, add, describe, spent
-from wolo.agent.call_batch import Round
-from wolo.agent.cancellation import Brake, Stopped
-from wolo.agent.compaction import compaction_run
-from wolo.agent.compaction.compaction_run import MakingRoom
+from wolo.agent.agent_services import AgentServices
+from wolo.agent.budget import NOTHING, Limits, Spent, add, describe, spent
+from wolo.agent.call_batch import CallBatch
+from wolo.agent.cancellation import Cancellation, Cancelled
+from wolo.agent.compaction_run import CompactionRun
 from wolo.agent.events import (
     AnswerEnded,
     Compacted,
@@ -22,15 +21,12 @@ from wolo.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from wolo.agent.hook_calls import Hooks, Refused
-from wolo.agent.steering import Inbox
-from wolo.agent.stream_relay import Relay
-from wolo.agent.tool_calls import Calls
+from wolo.agent.hook_calls import Refused
+from wolo.agent.stream_relay import StreamRelay
 from wolo.agent.tool_outcomes import refuse_all
-from wolo.agent.turn_policy import Course, Next, Stop
-from wolo.agent.verification import Verifier, Verify
+from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
+from wolo.agent.verification import Verifier
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError
-from wolo.formats.format import ToolSpec
 from wolo.messages.message import EMPTY_ANSWER, JOB_ENDED, MCP_INSTRUCTIONS, Message, Usage, nudge
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.protocol import Question
@@ -46,47 +42,21 @@ class Turn(Struct, frozen=True, kw_only=True):
     """The prompt and all that followed."""
 
 
-class Needs(compaction_run.Needs, Protocol):
-    """What of an agent a turn takes."""
+class TurnRunner:
+    """Runs one turn, once."""
 
-    account: Account
-    limits: Limits
-    does_a_task: bool
-    system: str
-    messages: Sequence[Message]
-    verify: Verify | None
-    calls: Calls
-    hooks: Hooks
-    inbox: Inbox
-    news: Callable[[], Sequence[str]]
-
-    @property
-    def tools(self) -> tuple[ToolSpec, ...]: ...
-
-    async def settle_tools(self) -> str: ...
-
-    def unsaid_instructions(self, messages: Sequence[Message]) -> str: ...
-
-    def heed_limit(self, refusal: str) -> str: ...
-
-    def drop_blamed(self, refusal: str) -> str: ...
-
-
-class Play:
-    """One turn while it runs."""
-
-    def __init__(self, agent: Needs, history: Sequence[Message], prompt: Message, brake: Brake) -> None:
-        self._agent = agent
-        self._emit = agent.emit
-        self._brake = brake
-        self._course = Course()
+    def __init__(self, services: AgentServices, history: Sequence[Message], prompt: Message, cancellation: Cancellation) -> None:
+        self._services = services
+        self._emit = services.emit
+        self._history = services.history
+        self._history.start_from(history)
+        self._cancellation = cancellation
+        self._policy = TurnPolicy()
         self._prompt = prompt
-        self._messages = list(history)
-        agent.messages = self._messages
-        self._room = MakingRoom(agent, brake, prompt_id=prompt.id)
-        self._begins = len(self._messages)
-        self._verifier = Verifier(agent.verify, agent.emit, brake)
-        self._relay: Relay | None = None
+        self._compaction = CompactionRun(services, cancellation, prompt_id=prompt.id)
+        self._begins = len(history)
+        self._verifier = Verifier(services.verify, services.emit, cancellation)
+        self._relay: StreamRelay | None = None
         self._answer = ""
         self._reached: Stop | None = None
         """The limit that the answer reached while it streamed."""
@@ -98,11 +68,11 @@ class Play:
         self._provider_s = 0.0
         self._times_sent_back = 0
 
-    async def play(self) -> Turn:
-        started = self._agent.clock()
+    async def run(self) -> Turn:
+        started = self._services.clock()
         try:
             stop = await self._refused() or await self._begin()
-        except Stopped:
+        except Cancelled:
             stop = await self._stopped()
         except ProviderError as error:
             stop = Stop.by(error)
@@ -113,21 +83,21 @@ class Play:
             answer=self._answer,
             finish_reason=self._finish_reason,
             usage=self._usage(),
-            num_answers=self._num_answers if self._agent.does_a_task else self._agent.account.answers,
-            duration_s=self._agent.clock() - started,
-            provider_s=self._provider_s + self._room.waited_s,
+            num_answers=self._num_answers if self._services.is_subagent else self._services.account.answers,
+            duration_s=self._services.clock() - started,
+            provider_s=self._provider_s + self._compaction.waited_s,
             error=stop.error,
             exit_code=stop.exit_code,
             verification=self._verifier.outcome,
         )
         await self._emit(ended)
-        return Turn(ended=ended, messages=tuple(self._messages), new=tuple(self._messages[self._begins :]))
+        return Turn(ended=ended, messages=(messages := tuple(self._history.messages)), new=messages[self._begins :])
 
     async def _refused(self) -> Stop | None:
-        """Where hooks keep the prompt back: nothing is kept and nothing is sent. Raises Stopped."""
+        """Where hooks keep the prompt back: nothing is kept and nothing is sent. Raises Cancelled."""
         try:
             admitted = await self._admit(self._prompt)
-        except Stopped:
+        except Cancelled:
             await self._emit(PromptRefused(prompt=self._prompt, reason=""))
             raise
         if isinstance(admitted, Message):
@@ -137,36 +107,38 @@ class Play:
         return Stop(cause="blocked", error=error, exit_code=1)
 
     async def _begin(self) -> Stop:
-        if not self._agent.does_a_task:
-            self._agent.account.begin_turn()
+        if not self._services.is_subagent:
+            self._services.account.begin_turn()
         await self._emit(TurnStarted(prompt=self._prompt))
-        self._messages.append(self._prompt)  # what could not be kept was not said
+        self._history.append(self._prompt)  # what could not be kept was not said
         return await self._go_on()
 
     async def _admit(self, prompt: Message) -> Message | Refused:
-        """What the person said, as it may be sent. Raises Stopped."""
-        admitted = await self._agent.hooks.admit(prompt, self._brake)
+        """What the person said, as it may be sent. Raises Cancelled."""
+        admitted = await self._services.hooks.admit(prompt, self._cancellation)
         if isinstance(admitted, Refused):
             await self._emit(PromptRefused(prompt=prompt, reason=admitted.reason))
         return admitted
 
     async def _go_on(self) -> Stop:
         while True:
-            if self._brake.cause is not None:
-                raise Stopped
+            if self._cancellation.cause is not None:
+                raise Cancelled
             await self._hear()
-            await self._notice(await self._brake.step(self._agent.settle_tools()))
-            if said := self._agent.unsaid_instructions(self._messages):
+            await self._notice(await self._cancellation.run(self._services.prefix.add_late_tools()))
+            if said := self._services.prefix.unsent_instructions(self._history.messages):
                 await self._tell(nudge(said, MCP_INSTRUCTIONS))
-            if limit := self._agent.account.spent():
-                return _limit_reached(self._agent.account.limits, limit)
-            if limit := spent(self._agent.limits, self._used, self._num_answers):
-                return _limit_reached(self._agent.limits, limit)
+            if limit := self._services.account.spent():
+                return _limit_reached(self._services.account.limits, limit)
+            if limit := spent(self._services.limits, self._used, self._num_answers):
+                return _limit_reached(self._services.limits, limit)
             answer = await self._ask()
             if answer is None:
                 continue
             self._count(answer)
-            if answer.finish_reason == "overflow" and await self._is_made(self._room.after_overflow(self._messages, None)):
+            if answer.finish_reason == "overflow" and await self._is_made(
+                self._compaction.after_overflow(self._history.messages, None)
+            ):
                 continue
             if stop := await self._take(answer):
                 if stop.cause == "done" and await self._hear_person():
@@ -178,25 +150,25 @@ class Play:
 
     async def _ask(self) -> Message | None:
         """None: room had to be made, and much may have changed by that."""
-        agent = self._agent
-        if await self._is_made(self._room.before_request(self._messages)):
+        services = self._services
+        if await self._is_made(self._compaction.before_request(self._history.messages)):
             return None
-        fixed, shown = agent.fixed(), agent.compactor.shown(self._messages)
-        agent.compactor.check(self._messages, fixed)
+        fixed, shown = services.fixed(), services.compactor.shown(self._history.messages)
+        services.compactor.check(self._history.messages, fixed)
         try:
             answer = await self._put(shown)
         except ContextOverflow as error:
-            if await self._is_made(self._room.after_overflow(self._messages, error)):
+            if await self._is_made(self._compaction.after_overflow(self._history.messages, error)):
                 return None
-            error.hint = agent.compactor.hint()
+            error.hint = services.compactor.hint()
             raise
         except BadRequest as error:
-            if notice := agent.heed_limit(error.message) or _dropped(agent.drop_blamed(error.message), error.message):
+            if notice := services.prefix.apply_tool_limit(error.message) or services.prefix.drop_rejected_tool(error.message):
                 await self._notice(notice)
                 return None
             raise
         if answer.finish_reason != "overflow":
-            agent.compactor.counted(shown, fixed, answer.usage)
+            services.compactor.counted(shown, fixed, answer.usage)
         return answer
 
     async def _is_made(self, room: Awaitable[Compacted | None]) -> bool:
@@ -205,47 +177,47 @@ class Play:
         try:
             return await room is not None
         finally:
-            usage = self._room.take_usage()
+            usage = self._compaction.take_usage()
             self._used = add(self._used, usage)
-            self._agent.account.use(usage)
+            self._services.account.use(usage)
 
     async def _put(self, messages: tuple[Message, ...]) -> Message:
-        agent = self._agent
-        self._relay = Relay(self._emit, agent.asker, self._stop_at_limit)
+        services = self._services
+        self._relay = StreamRelay(self._emit, services.asker, self._stop_at_limit)
         question = Question(
             messages=messages,
-            system=agent.system,
-            tools=agent.tools,
-            session_id=agent.session_id,
+            system=services.prefix.system,
+            tools=services.prefix.tools,
+            session_id=services.session_id,
             prompt_id=self._prompt.id,
         )
-        asked = agent.clock()
+        asked = services.clock()
         try:
-            answer = await self._brake.step(agent.asker.ask(question, self._relay))
+            answer = await self._cancellation.run(services.asker.ask(question, self._relay))
         finally:
-            self._provider_s += agent.clock() - asked
+            self._provider_s += services.clock() - asked
         self._relay = None
         return answer
 
     def _stop_at_limit(self, streamed: Usage) -> None:
         """An answer that streams on may use up what is left."""
-        agent = self._agent
-        for limits, used in ((agent.account.limits, agent.account.used), (agent.limits, self._used)):
+        services = self._services
+        for limits, used in ((services.account.limits, services.account.used), (services.limits, self._used)):
             if reached := spent(limits, add(used, streamed), 0):
                 self._reached = _limit_reached(limits, reached)
-                self._brake.pull(reached)
+                self._cancellation.cancel(reached)
                 return
 
     def _count(self, answer: Message) -> None:
         usage = answer.usage or Usage()
         self._used = add(self._used, usage)
-        self._agent.account.use(usage, answers=1)
+        self._services.account.use(usage, answers=1)
         self._num_answers += 1
         self._finish_reason = answer.finish_reason
 
     async def _take(self, answer: Message) -> Stop | None:
         """Keeps the answer and does what it calls for; None: ask again."""
-        step = self._course.after(answer)
+        step = self._policy.after(answer)
         if step.keep:
             self._answer = self._before_pause + answer.text or self._answer
             self._before_pause = self._answer if answer.finish_reason == "paused" and not answer.calls else ""
@@ -257,25 +229,25 @@ class Play:
             await self._tell(nudge(step.nudge, EMPTY_ANSWER))
         return step.stop
 
-    async def _keep(self, answer: Message, step: Next) -> Stop | None:
-        calls = self._agent.calls
+    async def _keep(self, answer: Message, step: NextStep) -> Stop | None:
+        calls = self._services.calls
         planned = [] if step.refuse else calls.plan(answer)
         answer = answer.with_parts(call.part for call in planned)
-        self._messages.append(answer)
+        self._history.append(answer)
         await self._emit(AnswerEnded(message=answer))
         if step.refuse:
             outcome, words = step.refuse
             refused = refuse_all(answer, outcome, words)
-            self._messages[-1] = answer.with_parts(refused)
+            self._history.replace_last(answer.with_parts(refused))
             await calls.tell_refused(answer.id, refused)
             return None
         await self._verifier.before(planned)
-        round_of_calls = Round(calls, answer.id, planned, self._brake)
+        batch = CallBatch(calls, answer.id, planned, self._cancellation)
         try:
-            await round_of_calls.run(step.note, until=lambda: self._agent.inbox.is_waiting)
+            await batch.run(step.note, until=lambda: self._services.steering.is_waiting)
         finally:
-            self._messages[-1] = answer.with_parts(round_of_calls.parts)
-        return self._terminated(round_of_calls.parts)
+            self._history.replace_last(answer.with_parts(batch.parts))
+        return self._terminated(batch.parts)
 
     def _terminated(self, parts: Sequence[ToolPart]) -> Stop | None:
         last = next((part for part in parts if part.terminate and part.outcome == "ok"), None)
@@ -285,27 +257,27 @@ class Play:
         return Stop(cause="done")
 
     async def _sent_back(self) -> Message | None:
-        """What hooks want the model to hear before it may stop. Raises Stopped."""
-        told = await self._agent.hooks.sends_back(self._answer, self._times_sent_back, self._brake)
+        """What hooks want the model to hear before it may stop. Raises Cancelled."""
+        told = await self._services.hooks.sends_back(self._answer, self._times_sent_back, self._cancellation)
         self._times_sent_back += 1
         return told
 
     async def _hear(self) -> None:
-        """What a person has said in the meantime, and which jobs have ended. Raises Stopped."""
+        """What a person has said in the meantime, and which jobs have ended. Raises Cancelled."""
         await self._hear_person()
-        if news := self._agent.news():
+        if news := self._services.shell.news():
             await self._tell(nudge("\n".join(news), JOB_ENDED))
 
     async def _hear_person(self) -> bool:
-        """Whether there was something, and hooks let it through. Raises Stopped: what was not heard waits on."""
-        inbox, is_heard = self._agent.inbox, False
+        """Whether there was something, and hooks let it through. Raises Cancelled: what was not heard waits on."""
+        inbox, is_heard = self._services.steering, False
         while waiting := inbox.waiting:
             admitted = await self._admit(waiting[0])
             if inbox.withdraw(waiting[0].id) and isinstance(admitted, Message):  # or they have taken it back meanwhile
                 try:
                     await self._tell(admitted)
                 except SessionError:
-                    inbox.put_back(waiting[0])
+                    inbox.add_first(waiting[0])
                     raise
                 is_heard = True
         return is_heard
@@ -317,7 +289,7 @@ class Play:
     async def _tell(self, message: Message) -> None:
         """A word to the model in the middle of the turn."""
         await self._emit(MessageAdded(message=message))
-        self._messages.append(message)
+        self._history.append(message)
 
     async def _stopped(self) -> Stop:
         """The text that had come so far is kept; a call that was being written is not."""
@@ -326,29 +298,25 @@ class Play:
             self._answer, self._finish_reason = text, "interrupted"
             usage = self._relay.usage if self._relay and self._reached else None
             partial = Message(role="assistant", parts=(TextPart(text=text),), finish_reason="interrupted", usage=usage)
-            self._messages.append(partial)
+            self._history.append(partial)
             await self._emit(AnswerEnded(message=partial))
-        if self._brake.cause == "blocked":
-            said = self._agent.hooks.stop_reason or "It gave no reason."
+        if self._cancellation.cause == "blocked":
+            said = self._services.hooks.stop_reason or "It gave no reason."
             error = ErrorInfo(kind="blocked", message=f"A hook ended the turn: {said}", hint="What was done until then stays.")
             return Stop(cause="blocked", error=error, exit_code=1)
-        if self._brake.cause == "max_seconds":
-            return _limit_reached(self._agent.limits, "max_seconds")
+        if self._cancellation.cause == "max_seconds":
+            return _limit_reached(self._services.limits, "max_seconds")
         if self._reached is not None and self._relay is not None:
             self._used = add(self._used, self._relay.usage)
-            self._agent.account.use(self._relay.usage)
+            self._services.account.use(self._relay.usage)
             return self._reached
         return Stop(cause="interrupted", error=ErrorInfo(kind="interrupted", message="Interrupted."), exit_code=130)
 
     def _usage(self) -> Usage:
         """Without any answer there is no cost, unless the price is known: then it is nothing."""
-        priced = self._num_answers or self._reached or self._agent.asker.choice.model.price is not None
-        used = self._used if self._agent.does_a_task else add(self._used, self._agent.account.lent)
+        priced = self._num_answers or self._reached or self._services.asker.choice.model.price is not None
+        used = self._used if self._services.is_subagent else add(self._used, self._services.account.lent)
         return used if priced else Usage()
-
-
-def _dropped(name: str, why: str) -> str:
-    return f"{name} is not offered any more, the provider does not take it: {why}" if name else ""
 
 
 def _limit_reached(limits: Limits, limit: Spent) -> Stop:

@@ -36,7 +36,7 @@ class Stop(Struct, frozen=True, kw_only=True):
         return cls(cause=cause, error=ErrorInfo.of(error), exit_code=error.exit_code)
 
 
-class Next(Struct, frozen=True, kw_only=True):
+class NextStep(Struct, frozen=True, kw_only=True):
     """What to do with an answer, in this order."""
 
     keep: bool = True
@@ -52,7 +52,7 @@ class Next(Struct, frozen=True, kw_only=True):
     """A message to the model of its own."""
 
 
-class Course:
+class TurnPolicy:
     """Remembers what it must about the answers of one turn."""
 
     def __init__(self) -> None:
@@ -62,10 +62,10 @@ class Course:
         self._unreadable = 0
         self._pauses = 0
 
-    def after(self, answer: Message) -> Next:
+    def after(self, answer: Message) -> NextStep:
         if failure := _failure(answer):
             words = BROKEN_OFF.format(reason=answer.finish_reason)
-            return Next(keep=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
+            return NextStep(keep=not _is_empty(answer), refuse=("never_started", words), stop=Stop.by(failure))
         if _is_empty(answer):
             words = EMPTY_CUT_OFF if answer.finish_reason == "length" else EMPTY
             return self._nudge(words, "The model returned nothing; it was asked to go on.", keep=False)
@@ -75,38 +75,38 @@ class Course:
         if not answer.calls:
             if answer.finish_reason == "tool_calls":
                 return self._nudge(ANNOUNCED, "The model announced a call that did not come; it was asked for it.", keep=True)
-            return Next(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
+            return NextStep(stop=_cut_text() if answer.finish_reason == "length" else Stop(cause="done"))
         self._nudged = False
         if answer.finish_reason == "length":
             return self._after_cut_off()
         self._cut_off = 0
         return self._after_unreadable(answer) or self._after_circles(answer)
 
-    def _nudge(self, words: str, notice: str, *, keep: bool) -> Next:
+    def _nudge(self, words: str, notice: str, *, keep: bool) -> NextStep:
         if self._nudged:
-            return Next(
+            return NextStep(
                 keep=keep, stop=Stop.by(BadAnswer("The model returned nothing usable, twice in a row.", hint=_OTHER_MODEL))
             )
         self._nudged = True
-        return Next(keep=keep, nudge=words, notice=notice)
+        return NextStep(keep=keep, nudge=words, notice=notice)
 
-    def _after_pause(self) -> Next:
+    def _after_pause(self) -> NextStep:
         """The provider wants to be asked again with what it has said so far, and goes on from there."""
         self._pauses += 1
         if self._pauses < PAUSES:
-            return Next()
+            return NextStep()
         error = BadAnswer(f"The provider paused its answer {PAUSES} times in a row.", hint=_OTHER_MODEL)
-        return Next(stop=Stop.by(error))
+        return NextStep(stop=Stop.by(error))
 
-    def _after_cut_off(self) -> Next:
+    def _after_cut_off(self) -> NextStep:
         self._cut_off += 1
         refuse: tuple[Outcome, str] = ("cut_off", BROKEN_OFF.format(reason="output limit"))
         if self._cut_off < IN_A_ROW:
-            return Next(refuse=refuse, notice="The answer hit the output limit inside a call; nothing of it was run.")
+            return NextStep(refuse=refuse, notice="The answer hit the output limit inside a call; nothing of it was run.")
         error = BadAnswer(f"{self._cut_off} answers in a row hit the output limit inside a call.", hint="Ask for smaller steps.")
-        return Next(refuse=refuse, stop=Stop.by(error))
+        return NextStep(refuse=refuse, stop=Stop.by(error))
 
-    def _after_unreadable(self, answer: Message) -> Next | None:
+    def _after_unreadable(self, answer: Message) -> NextStep | None:
         if not all(part.outcome == "invalid" for part in answer.calls):
             self._unreadable = 0
             return None
@@ -114,19 +114,19 @@ class Course:
         if self._unreadable < IN_A_ROW:
             return None
         error = BadAnswer(f"{self._unreadable} answers in a row made calls that cannot be read.", hint=_OTHER_MODEL)
-        return Next(stop=Stop.by(error))
+        return NextStep(stop=Stop.by(error))
 
-    def _after_circles(self, answer: Message) -> Next:
+    def _after_circles(self, answer: Message) -> NextStep:
         calls, texts = self._circles.count_calls(answer), self._circles.count_text(answer)
         times = max(calls, texts)
         what = "made the same call" if calls >= texts else "wrote the same text"
         if times >= STOP_AT:
             error = BadAnswer(f"The model {what} {times} times in a row; it was stopped.", hint=_OTHER_MODEL)
-            return Next(refuse=("never_started", GOING_IN_CIRCLES.format(times=times)), stop=Stop.by(error))
+            return NextStep(refuse=("never_started", GOING_IN_CIRCLES.format(times=times)), stop=Stop.by(error))
         if times >= TELL_AT:
             words = SAME_CALL if calls >= texts else SAME_TEXT
-            return Next(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was told.")
-        return Next()
+            return NextStep(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was told.")
+        return NextStep()
 
 
 def _is_empty(answer: Message) -> bool:

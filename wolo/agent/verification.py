@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
-from wolo.agent.cancellation import Brake, Stopped
+from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import Check, ErrorInfo, Noticed, Verification, Verified, VerifyStarted
-from wolo.agent.tool_calls import Emit, Planned
+from wolo.agent.tool_calls import Emit, PlannedCall
 from wolo.agent.turn_policy import Stop
 from wolo.messages.message import Message, nudge
 
@@ -47,10 +47,10 @@ class Verify(Struct, frozen=True, kw_only=True):
 class Verifier:
     """Of one turn. Nothing is run in a turn that changes nothing."""
 
-    def __init__(self, verify: Verify | None, emit: Emit, brake: Brake) -> None:
+    def __init__(self, verify: Verify | None, emit: Emit, cancellation: Cancellation) -> None:
         self._verify = verify
         self._emit = emit
-        self._brake = brake
+        self._cancellation = cancellation
         self._before: Check | None = None
         self._after: Check | None = None
         self._runs = 0
@@ -63,11 +63,11 @@ class Verifier:
             command=self._verify.command, before=self._before, after=self._after, new_failures=self._new(), runs=self._runs
         )
 
-    async def before(self, planned: Sequence[Planned]) -> None:
-        """Called with the calls that are about to run. When the brake is pulled, they answer for themselves."""
+    async def before(self, planned: Sequence[PlannedCall]) -> None:
+        """Called with the calls that are about to run. When the cancellation is pulled, they answer for themselves."""
         changes = any(call.tool is not None and not call.only_reads and not _is_denied(call) for call in planned)
         if self._verify is not None and self._before is None and changes:
-            with suppress(Stopped):
+            with suppress(Cancelled):
                 self._before = await self._run(self._verify, "before")
                 if self._before.exit_code in _CANNOT_RUN:
                     await self._emit(Noticed(text=NOT_RUN.format(command=self._verify.command), level="warning"))
@@ -75,7 +75,7 @@ class Verifier:
     async def after(self) -> Message | None:
         """Called when the model says it is done: what it must hear; None when the work holds, or was tried often enough.
 
-        Raises Stopped.
+        Raises Cancelled.
         """
         if self._verify is None or self._before is None:
             return None
@@ -107,7 +107,7 @@ class Verifier:
 
     async def _run(self, verify: Verify, when: Literal["before", "after"]) -> Check:
         await self._emit(VerifyStarted(command=verify.command, when=when))
-        check = await self._brake.step(_checked(verify))
+        check = await self._cancellation.run(_checked(verify))
         new = new_failures(self._before, check) if self._before is not None else ()
         await self._emit(Verified(command=verify.command, when=when, check=check, new_failures=new))
         return check
@@ -130,5 +130,5 @@ async def _checked(verify: Verify) -> Check:
     return await verify.run()
 
 
-def _is_denied(call: Planned) -> bool:
+def _is_denied(call: PlannedCall) -> bool:
     return call.verdict is not None and call.verdict.decision == "deny"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wolo.agent.compaction.compaction_run import NOTHING_TO_COMPACT
 from wolo.agent.compaction.context_usage import Filling, Preview
+from wolo.agent.compaction_run import NOTHING_TO_COMPACT
 from wolo.commands.command import CommandContext, Outcome, RunEvents, ShowText
 from wolo.commands.context import table
 from wolo.errors import UsageError

@@ -11,15 +11,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.cancellation import Brake
+from wolo.agent.cancellation import Cancellation
 from wolo.agent.compaction.context_usage import Filling, Preview
 from wolo.agent.compaction.history_cut import Cut
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, Compacted, Event, JobEnded, JobStarted, Noticed, Scope
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event, JobEnded, JobStarted, Noticed, Scope
 from wolo.agent.todo_list import latest_todos
 from wolo.agent.user_command import Footing
 from wolo.conversation.dependencies import Dependencies
-from wolo.conversation.pending_approvals import PendingApprovals
-from wolo.conversation.pending_questions import PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.hooks import HookSet
@@ -57,16 +55,13 @@ class Conversation:
         attended: bool,
         reopen: Callable[[Conversation, Change], Awaitable[Conversation]],
         options: Mapping[str, Any],
-        summed_up: tuple[Usage, ...] = (),
     ) -> None:
         """`attended`: a person can be asked. `reopen` closes this one and opens what follows it. `options` are those of the
         run, kept with its first prompt."""
         self.facts = facts
         self.history = history
-        self.summed_up = summed_up
-        """What summaries have cost so far."""
         self.asked_aside: tuple[Usage, ...] = ()
-        """The same of questions aside."""
+        """Usage of all side questions so far."""
         self._joints = joints
         self._reopen = reopen
         self._opened: dict[str, Any] = {
@@ -76,15 +71,14 @@ class Conversation:
             OPTIONS: dict(options),
         }
         """Kept with the first prompt, for whoever wants to see the same happen again."""
-        self._approvals = PendingApprovals(self.emit, joints.decided, joints.complaint)
-        self._questions = PendingQuestions(self.emit, joints.secrets.hide_fields)
-        self._agent = joints.make_agent(
-            self.emit, self._approvals.ask if attended else None, self._questions.ask if attended else None
-        )
+        self._approvals = joints.approvals
+        self._questions = joints.questions
+        self._agent = joints.agent
         self._recorder = recorder
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._stream = joints.events
+        self._events = joints.events.queue
         self._turn: asyncio.Task[None] | None = None
-        self._by_hand = Brake()
+        self._by_hand = Cancellation()
         self._is_closed = False
         self._appended: list[Message] = []
         """Messages that joined the session while a turn ran."""
@@ -92,6 +86,11 @@ class Conversation:
         """Hears of what happens between turns; without it that waits for the next one."""
         if joints.jobs is not None:
             joints.jobs.hear = self._hear_job
+
+    @property
+    def summed_up(self) -> tuple[Usage, ...]:
+        """Usage of all summaries so far."""
+        return self._stream.summed_up
 
     @property
     def session_id(self) -> str:
@@ -116,28 +115,28 @@ class Conversation:
     @property
     def tools(self) -> tuple[ToolSpec, ...]:
         """What the model is offered with the next request."""
-        return self._agent.tools
+        return self._agent.services.prefix.tools
 
     @property
     def thinking(self) -> ThinkingLevel | None:
         """How much the model was asked to think; None: nobody said."""
-        return self._agent.asker.choice.thinking
+        return self._agent.services.asker.choice.thinking
 
     @property
     def thinking_used(self) -> ThinkingLevel | None:
         """What comes of that: the nearest level that the model knows."""
-        choice = self._agent.asker.choice
+        choice = self._agent.services.asker.choice
         return level_used(choice, choice.thinking) if choice.thinking else None
 
     def think(self, level: ThinkingLevel) -> ThinkingLevel:
         """From the next request on. Returns the level that counts: the nearest one that the model knows."""
-        self._agent.asker.think(level)
-        return level_used(self._agent.asker.choice, level)
+        self._agent.services.asker.think(level)
+        return level_used(self._agent.services.asker.choice, level)
 
     @property
     def choice(self) -> Choice:
         """The model that answers now, and how it is reached."""
-        return self._agent.asker.choice
+        return self._agent.services.asker.choice
 
     def set_mode(self, name: str) -> str:
         """From the next call on, also within a turn; walls follow. Returns a notice where it is not that mode which holds now.
@@ -153,7 +152,7 @@ class Conversation:
     @property
     def cut(self) -> Cut:
         """What of the history is not sent."""
-        return self._agent.compactor.cut
+        return self._agent.services.compactor.cut
 
     def filling(self) -> Filling:
         """What the next request would be made of."""
@@ -180,11 +179,8 @@ class Conversation:
 
         Nothing of it is kept, or heard by the model, unless a prompt says so.
         """
-        self._by_hand = Brake()
-        return self._play(partial(self._joints.run_by_hand, command, footing, self._by_hand, self._show))
-
-    async def _show(self, event: Event) -> None:
-        self._events.put_nowait(event)
+        self._by_hand = Cancellation()
+        return self._play(partial(self._joints.run_by_hand, command, footing, self._by_hand, self._stream.show))
 
     async def _play(self, work: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[Event]:
         for text in self.facts.notices:
@@ -234,24 +230,24 @@ class Conversation:
     def interrupt(self) -> None:
         """Stops the turn where it stands; its `TurnEnded` still comes. Does nothing between turns."""
         self._agent.interrupt()
-        self._by_hand.pull("interrupted")
+        self._by_hand.cancel("interrupted")
 
     def steer(self, message: Message) -> None:
         """Joins the turn that runs, once the running call has ended; the calls behind that one are not run."""
-        self._agent.inbox.put(self._joints.secrets.hide_message(message))
+        self._agent.services.steering.add(self._joints.secrets.hide_message(message))
 
     @property
     def steered(self) -> tuple[Message, ...]:
         """What `steer` was given and the model has not heard yet."""
-        return self._agent.inbox.waiting
+        return self._agent.services.steering.waiting
 
     def withdraw(self, message_id: str) -> bool:
         """Takes a `steer` back; False when it was delivered already."""
-        return self._agent.inbox.withdraw(message_id)
+        return self._agent.services.steering.withdraw(message_id)
 
     def unheard(self) -> list[Message]:
         """What `steer` was given and the turn ended without; it is taken out."""
-        return self._agent.inbox.take()
+        return self._agent.services.steering.take_all()
 
     def answer(self, id: str, *, allowed: bool, scope: Scope = "once", reason: str = "", rule: str = "") -> None:
         """A person's word on the `ApprovalAsked` of that id; a second word on the same one is ignored.
@@ -288,7 +284,7 @@ class Conversation:
 
     def todos(self) -> tuple[TodoItem, ...]:
         """The todo list as it stands, also within a turn; takes a while where a huge session was not read to its beginning."""
-        items = latest_todos(self._agent.messages or self.history)
+        items = latest_todos(self._agent.services.history.messages or self.history)
         if items is None:
             items = latest_todos(self.unread().messages)
         return items or ()
@@ -364,15 +360,6 @@ class Conversation:
         if self._turn is not None:
             await asyncio.wait({self._turn})
         await self._joints.close()
-
-    async def emit(self, event: Event) -> None:
-        """What the agent calls with every event: first to disk, then to the front end."""
-        await self._recorder.record(event)
-        for text in self._joints.rescues():
-            self._events.put_nowait(Noticed(text=text, level="warning"))
-        if isinstance(event, Compacted) and event.usage is not None:
-            self.summed_up += (event.usage,)
-        self._events.put_nowait(event)
 
     def _hear_job(self, job: Job) -> None:
         event = JobStarted.of(job) if job.ending is None else JobEnded.of(job, job.ending)

@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.agent.cancellation import Brake
-from wolo.agent.events import ApprovalAsked, ApprovalGiven
+from wolo.agent.cancellation import Cancellation
 from wolo.agent.loop import Agent
-from wolo.agent.tool_calls import AskPerson, Emit
+from wolo.agent.tool_calls import Emit
 from wolo.agent.user_command import Footing
+from wolo.conversation.event_stream import EventStream
+from wolo.conversation.pending_approvals import PendingApprovals
+from wolo.conversation.pending_questions import PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.resources.hooks import HookSet
 from wolo.conversation.resources.persistence import UnloadedHistory
 from wolo.conversation.resources.session_info import EnteredMode
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.conversation.subagents.subagents import Subagents
-from wolo.guard.intents import Intent
 from wolo.guard.secrets.redactor import Secrets
 from wolo.mcp.servers import Servers
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Node
 from wolo.tools.background.jobs import Jobs
-from wolo.tools.question_types import PutQuestions
 from wolo.workspace.checkpoints.tracker import Watch
 
 
 class Dependencies(Struct, frozen=True):
     secrets: Secrets
     """What a prompt must not tell."""
-    make_agent: Callable[[Emit, AskPerson | None, PutQuestions | None], Agent]
-    decided: Callable[[ApprovalAsked, ApprovalGiven], None]
-    """Hears every answer of a person."""
-    complaint: Callable[[str, Sequence[Intent]], str]
-    """What is wrong with a rule that a person wrote for a call; empty when it may be kept."""
+    agent: Agent
+    events: EventStream
+    approvals: PendingApprovals
+    questions: PendingQuestions
     known_text: Callable[[Path], str | None]
     """What a file holds, where the session knows it as it is now."""
     close: Callable[[], Awaitable[None]]
     kill: Callable[[], None]
     """Ends all processes at once."""
     enter_mode: Callable[[str], EnteredMode]
-    run_by_hand: Callable[[str, Footing, Brake, Emit], Coroutine[None, None, None]]
+    run_by_hand: Callable[[str, Footing, Cancellation, Emit], Coroutine[None, None, None]]
     bench: PermissionCheck
     """The rules and the judge that calls are held to."""
     library: UserFiles
@@ -53,8 +52,6 @@ class Dependencies(Struct, frozen=True):
     """All entries of this session, and where the conversation stands."""
     unread: Callable[[], UnloadedHistory]
     """What of a huge session is only on the disk."""
-    rescues: Callable[[], list[str]]
-    """What came of damage to the store since it was asked last."""
     label: Callable[[str, str], None]
     """Names a message of this session."""
     entitle: Callable[[str], None]

@@ -6,44 +6,51 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from wolo.agent.cancellation import Brake
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.budget import Account
+from wolo.agent.cancellation import Cancellation
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
+from wolo.agent.hook_calls import Hooks
 from wolo.agent.loop import Agent
-from wolo.agent.tool_calls import AskPerson, Emit
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import Emit, ToolCalls
 from wolo.agent.user_command import Footing, run_by_hand
 from wolo.config.cli_options import text
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.dependencies import Dependencies
+from wolo.conversation.event_stream import EventStream
 from wolo.conversation.handover import Handover
+from wolo.conversation.pending_approvals import PendingApprovals
+from wolo.conversation.pending_questions import PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.resources.checkpointing import attach_tracker, tracking_emit
+from wolo.conversation.resources.checkpointing import track_session, tracking_emit
 from wolo.conversation.resources.hooks import ConversationHooks, find_hooks, notices_about
 from wolo.conversation.resources.mcp_servers import FoundServers, find_servers
 from wolo.conversation.resources.model_access import ModelAccess, make_asker
 from wolo.conversation.resources.persistence import SavedSession
-from wolo.conversation.resources.request_prefix import PromptOptions, RequestPrefix, build_prefix, prompt_options, reload_prompt
+from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, prompt_options, reload_prompt
 from wolo.conversation.resources.run_options import options_of
-from wolo.conversation.resources.sandboxing import ModeSwitch, SandboxPlan, apply_sandbox
+from wolo.conversation.resources.sandboxing import SandboxPlan, SandboxSetup
 from wolo.conversation.resources.secrets import make_secrets
 from wolo.conversation.resources.session_info import ConversationInfo, EnteredMode
 from wolo.conversation.resources.startup import StartOptions, StartupState, prepare_start
-from wolo.conversation.resources.tool_context import known_text, make_context, make_judge
+from wolo.conversation.resources.tool_context import known_text, make_judge, new_shell, passed_variables, save_redacted
 from wolo.conversation.resources.user_files import UserFiles, own_folders
 from wolo.conversation.resources.verification import make_verify
 from wolo.conversation.subagents.subagents import Parent, Subagents
 from wolo.guard.judge import Judge
 from wolo.guard.secrets.redactor import Secrets
 from wolo.mcp.servers import Servers
-from wolo.models.protocol import Asker
 from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
-from wolo.tools.question_types import AskQuestions, PutQuestions, Question, Replies
-from wolo.tools.tool import ToolContext
+from wolo.tools.question_types import AskQuestions, Question, Replies
+from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.tools.toolbox import Toolbox
+from wolo.workspace.files.file_reading import FileLedger
 
 
 async def open_conversation(opening: StartOptions) -> Conversation:
@@ -73,78 +80,128 @@ def _tie(site: StartupState, found: FoundServers) -> Conversation:
     shown = (kept.outputs, *own_folders(skills.found))
     judge = make_judge(config, site.enclosure.mode, workspace, cwd, places, shown)
     secrets = make_secrets(places, config.settings, (workspace.root, *workspace.extra), (site.choice, site.fallback))
-    context = make_context(config, workspace, cwd, places, kept, judge, secrets, site.opening.shell)
+    opening = site.opening
+    shell = opening.shell.go_on(cwd) if opening.shell else new_shell(cwd, places.state, secrets)
+    compactor = Compactor(config.settings.context, config.settings.compaction, opening.cut or cut_of(kept.compaction))
+    history = MessageHistory(compactor, lambda: kept.unread().messages)
     hook_notices: list[str] = []
-    hook_sets = find_hooks(config, places, workspace.root, cwd, hook_notices)
     hooking = ConversationHooks(
-        hook_sets, workspace.root, has_begun=site.opening.hooks_have_begun, variables=site.opening.hook_variables
+        find_hooks(config, places, workspace.root, cwd, hook_notices),
+        *(workspace, shell, passed_variables(config), history),
+        has_begun=opening.hooks_have_begun,
+        variables=opening.hook_variables,
     )
-    judge.protect_files((*hooking.programs(workspace), *found.programs))
-    apply_sandbox(site.enclosure, judge, context, places, shown)
-    confines = ModeSwitch(config, judge, context, places, shown)
-    context.skill = library.offered
-    attach_tracker(context, places, kept)
+    judge.protect_files((*hooking.programs(), *found.programs))
+    sandbox = SandboxSetup(config, judge, workspace, shell, CommandSandbox(), places, shown)
+    sandbox.apply(site.enclosure)
+    watch = track_session(places, workspace, kept)
     prompts = _prompts(site)  # read once: a file that is named may be a pipe
     preamble = build_prefix(
         *(config, places, workspace.root, cwd, prompts),
         calls_in_text=site.choice.format == "xml",
         edit_tool=site.choice.edit_tool,
         most_tools=site.choice.most_tools,
-        attended=site.opening.attended,
+        attended=opening.attended,
         skills=skills,
         agents=agents,
         more_tools=found.servers.tools,
     )
+    recorder = Recorder(kept, kept.session_id)
+    events = EventStream(recorder, kept.rescues, kept.summed_up)
+    approvals = PendingApprovals(events.emit, partial(_keep_rule, site), judge.complaint)
+    questions = PendingQuestions(events.emit, secrets.hide_fields)
+    ask_user = approvals.ask if opening.attended else None
+    emit = tracking_emit(events.emit, watch, shell.processes)
+    run_hook = hooking.start(places.state, partial(_told_with_every_event, site, judge), is_resumed=kept.is_begun)
+    hooks = Hooks(run_hook, emit, secrets)
     reach = _reach(site, secrets)
-    subagents = Subagents(Parent(site, reach, preamble, context, judge), agents)
-    context.agents, context.delegate = agents.offers, subagents.delegate
     asker = make_asker(reach, site.choice, site.fallback)
-    recorder = Recorder(site.kept, site.kept.session_id)
+    account = Account(config.settings.limits)
+    ask_questions = questions.ask if opening.attended else None
+    subagents = Subagents(
+        Parent(site, reach, preamble, judge, asker, hooks, run_hook, account, events.emit, ask_user, ask_questions), agents
+    )
+    services = ToolServices(
+        workspace=workspace,
+        ledger=FileLedger(places.state / "file-locks"),
+        save_output=partial(save_redacted, kept, secrets),
+        shell=shell,
+        secrets=secrets,
+        shell_timeout_s=config.settings.shell.timeout_s,
+        shell_env=passed_variables(config),
+        session_env=hooking.variables,
+        may_fetch=judge.may_fetch,
+        is_readable=judge.readable,
+        ask_user=ask_questions and partial(_ask_and_notify, hooks, ask_questions),
+        agents=agents.offers,
+        delegate=subagents.delegate,
+        find_skill=library.offered,
+        recall=history.recall,
+        sandbox=sandbox.sandbox,
+        watch=watch,
+        record_change=watch.note,
+    )
+    reread = partial(reload_prompt, preamble, places, workspace.root, cwd, partial(_prompts, site), library)
+    agent = Agent(
+        AgentServices(
+            asker=asker,
+            emit=emit,
+            hooks=hooks,
+            calls=ToolCalls(preamble.toolbox, services, judge, emit=emit, ask_user=ask_user, hooks=hooks),
+            prefix=PromptPrefix(preamble.system, preamble.toolbox, compactor, secrets, late_tools=found.servers, reread=reread),
+            compactor=compactor,
+            history=history,
+            shell=shell,
+            account=account,
+            limits=config.settings.limits,
+            session_id=kept.session_id,
+            verify=make_verify(config.settings.verify, services, judge.confine),
+        )
+    )
     ending = Handover(
-        *(site, found.servers, hooking, subagents, asker, context, recorder),
+        *(site, found.servers, hooking, subagents, asker, shell, watch, recorder),
         follow=open_conversation,
     )
     joints = Dependencies(
         secrets=secrets,
-        make_agent=partial(_make_agent, site, asker, preamble, library, context, judge, hooking, subagents, found.servers),
-        decided=partial(_keep_rule, site),
-        complaint=judge.complaint,
-        known_text=partial(known_text, context),
+        agent=agent,
+        events=events,
+        approvals=approvals,
+        questions=questions,
+        known_text=partial(known_text, services),
         close=ending.close,
-        kill=partial(_kill, context, subagents, found.servers),
-        enter_mode=partial(_enter_mode, confines, recorder, subagents),
-        run_by_hand=partial(_run_by_hand, context),
-        bench=PermissionCheck(judge, config, workspace, lambda: context.shell.cwd, agents.offers),
+        kill=partial(_kill, shell, subagents, found.servers),
+        enter_mode=partial(_enter_mode, sandbox, recorder),
+        run_by_hand=partial(_run_by_hand, services),
+        bench=PermissionCheck(judge, config, workspace, lambda: shell.cwd, agents.offers),
         library=library,
         sessions=partial(_sessions_here, site),
-        tree=site.kept.tree,
-        unread=site.kept.unread,
-        rescues=site.kept.rescues,
+        tree=kept.tree,
+        unread=kept.unread,
         label=partial(_label, site),
         entitle=partial(_entitle, site, recorder),
         servers=found.servers,
-        watch=context.watch,
-        file_locks=context.ledger.locks,
-        jobs=context.shell.jobs,
+        watch=watch,
+        file_locks=services.ledger.locks,
+        jobs=shell.jobs,
         subagents=subagents,
         hooks=hooking.sets,
     )
     facts = _facts(
         site,
         preamble.toolbox,
-        (*preamble.notices, *found.notices, *hook_notices, *notices_about(hook_sets, was_asked=site.opening.was_asked)),
+        (*preamble.notices, *found.notices, *hook_notices, *notices_about(hooking.sets, was_asked=opening.was_asked)),
     )
     conversation = Conversation(
         facts,
         joints,
         recorder,
-        site.kept.history,
-        attended=site.opening.attended,
+        kept.history,
+        attended=opening.attended,
         reopen=ending.reopen,
         options=options_of(config, workspace, prompts, secrets.hide),
-        summed_up=site.kept.summed_up,
     )
-    conversation.asked_aside = site.kept.asked_aside
+    conversation.asked_aside = kept.asked_aside
     return conversation
 
 
@@ -161,46 +218,6 @@ def _reach(site: StartupState, secrets: Secrets) -> ModelAccess:
     )
 
 
-def _make_agent(
-    site: StartupState,
-    asker: Asker,
-    preamble: RequestPrefix,
-    library: UserFiles,
-    context: ToolContext,
-    judge: Judge,
-    hooking: ConversationHooks,
-    subagents: Subagents,
-    servers: Servers,
-    emit: Emit,
-    ask_person: AskPerson | None,
-    ask_questions: PutQuestions | None,
-) -> Agent:
-    settings = site.config.settings
-    told = partial(_told_with_every_event, site, judge)
-    run_hook = hooking.tie(context, site.places.state, told, is_resumed=site.kept.is_begun)
-    agent = Agent(
-        asker,
-        preamble.toolbox,
-        context,
-        judge,
-        emit=tracking_emit(emit, context),
-        ask_person=ask_person,
-        system=preamble.system,
-        session_id=site.kept.session_id,
-        limits=settings.limits,
-        compactor=Compactor(settings.context, settings.compaction, site.opening.cut or cut_of(site.kept.compaction)),
-        verify=make_verify(settings.verify, context, judge.confine),
-        run_hook=run_hook,
-        late=servers,
-        reread=partial(reload_prompt, preamble, site.places, site.workspace.root, site.cwd, partial(_prompts, site), library),
-    )
-    hooking.messages = lambda: agent.messages
-    context.ask = ask_questions and partial(_ask_while_telling, agent, ask_questions)
-    subagents.attach(agent, emit, ask_person, ask_questions, run_hook)
-    context.recall = lambda: (*site.kept.unread().messages, *agent.recall())
-    return agent
-
-
 def _prompts(site: StartupState) -> PromptOptions:
     """Raises UsageError."""
     if site.agent is None:
@@ -215,8 +232,8 @@ def _told_with_every_event(site: StartupState, judge: Judge) -> dict[str, str]:
     return {**told, "agent_type": site.agent.name} if site.agent else told
 
 
-async def _ask_while_telling(agent: Agent, ask: AskQuestions, call_id: str, questions: Sequence[Question]) -> Replies | None:
-    return await agent.hooks.while_telling("question", "A question waits for you", ask(call_id, questions))
+async def _ask_and_notify(hooks: Hooks, ask: AskQuestions, call_id: str, questions: Sequence[Question]) -> Replies | None:
+    return await hooks.while_telling("question", "A question waits for you", ask(call_id, questions))
 
 
 def _facts(site: StartupState, toolbox: Toolbox, more_notices: tuple[str, ...]) -> ConversationInfo:
@@ -235,21 +252,20 @@ def _facts(site: StartupState, toolbox: Toolbox, more_notices: tuple[str, ...]) 
     )
 
 
-def _kill(context: ToolContext, subagents: Subagents, servers: Servers) -> None:
-    context.shell.processes.close_all()
+def _kill(shell: ShellState, subagents: Subagents, servers: Servers) -> None:
+    shell.processes.close_all()
     subagents.kill()
     servers.kill()
 
 
-def _enter_mode(confines: ModeSwitch, recorder: Recorder, subagents: Subagents, name: str) -> EnteredMode:
-    enclosure = confines.enter(name)
-    subagents.follow()
+def _enter_mode(sandbox: SandboxSetup, recorder: Recorder, name: str) -> EnteredMode:
+    enclosure = sandbox.enter(name)
     recorder.change(SettingEntry(name="mode", value=enclosure.mode.name))
     return EnteredMode(name=enclosure.mode.name, sandbox=_backend(enclosure), notice=enclosure.notice)
 
 
-async def _run_by_hand(context: ToolContext, command: str, footing: Footing, brake: Brake, emit: Emit) -> None:
-    await run_by_hand(command, footing, context, brake, emit)
+async def _run_by_hand(services: ToolServices, command: str, footing: Footing, cancellation: Cancellation, emit: Emit) -> None:
+    await run_by_hand(command, footing, services, cancellation, emit)
 
 
 def _backend(enclosure: SandboxPlan) -> str:

@@ -23,7 +23,8 @@ from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.protocol import Asker
 from wolo.sessions.store import Store
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import ShellState
+from wolo.workspace.checkpoints.tracker import Watch
 
 
 class HandedOver(Struct, frozen=True):
@@ -54,7 +55,8 @@ class Handover:
         hooking: ConversationHooks,
         subagents: Subagents,
         asker: Asker,
-        context: ToolContext,
+        shell: ShellState,
+        watch: Watch,
         recorder: Recorder,
         *,
         follow: Callable[[StartOptions], Awaitable[Conversation]],
@@ -65,7 +67,8 @@ class Handover:
         self._hooking = hooking
         self._subagents = subagents
         self._asker = asker
-        self._context = context
+        self._shell = shell
+        self._watch = watch
         self._recorder = recorder
         self._follow = follow
         self._handed = HandedOver()
@@ -80,11 +83,10 @@ class Handover:
         if not self._handed.servers:
             await self._servers.close()
         if not self._handed.shell:
-            self._context.shell.close()
+            self._shell.close()
         self._recorder.close()
-        kept, watch = self._site.kept, self._context.watch
-        if watch is not None:
-            await asyncio.to_thread(watch.close, forget=not kept.is_begun and not self._handed.history)
+        kept = self._site.kept
+        await asyncio.to_thread(self._watch.close, forget=not kept.is_begun and not self._handed.history)
         kept.close()
 
     async def reopen(self, conversation: Conversation, change: Change) -> Conversation:
@@ -96,7 +98,7 @@ class Handover:
         stays = stays and not change.fork
         handed = HandedOver(
             history=stays and not isinstance(site.kept, SavedSession),
-            shell=stays and self._context.shell.processes.is_anything_alive(),
+            shell=stays and self._shell.processes.is_anything_alive(),
             servers=True,
             session=stays,
         )
@@ -109,7 +111,7 @@ class Handover:
             unkept_id=site.kept.session_id if handed.history else "",
             first_provider=site.opening.first_provider or site.choice.provider.name,
             cut=conversation.cut if handed.history else None,
-            shell=self._context.shell if handed.shell else None,
+            shell=self._shell if handed.shell else None,
             servers=self._servers,
             hooks_have_begun=self._hooking.has_begun and stays,
             hook_variables=self._hooking.variables if stays else {},
@@ -134,7 +136,7 @@ class Handover:
             change=same,
             said=said if history else (),
             unkept_id=self._site.kept.session_id if history else "",
-            shell=self._context.shell if handed.shell else None,
+            shell=self._shell if handed.shell else None,
             servers=None,
         )
         try:

@@ -21,7 +21,7 @@ from wolo.mcp.listed_tools import Listed
 from wolo.messages.terminal_text import clean
 from wolo.tools.background.clipping import clean as clean_output
 from wolo.tools.background.clipping import clip_and_keep
-from wolo.tools.tool import FIND_TOOLS, Answered, Interrupted, Result, ToolContext
+from wolo.tools.tool import FIND_TOOLS, Answered, CallContext, Interrupted, Result, ToolServices
 
 INTERRUPTED = "[interrupted: the server was told to stop; the call may have had effects]\n"
 
@@ -42,23 +42,23 @@ class RemoteTool:
     def server(self) -> str:
         return self._client.name
 
-    def intents(self, args: Mapping[str, Any], context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return (CallIntent(f"mcp:{rule_name(self.server, self._listed.name)}"),)
 
-    async def run(self, args: Mapping[str, Any], context: ToolContext) -> Result:
-        if recorded := context.recorded(context.call_id):
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+        if recorded := call.services.recorded_result(call.call_id):
             return recorded
         began = time.monotonic()
         try:
-            answer = await self._client.call(self._listed.name, self._fitted.given_back(args), context.progress)
+            answer = await self._client.call(self._listed.name, self._fitted.given_back(args), call.progress)
         except asyncio.CancelledError as error:
             raise Interrupted(Result(INTERRUPTED, outcome="interrupted")) from error
-        return _result(self.name, answer, context, time.monotonic() - began)
+        return _result(self.name, answer, call, time.monotonic() - began)
 
 
-def _result(name: str, answer: Answer, context: ToolContext, seconds: float) -> Result:
-    text = b"".join(clean_output(context.secrets.hide(answer.text).encode(errors="replace")))
-    shown = clip_and_keep(text, name=f"{name}-{context.call_id or 'output'}.txt", keep=context.keep)
+def _result(name: str, answer: Answer, call: CallContext, seconds: float) -> Result:
+    text = b"".join(clean_output(call.services.secrets.hide(answer.text).encode(errors="replace")))
+    shown = clip_and_keep(text, name=f"{name}-{call.call_id or 'output'}.txt", keep=call.services.save_output)
     view = None if answer.is_error else Answered(shown, seconds)
     return Result(shown, view, is_error=answer.is_error, media=answer.media)
 
@@ -70,15 +70,15 @@ class RecordedTool:
         self.name = name
         self.spec = ToolSpec(name, "", {"type": "object", "properties": {}})
 
-    def intents(self, args: Mapping[str, Any], context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         """As far as its name tells them."""
         if self.name == FIND_TOOLS:
             return ()
         server, _, tool = self.name.removeprefix(BEGINNING).partition("__")
         return (CallIntent(f"mcp:{server}/{tool}"),)
 
-    async def run(self, args: Mapping[str, Any], context: ToolContext) -> Result:
-        recorded = context.recorded(context.call_id)
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+        recorded = call.services.recorded_result(call.call_id)
         if recorded is None:
             raise ToolError(f"Nothing is known of what {self.name} said.")
         return recorded

@@ -12,9 +12,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compaction, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
+from wolo.agent.hook_calls import Hooks
 from wolo.agent.loop import Agent
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.tool_outcomes import DENIED_BY_PERSON, NO_REASON
 from wolo.config import layers
 from wolo.config.cli_options import Given
@@ -39,7 +44,7 @@ from wolo.replay.recorded_hooks import recorded_hooks
 from wolo.replay.recorded_settings import model_of, preamble_check, rules_of
 from wolo.replay.recording import BY_PERSON, RecordedTurn, RecordedTurns, renamed, was_interrupted
 from wolo.replay.sandbox_copy import ReplayWorkspace
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import Result, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace import landlock
 from wolo.workspace.files.file_reading import FileLedger
@@ -75,7 +80,8 @@ class _Rooms(Struct, frozen=True):
     """What a conversation that was opened works with."""
 
     judge: Judge
-    context: ToolContext
+    services: ToolServices
+    history: MessageHistory
     toolbox: Toolbox
     system: str
 
@@ -163,17 +169,19 @@ class _Replay:
             free_reads=(*stage.outputs, jobs_folder(stage.scratch), *own_folders(skills.found)),
         )
         secrets = make_secrets(places, config.settings, (stage.root, *workspace.extra))
-        context = ToolContext(
+        history = MessageHistory(self._compactor)
+        services = ToolServices(
             workspace=workspace,
             ledger=FileLedger(stage.scratch / "file-locks"),
-            keep=lambda name, data: stage.keep(name, secrets.hide_data(data)),
+            save_output=lambda name, data: stage.keep(name, secrets.hide_data(data)),
             shell=new_shell(workspace.start, stage.scratch, secrets),
             secrets=secrets,
             shell_timeout_s=config.settings.shell.timeout_s,
-            readable=judge.readable,
-            recorded=self._recorded,
-            skill=library.offered,
+            is_readable=judge.readable,
+            recorded_result=self._recorded,
+            find_skill=library.offered,
             agents=agents.offers,
+            recall=history.recall,
         )
         in_text, edit_tool = self._choice.format == "xml", self._choice.edit_tool
         preamble = build_prefix(
@@ -185,33 +193,36 @@ class _Replay:
             agents=agents,
             more_tools=recorded_tools([call.tool for call in self._calls.values()]),
         )
-        return _Rooms(judge, context, preamble.toolbox, stage.there(preamble.system))
+        return _Rooms(judge, services, history, preamble.toolbox, stage.there(preamble.system))
 
     def _make_agent(self, turn: RecordedTurn, rooms: _Rooms) -> Agent:
-        agent = Agent(
-            self._model,
-            rooms.toolbox,
-            rooms.context,
-            rooms.judge,
-            emit=self._hear,
-            ask_person=self._answer if turn.is_attended else None,
-            system=rooms.system,
-            compactor=self._compactor,
-            verify=recorded_verify(turn.new),
-            run_hook=recorded_hooks(turn.new),
+        services = rooms.services
+        hooks = Hooks(recorded_hooks(turn.new), self._hear, services.secrets)
+        ask_user = self._answer if turn.is_attended else None
+        return Agent(
+            AgentServices(
+                asker=self._model,
+                emit=self._hear,
+                hooks=hooks,
+                calls=ToolCalls(rooms.toolbox, services, rooms.judge, emit=self._hear, ask_user=ask_user, hooks=hooks),
+                prefix=PromptPrefix(rooms.system, rooms.toolbox, self._compactor, services.secrets),
+                compactor=self._compactor,
+                history=rooms.history,
+                shell=services.shell,
+                account=Account(Limits()),
+                verify=recorded_verify(turn.new),
+            )
         )
-        rooms.context.recall = agent.recall
-        return agent
 
     def _close(self) -> None:
         if self._rooms is not None:
-            self._rooms.context.shell.close()
+            self._rooms.services.shell.close()
 
     def _say(self, messages: Sequence[Message]) -> None:
         """What the person said in the middle of the turn, at the same place."""
         if self._agent is not None:
             for message in messages:
-                self._agent.inbox.put(message)
+                self._agent.services.steering.add(message)
 
     def _answered(self, place: int) -> None:
         assert self._turn is not None  # whose answer it is
@@ -268,7 +279,7 @@ class _Replay:
     def _writes_outside(self, part: ToolPart) -> str:
         assert self._rooms is not None  # a call runs
         tool, args = self._rooms.toolbox.decode(part.tool, part.input)
-        written = [intent.path for intent in tool.intents(args, self._rooms.context) if isinstance(intent, WriteIntent)]
+        written = [intent.path for intent in tool.intents(args, self._rooms.services) if isinstance(intent, WriteIntent)]
         roots = self._stage.roots
         return next((str(path) for path in written if not any(map(path.is_relative_to, roots))), "")
 

@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.question_types import Option, Question, Replies, Reply
-from wolo.tools.tool import Interrupted, Result, ToolContext
+from wolo.tools.tool import CallContext, Interrupted, Result, ToolServices
 
 MOST_QUESTIONS = 4
 MOST_OPTIONS = 9
@@ -54,17 +54,17 @@ class Ask:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "other"
 
-    def intents(self, args: AskArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: AskArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: AskArgs, context: ToolContext) -> Result:
+    async def run(self, args: AskArgs, call: CallContext) -> Result:
         questions = read_questions(args)
-        if recorded := context.recorded(context.call_id):
+        if recorded := call.services.recorded_result(call.call_id):
             return recorded
-        if context.ask is None:
+        if call.services.ask_user is None:
             raise ToolError(NOBODY)
         try:
-            replies = await context.ask(context.call_id, questions)
+            replies = await call.services.ask_user(call.call_id, questions)
         except asyncio.CancelledError:
             raise Interrupted(Result(STOPPED)) from None
         return Result(DISMISSED if replies is None else as_text(questions, replies))

@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolKind, ToolPart
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ToolServices
 
 MOST_CHARS = 12_000
 """Of one result."""
@@ -49,11 +49,11 @@ class ExpandMessage:
     reads_only: ClassVar[bool] = True
     kind: ClassVar[ToolKind] = "read"
 
-    def intents(self, args: ExpandMessageArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: ExpandMessageArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: ExpandMessageArgs, context: ToolContext) -> Result:
-        messages = context.recall()
+    async def run(self, args: ExpandMessageArgs, call: CallContext) -> Result:
+        messages = call.services.recall()
         if not args.id:
             return Result(text=_passages(messages, args) if args.query.strip() else _contents(messages, args))
         found = _find(messages, args.id.strip())

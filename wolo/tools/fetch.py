@@ -15,7 +15,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent, Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.background.clipping import clean, clip_and_keep
-from wolo.tools.tool import Fetched, Result, ToolContext
+from wolo.tools.tool import CallContext, Fetched, Result, ToolServices
 
 if TYPE_CHECKING:
     from wolo.tools.web.download import Page
@@ -70,7 +70,7 @@ class Fetch:
         """What may be reached; the public ones when not given."""
         self._environ = os.environ if environ is None else environ
 
-    def intents(self, args: FetchArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: FetchArgs, services: ToolServices) -> Sequence[Intent]:
         """Of the address in its one spelling, which is what the guard and a person see."""
         from wolo.tools.web.url import read_address  # noqa: PLC0415  # what fetches is loaded at the first call
 
@@ -78,23 +78,23 @@ class Fetch:
         self._reachable().check_name(address)
         return (FetchIntent(address.url),)
 
-    async def run(self, args: FetchArgs, context: ToolContext) -> Result:
+    async def run(self, args: FetchArgs, call: CallContext) -> Result:
         from wolo.tools.web.download import Elsewhere, Web  # noqa: PLC0415  # as above
         from wolo.tools.web.url import read_address  # noqa: PLC0415  # as above
 
         address = read_address(args.url)
-        if recorded := context.recorded(context.call_id):
+        if recorded := call.services.recorded_result(call.call_id):
             return recorded
         try:
             async with asyncio.timeout(NETWORK_S):
-                page = await Web(self._reachable(), self._environ).get(address, context.may_fetch, _is_read)
+                page = await Web(self._reachable(), self._environ).get(address, call.services.may_fetch, _is_read)
         except TimeoutError as error:
             raise ToolError(f"{address.host} took more than {NETWORK_S:.0f} s; the fetch was stopped.") from error
         if isinstance(page, Elsewhere):
             return Result(
                 f"{address.url} redirects to another server, which was not asked yet: {page.address.url}\nFetch that address."
             )
-        return await _result(page, context, raw=args.raw)
+        return await _result(page, call.services, raw=args.raw)
 
     def _reachable(self) -> Hosts:
         from wolo.tools.web.public_hosts import Hosts  # noqa: PLC0415  # as above
@@ -108,14 +108,14 @@ def _is_read(kind: str) -> bool:
     return kind.startswith("text/") or kind in _SNIFFED or any(word in kind for word in _TEXT) or kind in _HTML
 
 
-async def _result(page: Page, context: ToolContext, *, raw: bool) -> Result:
+async def _result(page: Page, services: ToolServices, *, raw: bool) -> Result:
     from wolo.tools.web.charset import decode, is_binary  # noqa: PLC0415  # as above
 
     if is_binary(page.data):
         raise ToolError(f"{page.address.url} is no text that could be shown: {page.kind or 'binary'}, {len(page.data):,} bytes.")
     text, notes = decode(page.data, page.charset, is_cut=page.is_cut).replace("\r\n", "\n").replace("\r", "\n"), []
     if page.is_cut:
-        text = context.secrets.hide_cut(text)
+        text = services.secrets.hide_cut(text)
     is_html = page.kind in _HTML or (page.kind in _SNIFFED and text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")))
     if page.is_cut:
         notes.append("Not all of it: what came after is left out.")
@@ -123,7 +123,9 @@ async def _result(page: Page, context: ToolContext, *, raw: bool) -> Result:
         text, more = await _as_markdown(text, page.address.url)
         notes += more
     suffix = _SUFFIXES.get(page.kind, ".html" if is_html and raw else ".md" if is_html else ".txt")
-    shown = clip_and_keep(context.secrets.hide(_cleaned(text)).encode(), name=f"{page.address.host}{suffix}", keep=context.keep)
+    shown = clip_and_keep(
+        services.secrets.hide(_cleaned(text)).encode(), name=f"{page.address.host}{suffix}", keep=services.save_output
+    )
     facts = _status(page.status), page.kind.split("/")[-1] or "no type named", f"{len(page.data):,} bytes"
     head = "\n".join(f"[{note}]" for note in (f"{page.address.url} · {' · '.join(facts)}", *notes, UNTRUSTED))
     view = Fetched(page.address.url, page.status, len(page.data))

@@ -10,7 +10,7 @@ from typing import Any
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent
-from wolo.tools.tool import FIND_TOOLS, ForeignTool, Result, ToolContext
+from wolo.tools.tool import FIND_TOOLS, CallContext, ForeignTool, Result, ToolServices
 
 MOST_FOUND = 8
 _MOST_NAMES_CHARS = 3000
@@ -35,17 +35,17 @@ class FindTools:
         self._offer = offer
         self.spec = ToolSpec(FIND_TOOLS, _described(deferred), _PARAMETERS)
 
-    def intents(self, args: Mapping[str, Any], context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: Mapping[str, Any], context: ToolContext) -> Result:
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
         query = str(args.get("query") or next((each for each in args.values() if isinstance(each, str)), "")).strip()
         if not query:
             raise ToolError("find_tools: `query` is missing: say what the tool is to do, or its name.")
         found = best(query, self._deferred)
         lines = [_line(self._deferred[name]) for name in found]
         self._offer(found)
-        if recorded := context.recorded(context.call_id):
+        if recorded := call.services.recorded_result(call.call_id):
             return recorded
         if not found:
             return Result(f"No tool matches {query}. {_counted(self._deferred)}")

@@ -15,7 +15,7 @@ from wolo.messages.media import image_type
 from wolo.messages.parts import ImagePart, ToolKind
 from wolo.tools import argument_aliases
 from wolo.tools.path_suggestions import folder_names, missing
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ToolServices
 from wolo.workspace.files.file_reading import MAX_TEXT_BYTES, Limits, Page, read_page
 from wolo.workspace.files.safe_open import explain, open_regular, read_all
 from wolo.workspace.root import Resolved
@@ -50,25 +50,25 @@ class Read:
     reads_only: ClassVar[bool] = True
     kind: ClassVar[ToolKind] = "read"
 
-    def intents(self, args: ReadArgs, context: ToolContext) -> Sequence[Intent]:
-        resolved = context.workspace.resolve(args.path)
+    def intents(self, args: ReadArgs, services: ToolServices) -> Sequence[Intent]:
+        resolved = services.workspace.resolve(args.path)
         return (ReadIntent(resolved.path, args.path, resolved.inside),)
 
-    async def run(self, args: ReadArgs, context: ToolContext) -> Result:
+    async def run(self, args: ReadArgs, call: CallContext) -> Result:
         if args.limit is not None and args.limit < 1:
             raise ToolError("`limit` must be 1 or more.")
-        return await asyncio.to_thread(_read, args, context)
+        return await asyncio.to_thread(_read, args, call)
 
 
-def _read(args: ReadArgs, context: ToolContext) -> Result:
-    resolved = context.resolve(args.path)
-    shown = context.workspace.relative(resolved.path)
+def _read(args: ReadArgs, call: CallContext) -> Result:
+    resolved = call.resolve(args.path)
+    shown = call.services.workspace.relative(resolved.path)
     try:
         handle = open_regular(resolved.path)
     except FileNotFoundError:
-        raise missing(resolved, context) from None
+        raise missing(resolved, call.services) from None
     except IsADirectoryError:
-        raise _folder(resolved, shown, context) from None
+        raise _folder(resolved, shown, call.services) from None
     except OSError as error:
         raise explain(error, shown) from error
     try:
@@ -82,13 +82,13 @@ def _read(args: ReadArgs, context: ToolContext) -> Result:
     finally:
         os.close(handle)
     if page.hash is not None:
-        context.ledger.record(resolved.path, page.hash)
-    return Result(_render(page, args.offset or 1, size, shown, context.secrets.hide_cut))
+        call.services.ledger.record(resolved.path, page.hash)
+    return Result(_render(page, args.offset or 1, size, shown, call.services.secrets.hide_cut))
 
 
-def _folder(resolved: Resolved, shown: str, context: ToolContext) -> ToolError:
+def _folder(resolved: Resolved, shown: str, services: ToolServices) -> ToolError:
     try:
-        names = folder_names(resolved.path, context)
+        names = folder_names(resolved.path, services)
     except OSError as error:
         return explain(error, shown)
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""

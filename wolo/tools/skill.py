@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.tool import OfferedSkill, Result, ToolContext
+from wolo.tools.tool import CallContext, OfferedSkill, Result, ToolServices
 
 
 class SkillArgs(Struct, frozen=True):
@@ -27,25 +27,23 @@ class Skill:
     reads_only: ClassVar[bool] = True
     kind: ClassVar[ToolKind] = "read"
 
-    def intents(self, args: SkillArgs, context: ToolContext) -> Sequence[Intent]:
-        path = _find(args, context).path
-        return (ReadIntent(path, str(path), context.workspace.holds(path)),)
+    def intents(self, args: SkillArgs, services: ToolServices) -> Sequence[Intent]:
+        path = _find(args, services).path
+        return (ReadIntent(path, str(path), services.workspace.holds(path)),)
 
-    async def run(self, args: SkillArgs, context: ToolContext) -> Result:
-        if recorded := context.recorded(context.call_id):
+    async def run(self, args: SkillArgs, call: CallContext) -> Result:
+        if recorded := call.services.recorded_result(call.call_id):
             return recorded
-        found = _find(args, context)
-        if context.judged is not None and not any(
-            isinstance(each, ReadIntent) and each.path == found.path for each in context.judged
-        ):
+        found = _find(args, call.services)
+        if call.judged is not None and not any(isinstance(each, ReadIntent) and each.path == found.path for each in call.judged):
             raise ToolError(
                 f"The skill `{args.name}` is another one than a moment ago, when this call was judged; nothing was done."
             )
         return Result(await asyncio.to_thread(found.tell))
 
 
-def _find(args: SkillArgs, context: ToolContext) -> OfferedSkill:
+def _find(args: SkillArgs, services: ToolServices) -> OfferedSkill:
     name = args.name.strip().removeprefix("/").removeprefix("skill:")
-    if context.skill is None:
+    if services.find_skill is None:
         raise ToolError("There are no skills here.")
-    return context.skill(name)
+    return services.find_skill(name)

@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.agent_profiles import DEFAULT, Offer
-from wolo.tools.tool import UNOFFERED, Result, ToolContext
+from wolo.tools.tool import UNOFFERED, CallContext, Result, ToolServices
 
 IN_FOREGROUND = "[A task cannot run in the background: it ran to its end while you waited, and this is its result.]"
 
@@ -40,18 +40,18 @@ class Task:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "other"
 
-    def intents(self, args: TaskArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: TaskArgs, services: ToolServices) -> Sequence[Intent]:
         if not args.prompt.strip():
             raise ToolError("task: the prompt is empty.")
-        offer = find(args.agent, context.agents)
+        offer = find(args.agent, services.agents)
         return (CallIntent(f"task:{offer.name}", only_reads=offer.only_reads),)
 
-    async def run(self, args: TaskArgs, context: ToolContext) -> Result:
-        if recorded := context.recorded(context.call_id):
+    async def run(self, args: TaskArgs, call: CallContext) -> Result:
+        if recorded := call.services.recorded_result(call.call_id):
             return recorded
-        if context.delegate is None:
+        if call.services.delegate is None:
             raise ToolError("No other agent can be given a task here; do it yourself.")
-        result = await context.delegate(find(args.agent, context.agents).name, args.prompt, context)
+        result = await call.services.delegate(find(args.agent, call.services.agents).name, args.prompt, call)
         return replace(result, text=f"{IN_FOREGROUND}\n\n{result.text}") if args.background else result
 
 

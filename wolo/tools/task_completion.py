@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ToolServices
 
 
 class TaskCompletionArgs(Struct, frozen=True):
@@ -26,10 +26,10 @@ class TaskCompletion:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "other"
 
-    def intents(self, args: TaskCompletionArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: TaskCompletionArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: TaskCompletionArgs, context: ToolContext) -> Result:
+    async def run(self, args: TaskCompletionArgs, call: CallContext) -> Result:
         if not args.result.strip():
             raise ToolError("task_completion: the `result` is empty. Tell the user what was done.")
         return Result(text=args.result, terminate=True)

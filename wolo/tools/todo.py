@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.tool import Result, TodoItem, TodoList, TodoStatus, ToolContext
+from wolo.tools.tool import CallContext, Result, TodoItem, TodoList, TodoStatus, ToolServices
 
 MOST_ITEMS = 100
 LONGEST_TEXT = 500
@@ -50,10 +50,10 @@ class Todo:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "think"
 
-    def intents(self, args: TodoArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: TodoArgs, services: ToolServices) -> Sequence[Intent]:
         return ()
 
-    async def run(self, args: TodoArgs, context: ToolContext) -> Result:
+    async def run(self, args: TodoArgs, call: CallContext) -> Result:
         items = read_items(args)
         return Result(as_text(items) or "The list is empty now.", TodoList(items))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -181,59 +181,55 @@ class ShellState:
 
 
 @dataclass(slots=True)
-class ToolContext:
-    """What a call may use. One per conversation; `call_id` and `progress` are set for each call."""
+class CommandSandbox:
+    """The sandbox that commands run in; shared by a conversation and its subagents."""
+
+    walls: Walls | None = None
+    """None: no sandbox. Set when a mode is entered that needs one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolServices:
+    """Everything that the tools of one agent share; complete before its first call."""
 
     workspace: Workspace
     ledger: FileLedger
-    """What this session has read and written, by content hash."""
-    keep: Callable[[str, bytes], Path]
-    """Stores a large output under a name and returns the file the model can page with `read`."""
+    """Files this session has read and written, by content hash."""
+    save_output: Callable[[str, bytes], Path]
+    """Stores a large output under a name and returns the file, which the model can page with `read`."""
     shell: ShellState
     secrets: Secrets = field(default_factory=Secrets)
-    """What must never leave. A result is hidden after the call; what a tool cuts or keeps itself, it hides before."""
+    """Results are redacted after the call; a tool redacts only text that it cuts or saves itself."""
     shell_timeout_s: float = 120.0
     shell_env: tuple[str, ...] = ()
-    """Names of variables that commands see besides the built-in few."""
+    """Names of variables passed to commands in addition to the built-in ones."""
     session_env: Mapping[str, str] = field(default_factory=dict)
-    """Variables that the user's hooks have set for commands."""
+    """Variables that the user's hooks set for commands."""
     environment: Mapping[str, str] | None = None
-    """All that a command sees, where it is not the model's; None: the built-in few, and `shell_env`."""
+    """The complete environment of commands; None: the built-in variables, `shell_env` and `session_env`."""
     may_fetch: Callable[[str], bool] = lambda url: False
-    """Whether an address that a server names may be fetched unasked."""
-    readable: Callable[[Path], bool] = lambda path: True
-    """False for files whose names and contents searches must leave out (a resolved, absolute path is handed in)."""
-    ask: AskQuestions | None = None
-    """Puts questions to the person; None: nobody is there."""
+    """True for a redirect target that may be fetched without approval."""
+    is_readable: Callable[[Path], bool] = lambda path: True
+    """False for files that searches must leave out. Takes a resolved, absolute path."""
+    ask_user: AskQuestions | None = None
+    """None: no user can be asked."""
     agents: Sequence[Offer] = BUILTIN_AGENTS
-    """Those that a task can be given to."""
+    """Subagents that a task can be given to."""
     delegate: Delegate | None = None
-    """Has one of them work; None: there is only this one."""
+    """None: no subagent can run."""
     works_for: str = ""
-    """The call, in another conversation, that this one is all about: what is changed here counts as changed by it."""
-    skill: Callable[[str], OfferedSkill] | None = None
-    """The skill of a name. Raises ToolError where there is none; None: there are no skills at all."""
-    recorded: Callable[[str], Result | None] = lambda call_id: None
-    """Where a session is played again: what the network or the person said then. Tools that ask them ask here first."""
+    """Call id in the parent conversation of a subagent; its changes are attributed to that call."""
+    find_skill: Callable[[str], OfferedSkill] | None = None
+    """Raises ToolError for an unknown name; None: there are no skills."""
+    recorded_result: Callable[[str], Result | None] = lambda call_id: None
+    """In a replay, the recorded result of a call that would ask the network or the user."""
     recall: Callable[[], Sequence[Message]] = tuple
-    """The whole conversation so far, also what is no longer sent."""
-    call_id: str = ""
-    part_id: str = ""
-    """By which events know the call."""
-    progress: Callable[[str], None] = lambda text: None
-    """Live output for the front end; lossy by design."""
-    judged: Sequence[Intent] | None = None
-    """What the running call was allowed to do."""
-    walls: Walls | None = None
-    """What can hold a command; None: nothing here can."""
-    confined: bool = False
-    """The running call was allowed inside the walls only."""
-    only_reads: bool = False
-    """The running call is known to change nothing."""
+    """The whole conversation so far, including messages that are no longer sent."""
+    sandbox: CommandSandbox = field(default_factory=CommandSandbox)
     watch: Watch | None = None
-    """Looks at the workspace around commands; None: what they change is not known."""
-    note: Callable[[str, FileChange], None] = lambda call_id, change: None
-    """Hears of every change of a file right before it is made (with the call's id); an exception of it stops the change."""
+    """Detects changes of the workspace by commands; None: such changes are not tracked."""
+    record_change: Callable[[str, FileChange], None] = lambda call_id, change: None
+    """Called with the call's id right before a tool changes a file; an exception prevents the change."""
 
     def for_call(
         self,
@@ -244,43 +240,59 @@ class ToolContext:
         confined: bool = False,
         only_reads: bool = False,
         part_id: str = "",
-    ) -> ToolContext:
-        named = replace(self, call_id=call_id, part_id=part_id, progress=progress)
-        return replace(named, judged=judged, confined=confined, only_reads=only_reads)
+    ) -> CallContext:
+        return CallContext(self, call_id, part_id, progress, judged, confined, only_reads)
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """One running call, and the services it may use."""
+
+    services: ToolServices
+    call_id: str = ""
+    part_id: str = ""
+    """Identifies the call in events."""
+    progress: Callable[[str], None] = lambda text: None
+    """Takes live output for the front end, which may skip some of it."""
+    judged: Sequence[Intent] | None = None
+    """The intents that were allowed."""
+    confined: bool = False
+    """The call is allowed inside the sandbox only."""
+    only_reads: bool = False
+    """The call is known to change nothing."""
 
     def note_change(self, change: FileChange) -> None:
-        """What `write_atomic` and its like are given: nobody else may change a file for the model."""
-        self.note(self.works_for or self.call_id, change)
+        """Pass this to `write_atomic` and its like as `note`: every change by the model must be recorded."""
+        self.services.record_change(self.services.works_for or self.call_id, change)
 
     async def prepare(self) -> None:
-        """To be awaited before `enclosed`: what takes long there is done in a thread. Raises ToolError."""
-        if self.confined and self.walls is not None and not self.only_reads:
-            await asyncio.to_thread(self.walls.prepare)
+        """Does the slow part of `enclosed` in a thread; await it first. Raises ToolError."""
+        walls = self.services.sandbox.walls
+        if self.confined and walls is not None and not self.only_reads:
+            await asyncio.to_thread(walls.prepare)
 
     def enclosed(self, argv: Sequence[str], cwd: Path, *, in_background: bool = False) -> SandboxedCommand:
-        """The command line as this call may run it; `lasts`: in the background.
+        """The command line as this call may run it; `in_background`: it continues after the call.
 
-        Raises ToolError when it may run inside walls only and there are none.
+        Raises ToolError when the call needs a sandbox and there is none.
         """
         if not self.confined:
             return SandboxedCommand(tuple(argv))
-        if self.walls is None:
+        walls = self.services.sandbox.walls
+        if walls is None:
             raise ToolError("This command may run inside the sandbox only, and there is none; it was not run.")
-        return self.walls.wrap(argv, cwd, only_reads=self.only_reads, in_background=in_background)
+        return walls.wrap(argv, cwd, only_reads=self.only_reads, in_background=in_background)
 
     def resolve(self, given: str) -> Resolved:
-        """Where a path leads, for a call that runs: a link that was put there since it was judged leads nowhere.
-
-        Raises ToolError.
-        """
-        resolved = self.workspace.resolve(given)
+        """Resolves a path for a running call. Raises ToolError when a link has changed since the call was judged."""
+        resolved = self.services.workspace.resolve(given)
         if self.judged is not None and not any(_is_about(intent, resolved) for intent in self.judged):
             raise ToolError(f"`{given}` leads elsewhere than a moment ago, when this call was judged; nothing was done.")
         return resolved
 
 
-Delegate = Callable[[str, str, ToolContext], Awaitable[Result]]
-"""Has the agent of that name work on a prompt, for the call of this context. Raises ToolError where it cannot begin."""
+Delegate = Callable[[str, str, CallContext], Awaitable[Result]]
+"""Runs the agent of a name on a prompt, for the given call. Raises ToolError when it cannot start."""
 
 
 def kind_of(tool: Tool) -> ToolKind:
@@ -304,11 +316,11 @@ class Tool(Protocol):
         """True: calls of it may run side by side."""
         ...
 
-    def intents(self, args: Any, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: Any, services: ToolServices) -> Sequence[Intent]:
         """What this call is about to do. Raises ToolError for arguments that make no sense. No side effects."""
         ...
 
-    async def run(self, args: Any, context: ToolContext) -> Result:
+    async def run(self, args: Any, call: CallContext) -> Result:
         """Raises ToolError: its message becomes the result.
 
         CancelledError passes through after clean-up; as `Interrupted` where there is something to tell.

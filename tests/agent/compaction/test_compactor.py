@@ -276,7 +276,7 @@ async def test_refusals_of_different_kinds_count_together(stage: Stage, mixed: t
     may_cut(stage)
     stage.history = tuple(turns(60))
     kinds = itertools.cycle(mixed)
-    stage.agent.compactor = Compactor(settings=Compaction(summary=False, keep_turns=1))
+    stage.compactor = Compactor(settings=Compaction(summary=False, keep_turns=1))
     stage.provider.otherwise = lambda asked: OVERFLOWS[next(kinds)]
     turn = await stage.turn("finish it")
     assert (turn.ended.exit_code, turn.ended.error.kind if turn.ended.error else "") == (1, "context_overflow")
@@ -317,8 +317,7 @@ async def test_a_long_loop_in_a_small_window_never_stops(stage: Stage) -> None:
 
 
 async def test_a_declared_window_is_never_exceeded_in_a_turn(stage: Stage) -> None:
-    agent = stage.agent
-    agent.compactor = Compactor(Context(window=8_000))
+    stage.compactor = Compactor(Context(window=8_000))
     calls = [call("say", {"text": f"{number} {'x' * 4000}"}) for number in range(10)]
     stage.provider.summary = text("## Goal\nRead ten files.")
     may_cut(stage)
@@ -330,7 +329,7 @@ async def test_a_declared_window_is_never_exceeded_in_a_turn(stage: Stage) -> No
 
 
 async def test_compaction_switched_off_is_an_error_with_a_hint(stage: Stage) -> None:
-    stage.agent.compactor = Compactor(settings=Compaction(auto=False))
+    stage.compactor = Compactor(settings=Compaction(auto=False))
     stage.history = tuple(turns(8))
     stage.provider.script(OVERFLOWS["OpenAI"])
     turn = await stage.turn("finish it")

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ async def test_the_guard_hears_of_every_file_by_both_its_names(desk: Desk) -> No
     )
     tool, args = desk.toolbox.decode("apply_patch", {"patch": text})
     assert isinstance(args, ApplyPatchArgs)
-    assert tool.intents(args, desk.context) == [
+    assert tool.intents(args, desk.services) == [
         ReadIntent(desk.root / "a", "a", True),
         WriteIntent(desk.root / "a", "a", True),
         WriteIntent(desk.folder / "b", "../b", False),
@@ -313,7 +314,7 @@ async def test_each_file_that_does_not_fit_is_told_and_no_file_is_changed(desk: 
 def apply_with_closed_folder(folder: Path) -> tuple[str, list[FileChange]]:
     desk = Desk(folder)
     told: list[FileChange] = []
-    desk.context.note = lambda call_id, change: told.append(change)
+    desk.services = replace(desk.services, record_change=lambda call_id, change: told.append(change))
     (desk.root / "closed").chmod(0o555)
     import asyncio
 
@@ -368,7 +369,7 @@ async def test_a_deletion_that_fails_brings_everything_back(desk: Desk) -> None:
         if change.path.name == "kept":
             raise OSError(28, "No space left on device")
 
-    desk.context.note = refuse
+    desk.services = replace(desk.services, record_change=refuse)
     before = tree(desk)
     with pytest.raises(ToolError, match="`kept`: `kept` could not be written: the disk is full") as error:
         await patch(desk, "*** Update File: a", "@@", "-1", "+one", "*** Delete File: gone", "*** Delete File: kept")
@@ -385,7 +386,7 @@ async def test_what_could_not_be_put_back_is_told(desk: Desk) -> None:
             a.write_text("somebody else's\n")
             raise OSError(28, "No space left on device")
 
-    desk.context.note = interfere
+    desk.services = replace(desk.services, record_change=interfere)
     with pytest.raises(ToolError) as error:
         await patch(desk, "*** Update File: a", "@@", "-1", "+one", "*** Update File: b", "@@", "-2", "+two")
     assert error.value.message.splitlines()[0] == "The patch was applied in part."

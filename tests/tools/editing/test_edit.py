@@ -267,7 +267,7 @@ def test_a_read_only_file_is_refused_in_a_sentence() -> None:
 def test_reading_and_writing_are_both_intended(desk: Desk) -> None:
     """A failed edit shows lines, so a file that must not be read must not be edited either."""
     path = desk.put(".env", "KEY=1\n")
-    intents = Edit().intents(EditArgs(path=".env", old="a", new="b"), desk.context)
+    intents = Edit().intents(EditArgs(path=".env", old="a", new="b"), desk.services)
     assert intents == (ReadIntent(path, ".env"), WriteIntent(path, ".env"))
 
 

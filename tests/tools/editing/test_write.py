@@ -146,7 +146,7 @@ def intents_in_closed_folder(folder: Path) -> list[tuple[int, bool]]:
     (desk.root / "sub/folder").mkdir(parents=True)
     told = []
     for name in ("closed/a", "closed/new", "b", "new", "sub"):
-        (intent,) = Write().intents(WriteArgs(path=name, content=""), desk.context)
+        (intent,) = Write().intents(WriteArgs(path=name, content=""), desk.services)
         assert isinstance(intent, WriteIntent)
         told.append((intent.links, intent.in_place))
     return told
@@ -198,5 +198,5 @@ async def test_an_interrupt_waits_for_the_file_to_be_whole(desk: Desk) -> None:
 def test_the_intent_names_the_file_that_would_be_written(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (desk.root / "link").symlink_to(tmp_path / "outside")
-    intents = Write().intents(WriteArgs(path="link/new", content=""), desk.context)
+    intents = Write().intents(WriteArgs(path="link/new", content=""), desk.services)
     assert intents == (WriteIntent(tmp_path / "outside/new", "link/new", inside=False),)

@@ -80,7 +80,7 @@ async def test_protected_files_are_not_named_and_their_number_is(desk: Desk) -> 
     desk.put(".env", "TOKEN=1")
     desk.put("sub/.env", "TOKEN=2")
     desk.put("a.py", "")
-    desk.context = replace(desk.context, readable=lambda path: path.name != ".env")
+    desk.services = replace(desk.services, is_readable=lambda path: path.name != ".env")
     assert (await glob(desk, "**")).text == "a.py\n[2 protected files were left out.]"
 
 
@@ -89,8 +89,8 @@ async def test_a_search_outside_says_so_before_it_happens(desk: Desk, tmp_path: 
     outside.mkdir()
     (desk.root / "link").symlink_to(outside)
     for path in ("../outside", "link", str(outside)):
-        assert Glob().intents(GlobArgs("*", path), desk.context) == (ReadIntent(outside, path, inside=False),)
-    assert Glob().intents(GlobArgs("*"), desk.context) == (ReadIntent(desk.root, ".", inside=True),)
+        assert Glob().intents(GlobArgs("*", path), desk.services) == (ReadIntent(outside, path, inside=False),)
+    assert Glob().intents(GlobArgs("*"), desk.services) == (ReadIntent(desk.root, ".", inside=True),)
 
 
 async def test_a_link_out_of_the_workspace_is_not_followed(desk: Desk, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ async def test_a_cancelled_search_stops_working(desk: Desk) -> None:
     for number in range(3000):
         (desk.root / f"d{number % 300}").mkdir(exist_ok=True)
         (desk.root / f"d{number % 300}/f{number}").touch()
-    desk.context = replace(desk.context, readable=slow)
+    desk.services = replace(desk.services, is_readable=slow)
     task = asyncio.create_task(glob(desk, "f*"))
     async with asyncio.timeout(5):
         while not looked_at:

@@ -34,7 +34,7 @@ from wolo.tools.tool import Listing, Result
 def desk(tmp_path: Path) -> Iterator[Desk]:
     desk = Desk(tmp_path)
     yield desk
-    desk.context.shell.processes.close_all()
+    desk.services.shell.processes.close_all()
 
 
 @pytest.fixture(params=["stand-in", pytest.param("ripgrep", marks=needs_ripgrep)])
@@ -183,7 +183,7 @@ async def test_protected_files_are_never_opened(desk: Desk, grep: Grep) -> None:
     secret = desk.put(".env", "TOKEN=canary\n")
     desk.put("a.txt", "TOKEN here\n")
     before = secret.stat().st_atime_ns
-    desk.context = replace(desk.context, readable=lambda path: path.name != ".env")
+    desk.services = replace(desk.services, is_readable=lambda path: path.name != ".env")
     for mode in ("content", "files", "count"):
         text = (await search(grep, desk, "TOKEN", output_mode=mode)).text
         assert "canary" not in text
@@ -258,7 +258,7 @@ async def test_a_long_line_is_cut_around_its_match(desk: Desk, grep: Grep) -> No
 
 
 async def test_a_secret_that_a_long_line_is_cut_in_is_not_shown_by_half(desk: Desk, grep: Grep) -> None:
-    desk.context = replace(desk.context, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
+    desk.services = replace(desk.services, secrets=Secrets([Known("PASSWORD", "kD9vvQz81xwLm")]))
     for begin in range(1985, 2002):
         desk.put(f"f{begin}.txt", "-" * begin + "kD9vvQz81xwLm" + "y" * 5000)
     for pattern in ("-", "-kD9v", "y", "(?<=-)k"):
@@ -416,14 +416,14 @@ async def test_a_cancelled_search_leaves_no_program_behind(desk: Desk) -> None:
 
 
 async def test_a_search_outside_says_so_before_it_happens(desk: Desk, tmp_path: Path) -> None:
-    assert Grep().intents(GrepArgs("x", ".."), desk.context) == (ReadIntent(tmp_path, "..", inside=False),)
+    assert Grep().intents(GrepArgs("x", ".."), desk.services) == (ReadIntent(tmp_path, "..", inside=False),)
 
 
 def test_a_program_that_the_workspace_brings_along_is_not_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = desk.put("bin/rg", "#!/bin/sh\ntouch owned\n")
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(fake.parent))
-    assert str(fake) not in find_program(desk.context.workspace)
+    assert str(fake) not in find_program(desk.services.workspace)
 
 
 WORDS = st.sampled_from(["a", "b", "ab", "Ab", "a b", "x.y", "", " a", "é", "ba\t", "aab", "b" * 30])
@@ -500,5 +500,5 @@ def test_the_stand_in_gives_the_same_answer_as_ripgrep(
         return [(await Grep(program_named(name)).run(args, desk.context)).text for name in ("stand-in", "ripgrep")]
 
     ours, theirs = asyncio.run(both())
-    desk.context.shell.processes.close_all()
+    desk.services.shell.processes.close_all()
     assert ours == theirs

@@ -36,9 +36,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         (tmp_path / name).write_bytes(data)
         return tmp_path / name
 
-    desk.context = replace(desk.context, keep=keep)
+    desk.services = replace(desk.services, save_output=keep)
     yield desk
-    desk.context.shell.close()
+    desk.services.shell.close()
 
 
 def unique() -> str:
@@ -46,8 +46,8 @@ def unique() -> str:
 
 
 def jobs_of(desk: Desk) -> Jobs:
-    assert desk.context.shell.jobs is not None
-    return desk.context.shell.jobs
+    assert desk.services.shell.jobs is not None
+    return desk.services.shell.jobs
 
 
 class Walls:
@@ -132,7 +132,7 @@ async def test_a_job_does_not_move_the_directory_and_is_judged_as_any_command(de
     assert (await desk.call("shell", command="pwd")).text == f"{desk.root}\n[exit 0]\n"
     tool, _ = desk.toolbox.decode("shell", {"command": "x"})
     args = ShellArgs("rm -r x", background=True)
-    assert tool.intents(args, desk.context) == (RunIntent("rm -r x", desk.root),)
+    assert tool.intents(args, desk.services) == (RunIntent("rm -r x", desk.root),)
 
 
 async def test_a_time_limit_holds_for_a_job_too(desk: Desk) -> None:
@@ -169,16 +169,16 @@ async def test_all_that_a_job_printed_stays_with_the_session_when_it_was_much(de
 
 
 async def test_secrets_do_not_reach_the_file(desk: Desk) -> None:
-    jobs = Jobs(desk.context.shell.processes, desk.folder / "jobs", lambda text: text.replace(b"hunter22", b"[hidden]"))
-    desk.context.shell.jobs = jobs
+    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", lambda text: text.replace(b"hunter22", b"[hidden]"))
+    desk.services.shell.jobs = jobs
     await begin(desk, "printf hunt; printf 'er22\\n'; sleep 60")
     assert jobs.find(1).spool.path.read_text() == "[hidden]\n"
 
 
 async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
     secrets = Secrets([Known("PASSWORD", "hunter22-of-mine")])
-    jobs = Jobs(desk.context.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.held)
-    desk.context.shell.jobs = jobs
+    jobs = Jobs(desk.services.shell.processes, desk.folder / "jobs", secrets.hide_data, secrets.held)
+    desk.services.shell.jobs = jobs
     waits = "while [ ! -e go ]; do sleep 0.01; done"
     told = await begin(desk, f"printf 'as hunter2'; {waits}; printf '2-of-mine ok\\nhunt'; sleep 60")
     desk.put("go", "")
@@ -195,7 +195,7 @@ async def test_half_a_secret_waits_for_the_other_half(desk: Desk) -> None:
 async def test_jobs_end_with_the_conversation_and_leave_nothing(desk: Desk) -> None:
     n = unique()
     await begin(desk, f"trap '' TERM; (env -i setsid sleep {n} &) ; sleep {n}")
-    desk.context.shell.close()
+    desk.services.shell.close()
     assert gone(n)
     assert list((desk.folder / "jobs").iterdir()) == []
     assert list((desk.folder / "commands").iterdir()) == []
@@ -210,7 +210,7 @@ async def test_a_detached_job_goes_on_its_output_too_and_no_later_wolo_ends_it(d
     jobs.detach(jobs.find(1))
     assert "detached, runs" in (await desk.call("jobs")).text
     path = jobs.find(1).spool.path
-    desk.context.shell.close()
+    desk.services.shell.close()
     desk.put("go", "")
     await until(lambda: path.read_bytes().endswith(b"x\ntwo\n") or path.read_bytes().endswith(b"xtwo\n"))
     next_one = Processes(desk.folder / "commands")
@@ -240,7 +240,7 @@ async def test_an_undetached_job_is_what_the_next_wolo_ends(desk: Desk) -> None:
     """The twin of the test above: without the note, closing ends it."""
     n = unique()
     await begin(desk, f"sleep {n}")
-    desk.context.shell.close()
+    desk.services.shell.close()
     assert gone(n)
 
 
@@ -250,7 +250,8 @@ async def test_what_cannot_be_detached_says_why(desk: Desk) -> None:
     with pytest.raises(ToolError, match="has ended"):
         jobs.detach(jobs.find(1))
 
-    desk.context = replace(desk.context, walls=Walls(), confined=True)
+    desk.services.sandbox.walls = Walls()
+    desk.confined = True
     await begin(desk, "sleep 60")
     with pytest.raises(ToolError, match="inside the sandbox"):
         jobs.detach(jobs.find(2))
@@ -259,14 +260,15 @@ async def test_what_cannot_be_detached_says_why(desk: Desk) -> None:
 async def test_walls_are_taken_down_when_everything_of_a_job_has_ended(desk: Desk) -> None:
     tidied: list[str] = []
 
-    desk.context = replace(desk.context, walls=Walls(lambda: tidied.append("tidied")), confined=True)
+    desk.services.sandbox.walls = Walls(lambda: tidied.append("tidied"))
+    desk.confined = True
     await begin(desk, "sleep 60")
     assert tidied == []
     await desk.call("jobs", action="stop")
     assert tidied == ["tidied"]
     await desk.call("shell", command="sleep 61 &")
     assert tidied == ["tidied"]  # something of it still runs
-    desk.context.shell.close()
+    desk.services.shell.close()
     assert tidied == ["tidied"] * 2
 
 
@@ -302,7 +304,7 @@ async def test_a_job_that_was_detached_at_once_outlives_the_call_that_started_it
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    desk.context.shell.close()
+    desk.services.shell.close()
     desk.put("go", "")
     await until(lambda: job.spool.path.read_bytes() == b"one\ntwo\n")
     await until(lambda: bool(alive(n)))

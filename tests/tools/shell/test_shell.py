@@ -33,9 +33,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         (tmp_path / name).write_bytes(data)
         return tmp_path / name
 
-    desk.context = replace(desk.context, keep=keep)
+    desk.services = replace(desk.services, save_output=keep)
     yield desk
-    desk.context.shell.close()
+    desk.services.shell.close()
 
 
 def unique() -> str:
@@ -107,27 +107,26 @@ async def test_the_directory_lasts_and_variables_do_not(desk: Desk) -> None:
 @pytest.mark.parametrize("name", ["line\nbreak", "käse", "ends in newline\n", "-dash", "$(touch owned)"])
 async def test_a_directory_with_a_strange_name_is_remembered(desk: Desk, name: str) -> None:
     (desk.root / name).mkdir()
-    context = desk.context
-    context.shell.cwd = desk.root / name
+    desk.services.shell.cwd = desk.root / name
     await desk.call("shell", command="cd .")
-    assert context.shell.cwd == desk.root / name
+    assert desk.services.shell.cwd == desk.root / name
     assert (await desk.call("shell", command="touch here")).is_error is False
     assert (desk.root / name / "here").exists()
 
 
-async def test_all_copies_of_a_context_share_the_directory(desk: Desk) -> None:
+async def test_all_calls_share_the_directory(desk: Desk) -> None:
     (desk.root / "sub").mkdir()
-    first = desk.context.for_call("call_1", print)
-    second = desk.context.for_call("call_2", print)
+    first = desk.services.for_call("call_1", print)
+    second = desk.services.for_call("call_2", print)
     tool, args = desk.toolbox.decode("shell", {"command": "cd sub"})
     await tool.run(args, first)
-    assert tool.intents(ShellArgs("ls"), second) == (RunIntent("ls", desk.root / "sub"),)
+    assert tool.intents(ShellArgs("ls"), second.services) == (RunIntent("ls", desk.root / "sub"),)
 
 
 async def test_a_directory_that_vanished_is_told_with_the_one_used_instead(desk: Desk) -> None:
     await desk.call("shell", command="mkdir sub; cd sub")
     (desk.root / "sub").rmdir()
-    assert desk.toolbox.decode("shell", {"command": "pwd"})[0].intents(ShellArgs("pwd"), desk.context) == (
+    assert desk.toolbox.decode("shell", {"command": "pwd"})[0].intents(ShellArgs("pwd"), desk.services) == (
         RunIntent("pwd", desk.root),
     )
     text = (await desk.call("shell", command="pwd")).text
@@ -188,7 +187,7 @@ async def test_secrets_and_hooks_do_not_reach_a_command_but_a_virtual_environmen
         monkeypatch.setenv(name, "canary" if name != "LD_PRELOAD" else "/canary.so")
     monkeypatch.setenv("PATH", f"/venv/bin:{os.environ['PATH']}")
     monkeypatch.setenv("LC_TIME", "C")
-    desk.context = replace(desk.context, shell_env=("SOME_*", "MY_TOKEN"))
+    desk.services = replace(desk.services, shell_env=("SOME_*", "MY_TOKEN"))
     lines = (await desk.call("shell", command="env; env | grep -c canary")).text.splitlines()
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert seen["SOME_OTHER"] == "canary"
@@ -210,7 +209,7 @@ async def test_a_background_process_holds_nothing_up_and_is_listed_until_it_is_e
         r"up\n\[exit 0\]\n\[still running in the background until this conversation ends: \d+ .*\]\n", result.text
     )
     await until(lambda: alive(n))
-    desk.context.shell.processes.close_all()
+    desk.services.shell.processes.close_all()
     assert gone(n)
 
 
@@ -236,7 +235,8 @@ class Walls:
 
 @pytest.mark.parametrize("command", ["sleep 60 & echo up", "(sleep 60 & wait) & echo up"])
 async def test_what_ends_with_the_sandbox_is_told(desk: Desk, command: str) -> None:
-    desk.context = replace(desk.context, walls=Walls(), confined=True)
+    desk.services.sandbox.walls = Walls()
+    desk.confined = True
     result = await desk.call("shell", command=command)
     assert result.text.startswith("up\n[exit 0]\n[what it left running with & has ended with it, here in the sandbox;")
     assert (await desk.call("shell", command="sleep 0.1 & wait; cd /; pwd")).text.startswith(
@@ -320,7 +320,7 @@ async def test_a_time_limit_ends_everything_and_keeps_what_was_printed(desk: Des
 
 
 async def test_the_time_limit_of_the_settings_holds_where_the_call_names_none(desk: Desk) -> None:
-    desk.context = replace(desk.context, shell_timeout_s=0.3)
+    desk.services = replace(desk.services, shell_timeout_s=0.3)
     assert "timed out after 0.3 s" in (await desk.call("shell", command="sleep 60")).text
 
 
@@ -349,7 +349,7 @@ async def main():
     def keep(name, data):
         (folder / "kept").write_bytes(data)
         return folder / "kept"
-    desk.context.keep = keep
+    desk.services = replace(desk.services, save_output=keep)
     await desk.call("shell", command="echo warm")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result = await desk.call("shell", command=sys.argv[2])
@@ -417,7 +417,7 @@ async def test_what_is_no_text_is_shown_without_control_codes(desk: Desk) -> Non
 
 async def test_output_is_shown_while_the_command_runs_also_without_a_line_end(desk: Desk) -> None:
     shown: list[str] = []
-    context = desk.context.for_call("call_1", shown.append)
+    context = desk.services.for_call("call_1", shown.append)
     tool, args = desk.toolbox.decode("shell", {"command": "printf waiting; while [ ! -e go ]; do sleep 0.05; done; echo done"})
     task = asyncio.ensure_future(tool.run(args, context))
     await until(lambda: "".join(shown) == "waiting")
@@ -429,7 +429,7 @@ async def test_output_is_shown_while_the_command_runs_also_without_a_line_end(de
 
 async def test_a_progress_bar_is_shown_in_its_newest_state(desk: Desk) -> None:
     shown: list[str] = []
-    desk.context = desk.context.for_call("id", shown.append)
+    desk.progress = shown.append
     await desk.call("shell", command=r"for n in 1 2 3; do printf '\r%d0 percent' $n; sleep 0.3; done; printf '\r\nend\r\n'")
     assert "".join(shown).split() == ["10", "percent", "20", "percent", "30", "percent", "end"]
     assert "percent\n20" in "".join(shown)
@@ -438,7 +438,7 @@ async def test_a_progress_bar_is_shown_in_its_newest_state(desk: Desk) -> None:
 async def test_a_flood_is_shown_a_few_times_a_second_and_not_more(desk: Desk) -> None:
     shown: list[str] = []
     tool, args = desk.toolbox.decode("shell", {"command": "timeout 1 yes || true"})
-    await tool.run(args, desk.context.for_call("call_1", shown.append))
+    await tool.run(args, desk.services.for_call("call_1", shown.append))
     assert 2 <= len(shown) <= 15
     assert max(map(len, shown)) <= 4096
 

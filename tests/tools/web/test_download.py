@@ -16,7 +16,7 @@ from tests.tools.desk import Desk
 from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.tools.fetch import Fetch
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.tools.web.public_hosts import Hosts
 
@@ -48,46 +48,46 @@ async def here() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> ToolContext:
-    return Desk(tmp_path).context
+def services(tmp_path: Path) -> ToolServices:
+    return Desk(tmp_path).services
 
 
-async def fetch(tool: Fetch, context: ToolContext, url: str) -> Result:
+async def fetch(tool: Fetch, services: ToolServices, url: str) -> Result:
     _, args = Toolbox((tool,)).decode("fetch", {"url": url})
-    tool.intents(args, context)  # type: ignore[arg-type]  # the toolbox made them
-    return await tool.run(args, context)  # type: ignore[arg-type]  # the same
+    tool.intents(args, services)  # type: ignore[arg-type]  # the toolbox made them
+    return await tool.run(args, CallContext(services))  # type: ignore[arg-type]  # the same
 
 
 # Certificates
 
 
 async def test_a_certificate_is_checked_for_the_name_although_the_address_is_called(
-    context: ToolContext, certificates: Path
+    services: ToolServices, certificates: Path
 ) -> None:
     async with site(certificates) as secure:
         secure.pages["/"] = answer("<p>safe</p>")
         tool = secure.tool(SSL_CERT_FILE=str(certificates / "ca.pem"))
-        assert (await fetch(tool, context, secure.url(scheme="https"))).text.endswith("safe")
+        assert (await fetch(tool, services, secure.url(scheme="https"))).text.endswith("safe")
         with pytest.raises(ToolError, match=r"certificate of other\.example"):
-            await fetch(tool, context, secure.url(scheme="https", host="other.example"))
+            await fetch(tool, services, secure.url(scheme="https", host="other.example"))
         with pytest.raises(ToolError, match="certificate"):
-            await fetch(tool, context, secure.url(scheme="https", host="127.0.0.1"))
+            await fetch(tool, services, secure.url(scheme="https", host="127.0.0.1"))
         assert len(secure.heads) == 1
 
 
 async def test_an_unknown_authority_is_refused_and_nothing_lifts_that(
-    context: ToolContext, certificates: Path, monkeypatch: pytest.MonkeyPatch
+    services: ToolServices, certificates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONHTTPSVERIFY", "0")
     async with site(certificates) as secure:
         with pytest.raises(ToolError, match="is not trusted"):
-            await fetch(secure.tool(), context, secure.url(scheme="https"))
+            await fetch(secure.tool(), services, secure.url(scheme="https"))
         assert secure.heads == []
 
 
-async def test_certificates_that_cannot_be_read_are_named(here: Site, context: ToolContext) -> None:
+async def test_certificates_that_cannot_be_read_are_named(here: Site, services: ToolServices) -> None:
     with pytest.raises(ToolError, match=r"no-such\.pem cannot be read"):
-        await fetch(here.tool(SSL_CERT_FILE="no-such.pem"), context, here.url(scheme="https"))
+        await fetch(here.tool(SSL_CERT_FILE="no-such.pem"), services, here.url(scheme="https"))
 
 
 # Proxies
@@ -136,54 +136,54 @@ async def proxy_to(here: Site) -> AsyncIterator[Proxy]:
         listener.close()
 
 
-async def test_a_proxy_is_asked_for_the_name(here: Site, context: ToolContext) -> None:
+async def test_a_proxy_is_asked_for_the_name(here: Site, services: ToolServices) -> None:
     here.pages["/x"] = answer("<p>through</p>")
     async with proxy_to(here) as proxy:
-        result = await fetch(here.tool(http_proxy=proxy.url), context, "http://unknown.example/x")
+        result = await fetch(here.tool(http_proxy=proxy.url), services, "http://unknown.example/x")
     assert result.text.endswith("through")
     assert proxy.asked == ["GET http://unknown.example/x HTTP/1.1"]
 
 
-async def test_a_tunnel_ends_at_the_certificate_of_the_name(context: ToolContext, certificates: Path) -> None:
+async def test_a_tunnel_ends_at_the_certificate_of_the_name(services: ToolServices, certificates: Path) -> None:
     async with site(certificates) as secure, proxy_to(secure) as proxy:
         secure.pages["/"] = answer("<p>through</p>")
         tool = secure.tool(https_proxy=proxy.url, SSL_CERT_FILE=str(certificates / "ca.pem"))
-        assert (await fetch(tool, context, "https://site.example/")).text.endswith("through")
+        assert (await fetch(tool, services, "https://site.example/")).text.endswith("through")
         with pytest.raises(ToolError, match="certificate"):
-            await fetch(tool, context, "https://other.example/")
+            await fetch(tool, services, "https://other.example/")
     assert proxy.asked == ["CONNECT site.example:443 HTTP/1.1", "CONNECT other.example:443 HTTP/1.1"]
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "localhost", "intranet", "[::1]", "169.254.169.254", "inside.example"])
-async def test_what_is_known_to_be_private_never_gets_to_the_proxy(here: Site, context: ToolContext, host: str) -> None:
+async def test_what_is_known_to_be_private_never_gets_to_the_proxy(here: Site, services: ToolServices, host: str) -> None:
     here.names["inside.example"] = ("192.168.0.1",)
     async with proxy_to(here) as proxy:
         with pytest.raises(ToolError, match="only public addresses"):
-            await fetch(here.tool(http_proxy=proxy.url, all_proxy=proxy.url), context, f"http://{host}/")
+            await fetch(here.tool(http_proxy=proxy.url, all_proxy=proxy.url), services, f"http://{host}/")
     assert proxy.asked == []
 
 
-async def test_redirects_through_a_proxy_are_looked_at_too(here: Site, context: ToolContext) -> None:
+async def test_redirects_through_a_proxy_are_looked_at_too(here: Site, services: ToolServices) -> None:
     here.pages["/"] = moved("http://10.0.0.1/")
     async with proxy_to(here) as proxy:
         with pytest.raises(ToolError, match="only public addresses"):
-            await fetch(here.tool(http_proxy=proxy.url), replace(context, may_fetch=lambda url: True), "http://unknown.example/")
+            await fetch(here.tool(http_proxy=proxy.url), replace(services, may_fetch=lambda url: True), "http://unknown.example/")
     assert len(proxy.asked) == 1
 
 
-async def test_a_proxy_that_is_not_there_is_a_sentence(here: Site, context: ToolContext) -> None:
+async def test_a_proxy_that_is_not_there_is_a_sentence(here: Site, services: ToolServices) -> None:
     with pytest.raises(ToolError, match=r"through the proxy 127\.0\.0\.1:9"):
-        await fetch(here.tool(http_proxy="http://127.0.0.1:9"), context, "http://unknown.example/")
+        await fetch(here.tool(http_proxy="http://127.0.0.1:9"), services, "http://unknown.example/")
     with pytest.raises(ToolError, match="not the address of a proxy"):
-        await fetch(here.tool(http_proxy="nonsense://x"), context, "http://unknown.example/")
+        await fetch(here.tool(http_proxy="nonsense://x"), services, "http://unknown.example/")
     with pytest.raises(ToolError, match="socksio"):
-        await fetch(here.tool(all_proxy="socks5://127.0.0.1:9"), context, "http://unknown.example/")
+        await fetch(here.tool(all_proxy="socks5://127.0.0.1:9"), services, "http://unknown.example/")
 
 
 # What was checked is what is reached
 
 
-async def test_without_the_check_the_same_fetch_does_reach_what_is_private(here: Site, context: ToolContext) -> None:
+async def test_without_the_check_the_same_fetch_does_reach_what_is_private(here: Site, services: ToolServices) -> None:
     """The harm that is prevented, with the wall taken down."""
     here.pages["/"] = answer("<p>the secrets of this network</p>")
 
@@ -191,14 +191,14 @@ async def test_without_the_check_the_same_fetch_does_reach_what_is_private(here:
         return ("127.0.0.1",)
 
     url = here.url(host="innocent.example")
-    assert "secrets" in (await fetch(Fetch(Hosts(look_up, lambda address: True), {}), context, url)).text
+    assert "secrets" in (await fetch(Fetch(Hosts(look_up, lambda address: True), {}), services, url)).text
     with pytest.raises(ToolError, match="only public addresses"):
-        await fetch(Fetch(Hosts(look_up), {}), context, url)
+        await fetch(Fetch(Hosts(look_up), {}), services, url)
     assert len(here.heads) == 1
 
 
 async def test_the_connection_goes_to_an_address_that_was_checked_and_to_no_name(
-    here: Site, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+    here: Site, services: ToolServices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever connects may look names up once more; it is given none."""
     here.pages["/"] = answer("<p>x</p>")
@@ -211,5 +211,5 @@ async def test_the_connection_goes_to_an_address_that_was_checked_and_to_no_name
         return await connect(factory, host, *args, **options)  # type: ignore[arg-type,call-overload]  # passed on as it came
 
     monkeypatch.setattr(loop, "create_connection", watched)
-    await fetch(here.tool(), context, here.url())
+    await fetch(here.tool(), services, here.url())
     assert connected == ["127.0.0.1"]

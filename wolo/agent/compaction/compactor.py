@@ -64,7 +64,7 @@ class Compaction(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds until a summary that does not come is given up."""
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class SummaryRequest(Struct, frozen=True, kw_only=True):
     """A summary to be made."""
 
     pieces: tuple[str, ...]
@@ -80,7 +80,7 @@ class Order(Struct, frozen=True, kw_only=True):
     """Estimated size of the request that is to become smaller."""
 
 
-Summarise = Callable[[Order], Awaitable[str]]
+Summarize = Callable[[SummaryRequest], Awaitable[str]]
 """The summary; empty when there is none to be had."""
 
 
@@ -108,10 +108,10 @@ class Compactor:
         """What of the history is sent."""
         return self.cut.apply(messages)
 
-    async def fit(self, messages: Sequence[Message], fixed: Fixed, summarise: Summarise | None = None) -> Compacted | None:
+    async def fit(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None = None) -> Compacted | None:
         """What was done to make it fit; None when it does, or when nothing may be done."""
         goal = self._goal(messages, fixed)
-        return await self._climb(messages, fixed, goal, summarise) if goal else None
+        return await self._climb(messages, fixed, goal, summarize) if goal else None
 
     def view(self, messages: Sequence[Message], fixed: Fixed) -> tuple[tuple[Message, ...], Compacted | None]:
         """What would be sent without asking a model, and what is done to make it fit."""
@@ -120,7 +120,7 @@ class Compactor:
         return self.shown(messages), cut
 
     async def overflowed(
-        self, messages: Sequence[Message], fixed: Fixed, error: ContextOverflow | None, summarise: Summarise | None = None
+        self, messages: Sequence[Message], fixed: Fixed, error: ContextOverflow | None, summarize: Summarize | None = None
     ) -> Compacted | None:
         """What was done about it; None: nothing can be done, or nothing may."""
         self._overflows += 1
@@ -137,19 +137,19 @@ class Compactor:
             goal = _Goal(reason="overflow", target=target, room=target)
             if without_media := self._settle(messages, fixed, goal, self.cut.without_media(messages)):
                 return without_media
-        return await self._climb(messages, fixed, _Goal(reason="overflow", target=target, room=target), summarise)
+        return await self._climb(messages, fixed, _Goal(reason="overflow", target=target, room=target), summarize)
 
-    async def compact(self, messages: Sequence[Message], fixed: Fixed, summarise: Summarise | None) -> Compacted | None:
+    async def compact(self, messages: Sequence[Message], fixed: Fixed, summarize: Summarize | None) -> Compacted | None:
         """A person asks for it. Nothing is left out without a summary then: it fits as it is."""
         goal = self._asked(messages, fixed)
         before = self.cut
         cut = self._pruned(messages, fixed, goal)
         order = self._order(messages, fixed, goal, cut)
-        if order and summarise and (summary := await summarise(order)):
+        if order and summarize and (summary := await summarize(order)):
             cut = self._better(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
         return self._settle(messages, fixed, goal, cut) if cut is not before else None
 
-    def preview(self, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool) -> tuple[Cut, Order | None]:
+    def preview(self, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool) -> tuple[Cut, SummaryRequest | None]:
         """What `compact` would do: the outputs it would shorten, and the summary it would ask for, if it `may_ask`."""
         goal = self._asked(messages, fixed)
         cut = self._pruned(messages, fixed, goal)
@@ -212,14 +212,14 @@ class Compactor:
     # The rungs
 
     async def _climb(
-        self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, summarise: Summarise | None
+        self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, summarize: Summarize | None
     ) -> Compacted | None:
         """None when nothing could be made smaller: then everything stays as it was."""
         cut = self._pruned(messages, fixed, goal)
-        if self._excess(messages, fixed, goal, cut) > 0 and summarise is not None and not self._no_summary:
+        if self._excess(messages, fixed, goal, cut) > 0 and summarize is not None and not self._no_summary:
             order = self._order(messages, fixed, goal, cut)
             if order is not None:
-                summary = await summarise(order)
+                summary = await summarize(order)
                 self._no_summary = not summary
                 if summary:
                     cut = self._better(messages, fixed, cut, self._summarised(messages, fixed, goal, cut, summary))
@@ -233,7 +233,7 @@ class Compactor:
         pruned = self.cut.pruned(messages, excess, self.settings.keep_turns, self.settings.protected_tools)
         return self._better(messages, fixed, self.cut, pruned)
 
-    def _order(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> Order | None:
+    def _order(self, messages: Sequence[Message], fixed: Fixed, goal: _Goal, cut: Cut) -> SummaryRequest | None:
         """None where a summary is not worth it, or there is nothing to sum up."""
         room = (goal.room - self.window.size((), fixed)) / self.window.scale
         gone = self._gone(messages, fixed, goal, cut)
@@ -249,7 +249,7 @@ class Compactor:
         if free < most or not told:
             return None
         size = self.window.size(self.shown(messages), fixed)
-        return Order(
+        return SummaryRequest(
             pieces=tuple(pieces(told, int(free))),
             so_far=so_far,
             task=messages[turn_under_way(messages)].text.strip()[:TASK_CHARS],

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.agent.budget import NOTHING, add
-from wolo.agent.compaction.compactor import Order
+from wolo.agent.compaction.compactor import SummaryRequest
 from wolo.agent.events import AttemptFailed, CompactionStarted, ErrorInfo, ModelReplaced, Noticed
 from wolo.agent.loop_detection import AnswerWatch
 from wolo.agent.tool_calls import Emit
@@ -50,7 +50,7 @@ class Summary:
         self._prompt_id = prompt_id
         self._focus = focus
 
-    async def make(self, order: Order, timeout_s: float) -> Said:
+    async def make(self, order: SummaryRequest, timeout_s: float) -> Said:
         """Whatever goes wrong is said in `why_none`. CancelledError passes through."""
         summary, why = order.so_far, ""
         try:
@@ -65,7 +65,7 @@ class Summary:
             return Said(summary="", usage=self.usage, why_none=f"The model could not sum up the conversation: {why}.")
         return Said(summary=summary, usage=self.usage)
 
-    async def _one(self, order: Order, piece: str, so_far: str, number: int) -> str:
+    async def _one(self, order: SummaryRequest, piece: str, so_far: str, number: int) -> str:
         """Raises BadAnswer for a summary that is of no use."""
         question = Question(
             messages=(user(_prompt(order, piece, so_far, number, self._focus)),),
@@ -89,7 +89,7 @@ def _usable(answer: Message, most_tokens: int) -> str:
     return text
 
 
-def _prompt(order: Order, piece: str, so_far: str, number: int, focus: str) -> str:
+def _prompt(order: SummaryRequest, piece: str, so_far: str, number: int, focus: str) -> str:
     of = f' part="{number} of {len(order.pieces)}"' if len(order.pieces) > 1 else ""
     told = f"<transcript{of}>\n{piece}\n</transcript>"
     before = f"<summary_so_far>\n{so_far}\n</summary_so_far>" if so_far else ""
@@ -106,7 +106,7 @@ def _system() -> str:
 class _Listener:
     """Tells what a person should know; the text itself is nobody's to read while it comes."""
 
-    def __init__(self, emit: Emit, asker: Asker, order: Order, number: int) -> None:
+    def __init__(self, emit: Emit, asker: Asker, order: SummaryRequest, number: int) -> None:
         self._emit = emit
         self._asker = asker
         self._order = order

@@ -11,8 +11,8 @@ from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
 from wolo.agent.tool_calls import Emit
 from wolo.conversation.resources.persistence import SessionSink
 from wolo.places import Places
-from wolo.tools.tool import ToolContext
 from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 
@@ -22,19 +22,16 @@ def open_tracker(places: Places, workspace: Workspace, session_id: str, *, marks
     return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
 
 
-def attach_tracker(context: ToolContext, places: Places, kept: SessionSink) -> None:
-    """From now on what calls do to files is kept. What a killed wolo's last command did is worked out first."""
-    watch = open_tracker(places, context.workspace, kept.session_id, marks_kill=True)
+def track_session(places: Places, workspace: Workspace, kept: SessionSink) -> Watch:
+    """The tracker of a conversation. Changes by the last command of a killed process are recorded first."""
+    watch = open_tracker(places, workspace, kept.session_id, marks_kill=True)
     if kept.is_begun:
         watch.make_up()
-    context.watch, context.note = watch, watch.note
+    return watch
 
 
-def tracking_emit(emit: Emit, context: ToolContext) -> Emit:
+def tracking_emit(emit: Emit, watch: Watch, processes: Processes) -> Emit:
     """`emit`, and the watch hears of it, too."""
-    watch, processes = context.watch, context.shell.processes
-    if watch is None:
-        return emit
 
     async def tell(event: Event) -> None:
         match event:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from wolo.agent.agent_services import MessageHistory
 from wolo.agent.hook_calls import RunHook, Said
 from wolo.config import consents, project
 from wolo.config.cli_options import Given
@@ -20,9 +21,8 @@ from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.errors import ConfigError, ExtensionError, WoloError
 from wolo.extensions.hooks.definitions import EVENTS, Hook
-from wolo.messages.message import Message
 from wolo.places import Places
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import ShellState
 from wolo.workspace.processes.command_environment import command_environment, find_program, persons_environment
 from wolo.workspace.root import Workspace
 
@@ -173,28 +173,39 @@ def notices_about(sets: Sequence[HookSet], *, was_asked: bool) -> list[str]:
 class ConversationHooks:
     """The hooks of a conversation while it lives; without any, nothing is loaded and `run_hook` is None."""
 
-    def __init__(self, sets: Sequence[HookSet], root: Path, *, has_begun: bool, variables: Mapping[str, str]) -> None:
-        """`variables` are those that hooks have set for commands at the beginning of this session."""
+    def __init__(
+        self,
+        sets: Sequence[HookSet],
+        workspace: Workspace,
+        shell: ShellState,
+        shell_env: Sequence[str],
+        history: MessageHistory,
+        *,
+        has_begun: bool,
+        variables: Mapping[str, str],
+    ) -> None:
+        """`variables` are those that hooks set for commands when this session began; `history` is for the transcript."""
         self.sets = tuple(sets)
         self.has_begun = has_begun
         """The beginning of the session has been told."""
         self.variables = dict(variables)
-        self.messages: Callable[[], Sequence[Message]] = tuple
-        """What was said so far, for the transcript."""
-        self._root = root
+        self._workspace = workspace
+        self._shell = shell
+        self._shell_env = shell_env
+        self._history = history
         self._hooks: Hooks | None = None
         self._records: HookRecords | None = None
-        self._context: ToolContext | None = None
         self._facts: Callable[[], Mapping[str, Any]] = dict
         self._source = "startup"
 
-    def programs(self, workspace: Workspace) -> list[Path]:
+    def programs(self) -> list[Path]:
         """Files of the workspace that hooks run: who could write one could have anything run outside of the sandbox."""
         running = [each for each in self.sets if each.runs and each.hooks]
         if not running:
             return []
         from wolo.extensions.referenced_files import programs  # noqa: PLC0415  # only where there are hooks
 
+        workspace = self._workspace
         roots = (workspace.root, *workspace.extra)
         found: list[Path] = []
         for each in running:
@@ -203,32 +214,28 @@ class ConversationHooks:
                 found += programs(lines, folder, roots)
         return list(dict.fromkeys(found))
 
-    def tie(
-        self, context: ToolContext, state: Path, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool
-    ) -> RunHook | None:
-        """Makes them ready to run, or gives None where there are none that may. `facts` go with every event."""
-        context.session_env = self.variables
+    def start(self, state: Path, facts: Callable[[], Mapping[str, Any]], *, is_resumed: bool) -> RunHook | None:
+        """Makes the hooks ready to run; None when no hook may run. `facts` are sent with every event."""
         if not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.conversation.resources.hook_records import HookRecords  # noqa: PLC0415  # only where there are hooks
         from wolo.extensions.hooks.runner import HookEnvironment, Hooks  # noqa: PLC0415  # only where there are hooks
 
         self._facts, self._source = facts, "resume" if is_resumed else "startup"
-        self._context = context
-        cwd = context.workspace.start
+        cwd = self._workspace.start
         self._records = HookRecords(state, str(facts()["session_id"]), cwd)
         ground = HookEnvironment(
-            processes=context.shell.processes,
-            shell=find_program("bash", context.workspace) or "/bin/sh",
+            processes=self._shell.processes,
+            shell=find_program("bash", self._workspace) or "/bin/sh",
             cwd=cwd,
-            environ=partial(environment, self._root),
+            environ=partial(environment, self._workspace.root),
         )
         self._hooks = Hooks(placed(self.sets), ground)
         return self.run
 
     async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
         """Runs the hooks of any event."""
-        assert self._hooks is not None  # `tie` hands this out where there are hooks
+        assert self._hooks is not None  # `start` returns this method where there are hooks
         if event == "SessionStart":
             if self.has_begun:
                 return await self._hooks.run("", payload, slow)
@@ -242,14 +249,13 @@ class ConversationHooks:
 
         assert self._hooks is not None
         assert self._records is not None
-        assert self._context is not None
-        file, context = self._records.env_file, self._context
+        file, workspace = self._records.env_file, self._workspace
         answer = await self._hooks.run("SessionStart", payload, slow, environ={"CLAUDE_ENV_FILE": str(file)})
-        before = command_environment(os.environ, context.shell_env)
-        shell = find_program("bash", context.workspace) or "/bin/sh"
+        before = command_environment(os.environ, self._shell_env)
+        shell = find_program("bash", workspace) or "/bin/sh"
         if not self._records.sets_variables:
             return answer
-        found, refused = await variables_set(file, shell, context.shell.processes, context.workspace.start, before)
+        found, refused = await variables_set(file, shell, self._shell.processes, workspace.start, before)
         self.variables.update(found)
         if not refused:
             return answer
@@ -260,7 +266,7 @@ class ConversationHooks:
         """What goes with every event."""
         assert self._records is not None  # as above
         with suppress(OSError):  # a full disk keeps no hook from its work
-            self._records.update(self.messages())
+            self._records.update(self._history.messages)
         return {**self._facts(), "transcript_path": str(self._records.transcript)}
 
     async def end(self, reason: str) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from wolo.agent.prompt import build_system_prompt
+from wolo.agent.prompt_prefix import build_system_prompt
 from wolo.config.cli_options import Given, text, text_or_file
 from wolo.config.schema import Config
 from wolo.conversation.resources.user_files import UserFiles

@@ -14,10 +14,10 @@ from wolo.errors import UsageError
 from wolo.guard.command_judge import Confine
 from wolo.guard.judge import Judge
 from wolo.guard.modes import Mode, effective, find_mode
-from wolo.guard.sandbox.profile import profile_for
+from wolo.guard.sandbox.profile import Profile, profile_for
 from wolo.guard.sandbox.selection import Found, find
 from wolo.places import Places
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import CommandSandbox, ShellState
 from wolo.workspace.root import Workspace
 
 
@@ -52,37 +52,39 @@ def find_sandbox(config: Config, workspace: Workspace, places: Places) -> Found:
     return find((workspace.root, *workspace.extra), places.state, places.cache)
 
 
-def apply_sandbox(enclosure: SandboxPlan, judge: Judge, context: ToolContext, places: Places, shown: Sequence[Path]) -> None:
-    """From now on the commands of this conversation are held. `shown` is what the model may read of wolo's own places."""
-    judge.confine = enclosure.confine
-    if enclosure.found.make is not None:
-        workspace = context.workspace
+@dataclass(frozen=True, slots=True)
+class SandboxSetup:
+    """Puts the commands of a conversation into a sandbox, now or when a mode is entered that needs one."""
+
+    config: Config
+    judge: Judge
+    workspace: Workspace
+    shell: ShellState
+    sandbox: CommandSandbox
+    places: Places
+    shown: Sequence[Path]
+    """Paths among wolo's own places that the model may read."""
+
+    def apply(self, plan: SandboxPlan) -> None:
+        self.judge.confine = plan.confine
+        if plan.found.make is not None:
+            self.sandbox.walls = plan.found.make(self._profile())
+            self.shell.closing.append(self.sandbox.walls.close)
+
+    def enter(self, mode: str) -> SandboxPlan:
+        """Another mode holds from the next call on, with its sandbox. Raises UsageError for a mode that cannot be entered."""
+        settings = replace(self.config.settings, mode=find_mode(mode).name)
+        plan = plan_sandbox(replace(self.config, settings=settings), self.workspace, self.places)
+        if self.sandbox.walls is None:
+            self.apply(plan)
+        self.judge.confine, self.judge.mode = plan.confine, plan.mode
+        return plan
+
+    def _profile(self) -> Profile:
+        judge, workspace, places, shown = self.judge, self.workspace, self.places, self.shown
         own = places.own
         profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
         hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
         readable = judge.readable_places()
         profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=(*profile.needed, *readable))
-        if "/" in readable:
-            profile = replace(profile, closed=())
-        context.walls = enclosure.found.make(profile)
-        context.shell.closing.append(context.walls.close)
-
-
-@dataclass(frozen=True, slots=True)
-class ModeSwitch:
-    """What holds the commands of a conversation that lives, in whatever mode it is."""
-
-    config: Config
-    judge: Judge
-    context: ToolContext
-    places: Places
-    shown: Sequence[Path]
-
-    def enter(self, name: str) -> SandboxPlan:
-        """Another mode holds from the next call on, and its walls with it. Raises UsageError for one that cannot be entered."""
-        settings = replace(self.config.settings, mode=find_mode(name).name)
-        enclosure = plan_sandbox(replace(self.config, settings=settings), self.context.workspace, self.places)
-        if self.context.walls is None:
-            apply_sandbox(enclosure, self.judge, self.context, self.places, self.shown)
-        self.judge.confine, self.judge.mode = enclosure.confine, enclosure.mode
-        return enclosure
+        return replace(profile, closed=()) if "/" in readable else profile

@@ -13,20 +13,20 @@ from wolo.guard.modes import Mode
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Places
 from wolo.tools.background.jobs import Jobs
-from wolo.tools.tool import ShellState, ToolContext
-from wolo.workspace.files.file_reading import FileLedger, read_file
+from wolo.tools.tool import ShellState, ToolServices
+from wolo.workspace.files.file_reading import read_file
 from wolo.workspace.processes.command_environment import never_passes
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace
 
 
-def known_text(context: ToolContext, path: Path) -> str | None:
+def known_text(services: ToolServices, path: Path) -> str | None:
     """What a file holds, without secrets; None where the session has not seen it as it is now."""
     try:
         file = read_file(path)
     except (OSError, ToolError):
         return None
-    return context.secrets.hide(file.text) if file.hash == context.ledger.seen(path) else None
+    return services.secrets.hide(file.text) if file.hash == services.ledger.seen(path) else None
 
 
 def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, shown: Sequence[Path]) -> Judge:
@@ -46,7 +46,7 @@ def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
     return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets.hide_data, secrets.held))
 
 
-def _passed(config: Config) -> tuple[str, ...]:
+def passed_variables(config: Config) -> tuple[str, ...]:
     """Raises ConfigError for a name that would never be: nobody should wait for it."""
     source = config.sources.get("shell.env", "the settings")
     for name in config.settings.shell.env:
@@ -57,30 +57,10 @@ def _passed(config: Config) -> tuple[str, ...]:
     return config.settings.shell.env
 
 
+def save_redacted(sink: SessionSink, secrets: Secrets, name: str, data: bytes) -> Path:
+    return sink.keep(name, secrets.hide_data(data))
+
+
 def jobs_folder(state: Path) -> Path:
     """What jobs print lies there."""
     return state / "jobs"
-
-
-def make_context(
-    config: Config,
-    workspace: Workspace,
-    cwd: Path,
-    places: Places,
-    kept: SessionSink,
-    judge: Judge,
-    secrets: Secrets,
-    shell: ShellState | None,
-) -> ToolContext:
-    """`shell`: of the conversation that this one follows, where something of it runs on."""
-    return ToolContext(
-        workspace=workspace,
-        ledger=FileLedger(places.state / "file-locks"),
-        keep=lambda name, data: kept.keep(name, secrets.hide_data(data)),
-        shell=shell.go_on(cwd) if shell else new_shell(cwd, places.state, secrets),
-        secrets=secrets,
-        shell_timeout_s=config.settings.shell.timeout_s,
-        shell_env=_passed(config),
-        may_fetch=judge.may_fetch,
-        readable=judge.readable,
-    )

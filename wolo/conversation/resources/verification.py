@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable
 from functools import partial
@@ -15,7 +14,7 @@ from wolo.guard.command_judge import Confine
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.message import NUDGE, Message
 from wolo.tools.background.clipping import clean
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import CallContext, ToolServices
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import Printed
 
@@ -24,14 +23,14 @@ _KEPT_BYTES = 2 << 20
 _SHOWN_CHARS = 8000
 
 
-def make_verify(settings: Settings, context: ToolContext, confine: Confine) -> Verify | None:
+def make_verify(settings: Settings, services: ToolServices, confine: Confine) -> Verify | None:
     """None: nobody asked for it. A person named the command, yet what it runs is the model's work."""
     if not settings.command:
         return None
-    confined = context.walls is not None and confine != "never"
+    confined = services.sandbox.walls is not None and confine != "never"
     return Verify(
         command=settings.command,
-        run=partial(check, settings.command, settings.timeout_s, context, confined=confined),
+        run=partial(check, settings.command, settings.timeout_s, services, confined=confined),
         rounds=settings.rounds,
     )
 
@@ -50,22 +49,22 @@ def recorded_verify(new: Iterable[Message]) -> Verify | None:
     return Verify(command=told[0]["command"], run=run, rounds=len(told))
 
 
-async def check(command: str, timeout_s: float, context: ToolContext, *, confined: bool) -> Check:
+async def check(command: str, timeout_s: float, services: ToolServices, *, confined: bool) -> Check:
     """Never raises for what the command does; a cancellation ends everything it started."""
     from wolo.agent.failed_checks import failures  # noqa: PLC0415  # its many forms are compiled when it is loaded
 
-    place = context.workspace.start
-    shell = find_program("bash", context.workspace) or "/bin/sh"
+    place = services.workspace.start
+    shell = find_program("bash", services.workspace) or "/bin/sh"
     options = ("--noprofile", "--norc") if shell.endswith("bash") else ()
-    held = dataclasses.replace(context, confined=confined)
-    await held.prepare()
+    call = CallContext(services, confined=confined)
+    await call.prepare()
     for _ in range(MOST_TRIES):
         printed = Printed(_KEPT_BYTES)
-        enclosed = held.enclosed([shell, *options, "-c", command], place)
-        finished = await context.shell.processes.run(
+        enclosed = call.enclosed([shell, *options, "-c", command], place)
+        finished = await services.shell.processes.run(
             enclosed.argv,
             cwd=place,
-            env=command_environment(os.environ, context.shell_env),
+            env=command_environment(os.environ, services.shell_env),
             timeout_s=timeout_s,
             printed=printed,
             pass_fds=enclosed.pass_fds,
@@ -75,7 +74,7 @@ async def check(command: str, timeout_s: float, context: ToolContext, *, confine
         if finished.cause != "exited" or enclosed.has_begun():
             break
     output = "".join(b"".join(clean(end)).decode() for end in printed.take())
-    output = context.secrets.hide(output)
+    output = services.secrets.hide(output)
     return Check(
         exit_code=None if finished.timed_out else finished.exit_code,
         failures=() if finished.exit_code == 0 else failures(output),

@@ -27,7 +27,7 @@ from wolo.agent.events import (
     ThinkingStreamed,
     TurnEnded,
 )
-from wolo.agent.tool_calls import AskPerson, Emit
+from wolo.agent.tool_calls import AskUser, Emit
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.subagents.pausable_timer import PausableTimer
 from wolo.messages.call_arguments import call_line
@@ -35,7 +35,7 @@ from wolo.messages.message import Usage
 from wolo.messages.parts import TASK, ToolPart
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.question_types import AskQuestions, PutQuestions, Question, Replies
-from wolo.tools.tool import Delegated, Result, ToolContext
+from wolo.tools.tool import CallContext, Delegated, Result
 
 MOST_LINES = 500
 """Calls that are listed."""
@@ -47,7 +47,7 @@ class SubagentRun:
     """`hear` is what the agent emits to; `call` the context of the call that gave the task, `tell` the parent's emit."""
 
     def __init__(
-        self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: ToolContext, tell: Emit, alarm: PausableTimer
+        self, agent: str, prompt: str, session_id: str, recorder: Recorder, call: CallContext, tell: Emit, alarm: PausableTimer
     ) -> None:
         self.agent = agent
         self.prompt = prompt
@@ -109,7 +109,7 @@ class SubagentRun:
             case ApprovalGiven() | Noticed():
                 await self._tell(event)
 
-    def asking(self, ask_person: AskPerson) -> AskPerson:
+    def asking(self, ask_person: AskUser) -> AskUser:
         """The person hears who asks, and their time is not the agent's."""
 
         async def ask(asked: ApprovalAsked) -> ApprovalGiven:

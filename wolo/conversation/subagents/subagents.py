@@ -11,16 +11,19 @@ import dataclasses
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from wolo.agent.budget import Limits
+from wolo.agent.agent_services import AgentServices, MessageHistory
+from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Noticed
-from wolo.agent.hook_calls import RunHook
+from wolo.agent.hook_calls import Hooks, RunHook
 from wolo.agent.loop import Agent
-from wolo.agent.tool_calls import AskPerson, Emit
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import AskUser, Emit, ToolCalls
 from wolo.config import keys
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.model_access import ModelAccess, make_asker
@@ -28,7 +31,7 @@ from wolo.conversation.resources.model_selection import check_prices, find, for_
 from wolo.conversation.resources.persistence import Origin, SavedSession, SessionSink, UnsavedSession
 from wolo.conversation.resources.request_prefix import RequestPrefix
 from wolo.conversation.resources.startup import StartupState
-from wolo.conversation.resources.tool_context import new_shell
+from wolo.conversation.resources.tool_context import new_shell, save_redacted
 from wolo.conversation.subagents.hooks import for_agent
 from wolo.conversation.subagents.pausable_timer import PausableTimer
 from wolo.conversation.subagents.run import SubagentRun
@@ -43,7 +46,7 @@ from wolo.sessions.listing import task_of
 from wolo.sessions.store import Store
 from wolo.tools.question_types import PutQuestions
 from wolo.tools.task_completion import TaskCompletion
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ShellState, ToolServices
 from wolo.tools.toolbox import OF_SERVERS, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 
@@ -58,52 +61,42 @@ class Parent:
     site: StartupState
     reach: ModelAccess
     preamble: RequestPrefix
-    context: ToolContext
     judge: Judge
+    asker: Asker
+    hooks: Hooks
+    run_hook: RunHook | None
+    account: Account
+    emit: Emit
+    ask_user: AskUser | None
+    ask_questions: PutQuestions | None
 
 
 class Subagents:
-    """Of one conversation. `attach` is called once, before the first turn."""
+    """The subagents of one conversation."""
 
     def __init__(self, parent: Parent, agents: Agents) -> None:
         self.agents = agents
         self.running: list[SubagentRun] = []
         """In the order in which they began."""
         self._parent = parent
-        self._contexts: list[ToolContext] = []
+        self._shells: list[ShellState] = []
         self._places = asyncio.Semaphore(AT_ONCE)
         self._leaving: set[asyncio.Task[None]] = set()
         """Nobody waits for those that have ended to put their things away."""
         self._said: set[str] = set()
 
-    def attach(
-        self,
-        agent: Agent,
-        emit: Emit,
-        ask_person: AskPerson | None,
-        ask_questions: PutQuestions | None,
-        run_hook: RunHook | None,
-    ) -> None:
-        self._agent, self._emit, self._run_hook = agent, emit, run_hook
-        self._ask_person, self._ask_questions = ask_person, ask_questions
-
-    def follow(self) -> None:
-        """The conversation has entered another mode, and may have walls now that it had not."""
-        for context in self._contexts:
-            context.walls = self._parent.context.walls
-
     def kill(self) -> None:
         """Ends every process that an agent has started, at once."""
-        for context in self._contexts:
-            context.shell.processes.close_all()
+        for shell in self._shells:
+            shell.processes.close_all()
 
     async def close(self) -> None:
         if self._leaving:
             await asyncio.wait(self._leaving)
 
-    async def delegate(self, name: str, prompt: str, call: ToolContext) -> Result:
+    async def delegate(self, name: str, prompt: str, call: CallContext) -> Result:
         """Has that agent work on it. Raises ToolError when it cannot begin."""
-        prompt = self._parent.context.secrets.hide(prompt)
+        prompt = call.services.secrets.hide(prompt)
         profile = next(each for each in self.agents.found if each.name == name)
         async with self._places:
             try:
@@ -113,54 +106,60 @@ class Subagents:
                 raise ToolError(f"The agent {name} cannot begin: {error.message}") from error
             if notice and notice not in self._said:
                 self._said.add(notice)
-                await self._emit(Noticed(text=notice, level="warning"))
+                await self._parent.emit(Noticed(text=notice, level="warning"))
             return await self._work(profile, choice, kept, prompt, call)
 
-    async def _work(self, profile: Profile, choice: Choice, kept: SessionSink, prompt: str, call: ToolContext) -> Result:
+    async def _work(self, profile: Profile, choice: Choice, kept: SessionSink, prompt: str, call: CallContext) -> Result:
         parent, settings = self._parent, self._parent.site.config.settings
         recorder = Recorder(kept, kept.session_id)
         asker = make_asker(parent.reach, choice, parent.site.fallback if not profile.model else None)
         alarm = PausableTimer(settings.tasks.timeout_s, lambda: agent.interrupt())
-        errand = SubagentRun(profile.name, prompt, kept.session_id, recorder, call, self._emit, alarm)
-        context, toolbox = self._context(kept, call, errand), self._toolbox(profile, choice)
+        errand = SubagentRun(profile.name, prompt, kept.session_id, recorder, call, parent.emit, alarm)
+        compactor = Compactor(settings.context, settings.compaction)
+        history = MessageHistory(compactor)
+        services, toolbox = self._services(kept, call, errand, history), self._toolbox(profile, choice)
         begins = parent.preamble.system if WITH_SKILLS & {*toolbox.names} else parent.preamble.without_skills
+        system = "\n\n".join(filter(None, (begins, _prose(), profile.prompt)))
+        hooks = Hooks(for_agent(parent.run_hook, profile.name, kept.session_id), errand.hear, services.secrets)
+        ask_user = errand.asking(parent.ask_user) if parent.ask_user else None
         agent = Agent(
-            asker,
-            toolbox,
-            context,
-            parent.judge,
-            emit=errand.hear,
-            ask_person=errand.asking(self._ask_person) if self._ask_person else None,
-            system="\n\n".join(filter(None, (begins, _prose(), profile.prompt))),
-            session_id=kept.session_id,
-            limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
-            account=self._agent.account,
-            compactor=Compactor(settings.context, settings.compaction),
-            run_hook=for_agent(self._run_hook, profile.name, kept.session_id),
+            AgentServices(
+                asker=asker,
+                emit=errand.hear,
+                hooks=hooks,
+                calls=ToolCalls(toolbox, services, parent.judge, emit=errand.hear, ask_user=ask_user, hooks=hooks),
+                prefix=PromptPrefix(system, toolbox, compactor, services.secrets),
+                compactor=compactor,
+                history=history,
+                shell=services.shell,
+                account=parent.account,
+                limits=Limits(max_turns=_answers(profile, settings.tasks.max_turns)),
+                session_id=kept.session_id,
+                is_subagent=True,
+            )
         )
-        context.recall = agent.recall
         self.running.append(errand)
-        self._contexts.append(context)
+        self._shells.append(services.shell)
         try:
             await errand.begin(choice.label)
             alarm.start()
             ended = (await agent.run((), self._prompt(profile, prompt, call))).ended
             alarm.stop()
-            self._agent.account.lend(ended.usage)
-            if agent.hooks.stop_reason is not None:
-                self._agent.hooks.end_turn(agent.hooks.stop_reason)
+            parent.account.lend(ended.usage)
+            if hooks.stop_reason is not None:
+                parent.hooks.end_turn(hooks.stop_reason)
             return await errand.end(ended)
         finally:
             alarm.stop()
             self.running.remove(errand)
-            self._contexts.remove(context)
-            leaving = asyncio.ensure_future(_leave(context, asker, recorder, kept))
+            self._shells.remove(services.shell)
+            leaving = asyncio.ensure_future(_leave(services.shell, asker, recorder, kept))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
     def _choice(self, profile: Profile) -> tuple[Choice, str]:
         """Its model, and a word to the person where that is not the one it names. Raises WoloError."""
-        site, own = self._parent.site, self._agent.asker.choice
+        site, own = self._parent.site, self._parent.asker.choice
         if not profile.model or (profile.model in MODELS_ELSEWHERE and own.provider.name != "anthropic"):
             return own, ""
         environ = keys.with_stored_keys(os.environ, site.places, [], site.config.settings.providers)
@@ -196,35 +195,38 @@ class Subagents:
         origin = Origin(cwd=site.cwd, model=choice.label, mode=self._parent.judge.mode.name, parent=parent)
         return SavedSession(Store.open(site.places.data), None, origin, time.time())
 
-    def _context(self, kept: SessionSink, call: ToolContext, errand: SubagentRun) -> ToolContext:
+    def _services(self, kept: SessionSink, call: CallContext, errand: SubagentRun, history: MessageHistory) -> ToolServices:
         """The parent's, but for what an agent has seen and what it runs."""
-        site, own = self._parent.site, self._parent.context
-        keep = (lambda name, data: kept.keep(name, own.secrets.hide_data(data))) if isinstance(kept, SavedSession) else own.keep
+        site, own = self._parent.site, call.services
+        save = own.save_output
+        if isinstance(kept, SavedSession):
+            save = partial(save_redacted, kept, own.secrets)
         return dataclasses.replace(
             own,
             ledger=FileLedger(site.places.state / "file-locks"),
-            keep=keep,
+            save_output=save,
             shell=new_shell(site.cwd, site.places.state, own.secrets),
-            ask=errand.putting(self._ask_questions) if self._ask_questions else None,
+            ask_user=errand.putting(self._parent.ask_questions) if self._parent.ask_questions else None,
             agents=(),
             delegate=None,
             works_for=call.call_id,
+            recall=history.recall,
         )
 
     def _toolbox(self, profile: Profile, choice: Choice) -> Toolbox:
         """What the parent is offered, and of that what the agent may have."""
         toolbox = self._parent.preamble.toolbox
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
-        hide = {*TO_DELEGATE, *profile.without, *(() if self._ask_questions else WITH_A_PERSON)}
+        hide = {*TO_DELEGATE, *profile.without, *(() if self._parent.ask_questions else WITH_A_PERSON)}
         hide |= set() if choice.format == "xml" else {TaskCompletion.name}
         named = () if profile.tools is None else (*profile.tools, TaskCompletion.name)
         only = [name for name in named if name in there or name.startswith(OF_SERVERS)]
         hide = {name for name in hide if name in there or name.startswith(OF_SERVERS)}
         return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool, most=choice.most_tools)
 
-    def _prompt(self, profile: Profile, prompt: str, call: ToolContext) -> Message:
+    def _prompt(self, profile: Profile, prompt: str, call: CallContext) -> Message:
         parent = self._parent
-        opened = {"mode": parent.judge.mode.name, "cwd": str(parent.site.cwd), "attended": self._ask_person is not None}
+        opened = {"mode": parent.judge.mode.name, "cwd": str(parent.site.cwd), "attended": parent.ask_user is not None}
         task = {"agent": profile.name, "session": parent.site.kept.session_id, "call": call.part_id}
         return replace(user(prompt), metadata={OPENED: opened, TASK: task})
 
@@ -239,9 +241,9 @@ def _prose() -> str:
     return (Path(__file__).parent / "prompts" / "task.md").read_text(encoding="utf-8").strip()
 
 
-async def _leave(context: ToolContext, asker: Asker, recorder: Recorder, kept: SessionSink) -> None:
-    await asyncio.to_thread(context.shell.processes.close_all)
-    context.shell.close()
+async def _leave(shell: ShellState, asker: Asker, recorder: Recorder, kept: SessionSink) -> None:
+    await asyncio.to_thread(shell.processes.close_all)
+    shell.close()
     await asker.close()
     recorder.close()
     await asyncio.to_thread(_put_away, kept)

@@ -14,7 +14,7 @@ from wolo.messages.parts import ToolKind
 from wolo.tools.editing.patch_apply import Changed, Plan, plan_one
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, Section, UpdateFile, read_patch
 from wolo.tools.editing.write_result import finish, intends_to_write, links_note, view_diff
-from wolo.tools.tool import Diff, Result, ToolContext
+from wolo.tools.tool import CallContext, Diff, Result, ToolServices
 from wolo.workspace.files.atomic_write import FileChanged, Written
 from wolo.workspace.files.multi_file_write import NotTogether, change_together
 from wolo.workspace.files.safe_open import explain
@@ -40,32 +40,32 @@ class ApplyPatch:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "edit"
 
-    def intents(self, args: ApplyPatchArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: ApplyPatchArgs, services: ToolServices) -> Sequence[Intent]:
         """Reading is among them: a hunk that is not found shows lines of the file."""
         intents: list[Intent] = []
-        for section in _sections(args.patch, context):
-            resolved = context.workspace.resolve(section.path)
+        for section in _sections(args.patch, services):
+            resolved = services.workspace.resolve(section.path)
             if isinstance(section, UpdateFile):
                 intents.append(ReadIntent(resolved.path, section.path, resolved.inside))
             intents.append(intends_to_write(resolved))
             if isinstance(section, UpdateFile) and section.move_to:
-                intents.append(intends_to_write(context.workspace.resolve(section.move_to)))
+                intents.append(intends_to_write(services.workspace.resolve(section.move_to)))
         return intents
 
-    async def run(self, args: ApplyPatchArgs, context: ToolContext) -> Result:
-        return await finish(lambda: _apply(args, context))
+    async def run(self, args: ApplyPatchArgs, call: CallContext) -> Result:
+        return await finish(lambda: _apply(args, call))
 
 
-def _sections(patch: str, context: ToolContext) -> list[Section]:
+def _sections(patch: str, services: ToolServices) -> list[Section]:
     """One a file: what a patch says of a file in two places is joined where that leaves no doubt. Raises ToolError."""
     sections: dict[Path, Section] = {}
     for section in read_patch(patch):
-        path = context.workspace.resolve(section.path).path
+        path = services.workspace.resolve(section.path).path
         sections[path] = _joined(sections.get(path), section)
     if len(sections) > _MAX_FILES:
         raise ToolError(f"The patch names {len(sections)} files, and at most {_MAX_FILES} are changed at once; split it.")
     moves = [section.move_to for section in sections.values() if isinstance(section, UpdateFile) and section.move_to]
-    targets = [context.workspace.resolve(move).path for move in moves]
+    targets = [services.workspace.resolve(move).path for move in moves]
     for move, target in zip(moves, targets, strict=True):
         if target in sections or targets.count(target) > 1:
             raise _twice(move)
@@ -88,27 +88,27 @@ def _twice(path: str) -> ToolError:
     return ToolError(f"`{path}` is meant twice in the patch; nothing was changed.")
 
 
-def _apply(args: ApplyPatchArgs, context: ToolContext) -> Result:
-    sections = _sections(args.patch, context)
+def _apply(args: ApplyPatchArgs, call: CallContext) -> Result:
+    sections = _sections(args.patch, call.services)
     for _ in range(_TRIES):
-        plan = _plan(sections, context)
+        plan = _plan(sections, call)
         try:
-            written = change_together(plan.steps, locks=context.ledger.locks, note=context.note_change)
+            written = change_together(plan.steps, locks=call.services.ledger.locks, note=call.note_change)
         except FileChanged:
             continue  # somebody was faster: look again whether the passages are still there
         except NotTogether as failed:
-            raise ToolError(_report(failed, plan, context)) from failed
-        return _result(plan, written, context)
+            raise ToolError(_report(failed, plan, call.services)) from failed
+        return _result(plan, written, call.services)
     raise FileChanged("The files are being changed by another program all the time; nothing was written.")
 
 
-def _plan(sections: Sequence[Section], context: ToolContext) -> Plan:
+def _plan(sections: Sequence[Section], call: CallContext) -> Plan:
     """Raises ToolError that says of each file whether it could be changed."""
     planned: list[Changed] = []
     wrong: list[str] = []
     for section in sections:
         try:
-            planned.append(plan_one(section, context))
+            planned.append(plan_one(section, call))
         except ToolError as error:
             is_named = len(sections) == 1 or f"`{section.path}`" in error.message
             wrong.append(error.message if is_named else f"`{section.path}`: {error.message}")
@@ -124,9 +124,9 @@ def _plan(sections: Sequence[Section], context: ToolContext) -> Plan:
     raise ToolError("\n\n".join((head, *wrong, *rest)))
 
 
-def _report(failed: NotTogether, plan: Plan, context: ToolContext) -> str:
+def _report(failed: NotTogether, plan: Plan, services: ToolServices) -> str:
     """Exactly how far it came, file by file."""
-    name = context.workspace.relative
+    name = services.workspace.relative
     said = [f"`{name(failed.failed)}`: {_reason(failed.cause, name(failed.failed))}"]
     if failed.put_back:
         said.append(f"Written before it and put back: {', '.join(f'`{name(path)}`' for path in failed.put_back)}.")
@@ -142,11 +142,11 @@ def _reason(error: Exception, shown: str) -> str:
     return error.message if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
 
 
-def _result(plan: Plan, written: Mapping[Path, Written | None], context: ToolContext) -> Result:
+def _result(plan: Plan, written: Mapping[Path, Written | None], services: ToolServices) -> Result:
     lines: list[str] = []
     diffs: list[Diff] = []
     for each in plan.files:
-        each.remember(context.ledger, written)
+        each.remember(services.ledger, written)
         diff = view_diff(each.shown, each.before, each.after, created=each.verb == "Added")
         diffs.append(diff)
         links = "".join(links_note(done) for step in each.steps if (done := written[step.path]) is not None)

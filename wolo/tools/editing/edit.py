@@ -17,7 +17,7 @@ from wolo.tools.editing.matching import Passage, find, line_number
 from wolo.tools.editing.no_match import describe_ambiguity, describe_miss
 from wolo.tools.editing.write_result import finish, intends_to_write, links_note, view_diff
 from wolo.tools.path_suggestions import missing
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ToolServices
 from wolo.workspace.files.atomic_write import FileChanged, Written, write_atomic
 from wolo.workspace.files.encodings import splice
 from wolo.workspace.files.file_reading import TextFile, read_file
@@ -67,17 +67,17 @@ class Edit:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "edit"
 
-    def intents(self, args: EditArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: EditArgs, services: ToolServices) -> Sequence[Intent]:
         """Reading is among them: a failed edit shows lines of the file."""
         _replacements(args)
-        resolved = context.workspace.resolve(args.path)
+        resolved = services.workspace.resolve(args.path)
         return (
             ReadIntent(resolved.path, args.path, resolved.inside),
             intends_to_write(resolved),
         )
 
-    async def run(self, args: EditArgs, context: ToolContext) -> Result:
-        return await finish(lambda: _edit(args, context))
+    async def run(self, args: EditArgs, call: CallContext) -> Result:
+        return await finish(lambda: _edit(args, call))
 
 
 class _Plan(NamedTuple):
@@ -106,30 +106,30 @@ def _replacements(args: EditArgs) -> tuple[Replacement, ...]:
     return edits
 
 
-def _edit(args: EditArgs, context: ToolContext) -> Result:
+def _edit(args: EditArgs, call: CallContext) -> Result:
     edits = _replacements(args)
-    resolved = context.resolve(args.path)
-    path, shown = resolved.path, context.workspace.relative(resolved.path)
+    resolved = call.resolve(args.path)
+    path, shown = resolved.path, call.services.workspace.relative(resolved.path)
     try:
         for _ in range(_TRIES):
             file = read_file(path)
-            plan = _plan(file, edits, path, shown, context)
+            plan = _plan(file, edits, path, shown, call.services)
             data = splice(file.data, file.encoding, file.text, plan.passages)
             if data == file.data:
                 raise ToolError(f"The edit would leave `{shown}` as it is.")
             try:
-                written = write_atomic(path, data, locks=context.ledger.locks, expected=file.hash, note=context.note_change)
+                written = write_atomic(path, data, locks=call.services.ledger.locks, expected=file.hash, note=call.note_change)
             except FileChanged:
                 continue  # somebody was faster: look again whether the passage is still there
-            return _result(file, plan, written, path, shown, context)
+            return _result(file, plan, written, path, shown, call.services)
     except FileNotFoundError:
-        raise missing(resolved, context) from None
+        raise missing(resolved, call.services) from None
     except OSError as error:
         raise explain(error, shown) from error
     raise FileChanged(f"`{shown}` is being changed by another program all the time; nothing was written.")
 
 
-def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str, context: ToolContext) -> _Plan:
+def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str, services: ToolServices) -> _Plan:
     """All passages are found in the text as it is now, so the edits cannot depend on each other."""
     passages: list[Passage] = []
     rules: list[str] = []
@@ -137,7 +137,7 @@ def _plan(file: TextFile, edits: tuple[Replacement, ...], path: Path, shown: str
         name = f"edits[{number}]: " if len(edits) > 1 else ""
         found = find(file.text, edit.old, edit.new)
         if not found.passages:
-            misses = context.ledger.count_miss(path)
+            misses = services.ledger.count_miss(path)
             raise ToolError(name + describe_miss("`old`", file.text, edit.old, edit.new, misses, shown))
         if len(found.passages) > 1 and not edit.replace_all:
             raise ToolError(name + describe_ambiguity("`old`", file.text, found, shown, _MORE_LINES))
@@ -161,12 +161,12 @@ def _apart(passages: list[Passage]) -> list[Passage]:
     return free
 
 
-def _result(file: TextFile, plan: _Plan, written: Written, path: Path, shown: str, context: ToolContext) -> Result:
-    seen = context.ledger.seen(path)
-    context.ledger.found(path)
+def _result(file: TextFile, plan: _Plan, written: Written, path: Path, shown: str, services: ToolServices) -> Result:
+    seen = services.ledger.seen(path)
+    services.ledger.found(path)
     stale = ""
     if seen == file.hash:
-        context.ledger.record(path, written.hash)
+        services.ledger.record(path, written.hash)
     elif seen is not None:
         stale = " The file had changed since you last read it; those changes are kept."
     after = _joined(file.text, plan.passages)

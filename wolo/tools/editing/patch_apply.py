@@ -13,7 +13,7 @@ from wolo.tools.editing.matching import line_number, with_line_endings_of
 from wolo.tools.editing.patch_hunks import place_hunks
 from wolo.tools.editing.patch_parser import AddFile, DeleteFile, Section, UpdateFile
 from wolo.tools.path_suggestions import missing
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import CallContext, ToolServices
 from wolo.workspace.files.atomic_write import Written, content_hash
 from wolo.workspace.files.encodings import UTF8, find_encoding, splice
 from wolo.workspace.files.file_reading import FileLedger, TextFile, read_file, read_whole
@@ -77,22 +77,22 @@ class Plan(Struct, frozen=True):
         return tuple(step for each in self.files for step in each.steps)
 
 
-def plan_one(section: Section, context: ToolContext) -> Changed:
+def plan_one(section: Section, call: CallContext) -> Changed:
     """Raises ToolError or OSError."""
-    resolved = context.resolve(section.path)
-    shown = context.workspace.relative(resolved.path)
+    resolved = call.resolve(section.path)
+    shown = call.services.workspace.relative(resolved.path)
     match section:
         case AddFile():
-            return _add(section, resolved, shown, context)
+            return _add(section, resolved, shown, call.services)
         case DeleteFile():
-            return _delete(resolved, shown, context)
+            return _delete(resolved, shown, call.services)
         case UpdateFile():
-            return _update(section, resolved, shown, context)
+            return _update(section, resolved, shown, call)
 
 
-def _add(section: AddFile, resolved: Resolved, shown: str, context: ToolContext) -> Changed:
+def _add(section: AddFile, resolved: Resolved, shown: str, services: ToolServices) -> Changed:
     _refuse_folder_name(section.path)
-    knew = context.ledger.seen(resolved.path)
+    knew = services.ledger.seen(resolved.path)
     try:
         old = read_file(resolved.path)
     except FileNotFoundError:
@@ -106,10 +106,10 @@ def _add(section: AddFile, resolved: Resolved, shown: str, context: ToolContext)
     return Changed(verb="Updated", shown=shown, steps=(put,), before=old.text, after=text, knew=old.hash, was=old.hash)
 
 
-def _delete(resolved: Resolved, shown: str, context: ToolContext) -> Changed:
-    _refuse_link(resolved, shown, context)
-    data = _whole(resolved, context)
-    was, knew = content_hash(data), context.ledger.seen(resolved.path)
+def _delete(resolved: Resolved, shown: str, services: ToolServices) -> Changed:
+    _refuse_link(resolved, shown, services)
+    data = _whole(resolved, services)
+    was, knew = content_hash(data), services.ledger.seen(resolved.path)
     if knew not in (None, was):
         raise ToolError(f"`{shown}` has changed since you last read it; it was not deleted. Read it first.")
     encoding = find_encoding(data)
@@ -117,19 +117,19 @@ def _delete(resolved: Resolved, shown: str, context: ToolContext) -> Changed:
     return Changed(verb="Deleted", shown=shown, steps=(Removal(resolved.path, was),), before=before, knew=knew, was=was)
 
 
-def _update(section: UpdateFile, resolved: Resolved, shown: str, context: ToolContext) -> Changed:
-    knew = context.ledger.seen(resolved.path)
+def _update(section: UpdateFile, resolved: Resolved, shown: str, call: CallContext) -> Changed:
+    knew = call.services.ledger.seen(resolved.path)
     if not section.hunks:
-        data = _whole(resolved, context)
+        data = _whole(resolved, call.services)
         was = content_hash(data)
-        steps, moved_to = _steps(section, resolved, shown, was, data, context)
+        steps, moved_to = _steps(section, resolved, shown, was, data, call)
         return Changed(verb="Moved", shown=shown, steps=steps, knew=knew, was=was, moved_to=moved_to)
-    file = _text(resolved, context)
-    placed = place_hunks(file.text, section.hunks, shown, lambda: context.ledger.count_miss(resolved.path))
+    file = _text(resolved, call.services)
+    placed = place_hunks(file.text, section.hunks, shown, lambda: call.services.ledger.count_miss(resolved.path))
     data = splice(file.data, file.encoding, file.text, placed.pieces)
     if data == file.data and not section.move_to:
         raise ToolError(f"The patch would leave `{shown}` as it is.")
-    steps, moved_to = _steps(section, resolved, shown, file.hash, data, context)
+    steps, moved_to = _steps(section, resolved, shown, file.hash, data, call)
     return Changed(
         verb="Moved" if moved_to else "Updated",
         shown=shown,
@@ -145,32 +145,32 @@ def _update(section: UpdateFile, resolved: Resolved, shown: str, context: ToolCo
 
 
 def _steps(
-    section: UpdateFile, resolved: Resolved, shown: str, was: str, data: bytes, context: ToolContext
+    section: UpdateFile, resolved: Resolved, shown: str, was: str, data: bytes, call: CallContext
 ) -> tuple[tuple[Step, ...], str]:
     """What is done on disk, and under which name the file is found then when that is another one."""
     if not section.move_to:
         return (Put(resolved.path, data, was),), ""
     _refuse_folder_name(section.move_to)
-    _refuse_link(resolved, shown, context)
-    target = context.resolve(section.move_to)
-    moved_to = context.workspace.relative(target.path)
+    _refuse_link(resolved, shown, call.services)
+    target = call.resolve(section.move_to)
+    moved_to = call.services.workspace.relative(target.path)
     if os.path.lexists(target.path):
         raise ToolError(f"`{shown}` cannot be moved to `{moved_to}`: that exists already. Nothing was changed.")
     return (Put(target.path, data, None, like=resolved.path), Removal(resolved.path, was)), moved_to
 
 
-def _text(resolved: Resolved, context: ToolContext) -> TextFile:
+def _text(resolved: Resolved, services: ToolServices) -> TextFile:
     try:
         return read_file(resolved.path)
     except FileNotFoundError:
-        raise missing(resolved, context) from None
+        raise missing(resolved, services) from None
 
 
-def _whole(resolved: Resolved, context: ToolContext) -> bytes:
+def _whole(resolved: Resolved, services: ToolServices) -> bytes:
     try:
         return read_whole(resolved.path)
     except FileNotFoundError:
-        raise missing(resolved, context) from None
+        raise missing(resolved, services) from None
 
 
 def _refuse_folder_name(given: str) -> None:
@@ -178,7 +178,7 @@ def _refuse_folder_name(given: str) -> None:
         raise ToolError(f"`{given}` ends with a slash, so it names a folder. Give the name of a file.")
 
 
-def _refuse_link(resolved: Resolved, shown: str, context: ToolContext) -> None:
+def _refuse_link(resolved: Resolved, shown: str, services: ToolServices) -> None:
     """What a link leads to would go, and the link would stay and lead nowhere."""
-    if (context.workspace.start / resolved.given).is_symlink():
+    if (services.workspace.start / resolved.given).is_symlink():
         raise ToolError(f"`{resolved.given}` is a link to `{shown}`; name that file itself, or remove the link with `shell`.")

@@ -13,7 +13,7 @@ from wolo.messages.parts import ToolKind
 from wolo.tools import argument_aliases
 from wolo.tools.editing.matching import with_line_endings_of
 from wolo.tools.editing.write_result import finish, intends_to_write, links_note, view_diff
-from wolo.tools.tool import Result, ToolContext
+from wolo.tools.tool import CallContext, Result, ToolServices
 from wolo.workspace.files.atomic_write import content_hash, write_atomic
 from wolo.workspace.files.encodings import UTF8
 from wolo.workspace.files.file_reading import TextFile, read_file
@@ -42,62 +42,62 @@ class Write:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "edit"
 
-    def intents(self, args: WriteArgs, context: ToolContext) -> Sequence[Intent]:
-        resolved = context.workspace.resolve(args.path)
+    def intents(self, args: WriteArgs, services: ToolServices) -> Sequence[Intent]:
+        resolved = services.workspace.resolve(args.path)
         return (intends_to_write(resolved),)
 
-    async def run(self, args: WriteArgs, context: ToolContext) -> Result:
-        return await finish(lambda: _write(args, context))
+    async def run(self, args: WriteArgs, call: CallContext) -> Result:
+        return await finish(lambda: _write(args, call))
 
 
-def _write(args: WriteArgs, context: ToolContext) -> Result:
-    resolved = context.resolve(args.path)
-    shown = context.workspace.relative(resolved.path)
+def _write(args: WriteArgs, call: CallContext) -> Result:
+    resolved = call.resolve(args.path)
+    shown = call.services.workspace.relative(resolved.path)
     if args.path.endswith("/"):
         raise ToolError(f"`{args.path}` ends with a slash, so it names a folder. Give the name of a file.")
     try:
         try:
             old = read_file(resolved.path)
         except FileNotFoundError:
-            _refuse_once_deleted(resolved, shown, context)
-            return _create(args.content, resolved, shown, context)
-        return _replace(args.content, old, resolved, shown, context)
+            _refuse_once_deleted(resolved, shown, call.services)
+            return _create(args.content, resolved, shown, call)
+        return _replace(args.content, old, resolved, shown, call)
     except OSError as error:
         raise explain(error, shown) from error
 
 
-def _refuse_once_deleted(resolved: Resolved, shown: str, context: ToolContext) -> None:
+def _refuse_once_deleted(resolved: Resolved, shown: str, services: ToolServices) -> None:
     """Whoever deleted the file may have meant it: the model hears of it before it brings the file back."""
-    if context.ledger.seen(resolved.path) is not None:
-        context.ledger.forget(resolved.path)
+    if services.ledger.seen(resolved.path) is not None:
+        services.ledger.forget(resolved.path)
         raise ToolError(
             f"`{shown}` was deleted since you last saw it; nothing was written. Write it again if it is to come back."
         )
 
 
-def _create(content: str, resolved: Resolved, shown: str, context: ToolContext) -> Result:
+def _create(content: str, resolved: Resolved, shown: str, call: CallContext) -> Result:
     written = write_atomic(
-        resolved.path, UTF8.encode(content), locks=context.ledger.locks, expected=None, note=context.note_change
+        resolved.path, UTF8.encode(content), locks=call.services.ledger.locks, expected=None, note=call.note_change
     )
-    context.ledger.record(resolved.path, written.hash)
+    call.services.ledger.record(resolved.path, written.hash)
     diff = view_diff(shown, "", content, created=True)
     lines = f"{diff.added} line{'' if diff.added == 1 else 's'}"
     return Result(f"Created {shown} ({lines}).", view=diff, files_changed=(str(resolved.path),))
 
 
-def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, context: ToolContext) -> Result:
+def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: CallContext) -> Result:
     text = with_line_endings_of(old.text, content.removeprefix("\ufeff"))
     data = old.encoding.bom + old.encoding.encode(text)
     if data == old.data:
-        context.ledger.record(resolved.path, old.hash)
+        call.services.ledger.record(resolved.path, old.hash)
         return Result(f"{shown} has exactly this content already; nothing was written.")
-    seen = context.ledger.seen(resolved.path)
+    seen = call.services.ledger.seen(resolved.path)
     # An empty file has nothing to lose.
     if seen != old.hash and old.data:
         state = "exists, and you have not read it" if seen is None else "has changed since you last read it"
         raise ToolError(f"`{shown}` {state}; nothing was written. Read it first, or change parts of it only.")
-    written = write_atomic(resolved.path, data, locks=context.ledger.locks, expected=old.hash, note=context.note_change)
-    context.ledger.record(resolved.path, content_hash(data))
+    written = write_atomic(resolved.path, data, locks=call.services.ledger.locks, expected=old.hash, note=call.note_change)
+    call.services.ledger.record(resolved.path, content_hash(data))
     diff = view_diff(shown, old.text, text)
     return Result(
         f"Replaced {shown} (+{diff.added} -{diff.removed}).{links_note(written)}",

@@ -12,7 +12,7 @@ from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
 from wolo.tools import argument_aliases
 from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
-from wolo.tools.tool import Listing, Result, ToolContext
+from wolo.tools.tool import CallContext, Listing, Result, ToolServices
 from wolo.workspace.search.walk import Bounds
 
 _MAX_NAMES = 500
@@ -37,16 +37,16 @@ class Glob:
     reads_only: ClassVar[bool] = True
     kind: ClassVar[ToolKind] = "search"
 
-    def intents(self, args: GlobArgs, context: ToolContext) -> Sequence[Intent]:
-        resolved = context.workspace.resolve(args.path)
+    def intents(self, args: GlobArgs, services: ToolServices) -> Sequence[Intent]:
+        resolved = services.workspace.resolve(args.path)
         return (ReadIntent(resolved.path, args.path, resolved.inside),)
 
-    async def run(self, args: GlobArgs, context: ToolContext) -> Result:
+    async def run(self, args: GlobArgs, call: CallContext) -> Result:
         if not args.pattern.strip():
             raise ToolError("The pattern is empty.")
-        resolved = context.resolve(args.path)
-        found = await find_files(resolved, args.pattern, context, Bounds(max_s=MAX_S))
-        names = _names(found, context)
+        resolved = call.resolve(args.path)
+        found = await find_files(resolved, args.pattern, call.services, Bounds(max_s=MAX_S))
+        names = _names(found, call.services)
         notes = found.notes
         if len(names) < len(found.files):
             notes.insert(0, f"{len(names)} of {len(found.files):,} files: narrow the pattern.")
@@ -56,11 +56,11 @@ class Glob:
         return Result(text, Listing(args.pattern, tuple(names), len(found.files), found.incomplete))
 
 
-def _names(found: Found, context: ToolContext) -> list[str]:
+def _names(found: Found, services: ToolServices) -> list[str]:
     names: list[str] = []
     room = MAX_TEXT_BYTES
     for path in found.files[:_MAX_NAMES]:
-        name = shown(context.workspace.relative(found.start / path))
+        name = shown(services.workspace.relative(found.start / path))
         room -= len(name.encode()) + 1
         if room < 0:
             break

@@ -22,7 +22,7 @@ from wolo.tools import argument_aliases
 from wolo.tools.search.file_types import compile_type
 from wolo.tools.search.ripgrep import Hit, Mode, Query, Searched, find_hits, find_program
 from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, Gap, find_files, not_read, shown
-from wolo.tools.tool import Listing, Result, ToolContext
+from wolo.tools.tool import CallContext, Listing, Result, ToolServices
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.search.walk import Bounds
 
@@ -94,18 +94,18 @@ class Grep:
         self._program = program
         """What searches; found anew for each call when not given."""
 
-    def intents(self, args: GrepArgs, context: ToolContext) -> Sequence[Intent]:
-        resolved = context.workspace.resolve(args.path)
+    def intents(self, args: GrepArgs, services: ToolServices) -> Sequence[Intent]:
+        resolved = services.workspace.resolve(args.path)
         return (ReadIntent(resolved.path, args.path, resolved.inside),)
 
-    async def run(self, args: GrepArgs, context: ToolContext) -> Result:
+    async def run(self, args: GrepArgs, call: CallContext) -> Result:
         _refuse_unusable(args)
         bounds, looking = Bounds(max_s=MAX_S), Bounds(max_s=MAX_S * _LOOKING)
         of_type = compile_type(args.type) if args.type else None
-        found = await find_files(context.resolve(args.path), args.glob, context, looking, of_type)
-        lines = _Lines(args, context, found.start)
-        program = self._program or find_program(context.workspace)
-        found.gaps[:0] = await _search(program, args, context, found, bounds, lines)
+        found = await find_files(call.resolve(args.path), args.glob, call.services, looking, of_type)
+        lines = _Lines(args, call.services, found.start)
+        program = self._program or find_program(call.services.workspace)
+        found.gaps[:0] = await _search(program, args, call.services, found, bounds, lines)
         notes = found.notes
         if not lines.shown:
             more = " behind the lines that were skipped" if lines.skipped else ""
@@ -115,7 +115,7 @@ class Grep:
 
 
 async def _search(
-    program: Sequence[str], args: GrepArgs, context: ToolContext, found: Found, bounds: Bounds, lines: _Lines
+    program: Sequence[str], args: GrepArgs, services: ToolServices, found: Found, bounds: Bounds, lines: _Lines
 ) -> list[Gap]:
     """Batch by batch until the limit, the time or the files are used up; on each processor one, their hits in order."""
     batches = _batches(found.files)
@@ -125,7 +125,7 @@ async def _search(
         at_once = 1  # a common word is found in the first batch
         while True:
             for batch in islice(batches, at_once - len(running)):
-                search = _search_batch(program, _query(args), batch, found.start, context.shell.processes, bounds)
+                search = _search_batch(program, _query(args), batch, found.start, services.shell.processes, bounds)
                 running.append(asyncio.create_task(search))
             if not running:
                 break
@@ -179,13 +179,13 @@ def _processors() -> int:
 class _Lines:
     """The lines of the answer, up to the limit."""
 
-    def __init__(self, args: GrepArgs, context: ToolContext, start: Path) -> None:
+    def __init__(self, args: GrepArgs, services: ToolServices, start: Path) -> None:
         self.shown: list[str] = []
         self.skipped = 0
         self._has_neighbours = bool(args.context or args.before or args.after)
         self._args = args
-        self._workspace = context.workspace
-        self._secrets = context.secrets
+        self._workspace = services.workspace
+        self._secrets = services.secrets
         self._start = start
         self._room_bytes = MAX_TEXT_BYTES
         self._last: Hit | None = None

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.tools.path_suggestions import missing
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import ToolServices
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.root import Resolved
 from wolo.workspace.search.globs import BadPattern, compile_glob
@@ -67,14 +67,14 @@ def compile_filter(glob: str, start: Path) -> re.Pattern[str]:
 
 
 async def find_files(
-    resolved: Resolved, glob: str | None, context: ToolContext, bounds: Bounds, of_type: re.Pattern[str] | None = None
+    resolved: Resolved, glob: str | None, services: ToolServices, bounds: Bounds, of_type: re.Pattern[str] | None = None
 ) -> Found:
     """Files at or below a path as git sees them, those that may not be read left out. Raises ToolError.
 
     `glob` and `of_type` say which of a folder; both must match.
     """
     try:
-        return await asyncio.to_thread(_find_files, resolved, glob, of_type, context, bounds)
+        return await asyncio.to_thread(_find_files, resolved, glob, of_type, services, bounds)
     finally:
         bounds.cancel()  # a thread does not end with the task that waits for it
 
@@ -91,22 +91,22 @@ def not_read(count: int, kind: str) -> Gap:
 
 
 def _find_files(
-    resolved: Resolved, glob: str | None, of_type: re.Pattern[str] | None, context: ToolContext, bounds: Bounds
+    resolved: Resolved, glob: str | None, of_type: re.Pattern[str] | None, services: ToolServices, bounds: Bounds
 ) -> Found:
-    mode = _mode(resolved, context)
+    mode = _mode(resolved, services)
     if stat.S_ISREG(mode):
         found = Found(resolved.path.parent)
-        _add(resolved.path.name, found, context)
+        _add(resolved.path.name, found, services)
         return found
     if not stat.S_ISDIR(mode):
         raise ToolError(f"`{resolved.given}` is neither a file nor a folder.")
     found = Found(resolved.path)
     filters = [*([compile_filter(glob, resolved.path)] if glob else []), *([of_type] if of_type else [])]
-    top = context.workspace.root if resolved.inside else None
+    top = services.workspace.root if resolved.inside else None
     try:
         for path in walk(resolved.path, bounds, top=top):
             if all(wanted.fullmatch(path) for wanted in filters):
-                _add(path, found, context)
+                _add(path, found, services)
     except Stopped as stopped:
         found.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
     if bounds.unreadable_folders:
@@ -114,17 +114,17 @@ def _find_files(
     return found
 
 
-def _mode(resolved: Resolved, context: ToolContext) -> int:
+def _mode(resolved: Resolved, services: ToolServices) -> int:
     try:
         return resolved.path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise missing(resolved, context) from None
+        raise missing(resolved, services) from None
     except OSError as error:
-        raise explain(error, context.workspace.relative(resolved.path)) from error
+        raise explain(error, services.workspace.relative(resolved.path)) from error
 
 
-def _add(path: str, found: Found, context: ToolContext) -> None:
-    if context.readable(found.start / path):
+def _add(path: str, found: Found, services: ToolServices) -> None:
+    if services.is_readable(found.start / path):
         found.files.append(path)
     else:
         found.protected += 1

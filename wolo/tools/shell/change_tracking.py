@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from wolo.tools.tool import ToolContext
+from wolo.tools.tool import CallContext
 from wolo.workspace.checkpoints.path_state import Changes
 
 _MAX_KEPT = 200
@@ -13,10 +13,10 @@ _MAX_KEPT = 200
 class Looks:
     """Around one command, but for those that are known to read only. Without a watch nothing is seen."""
 
-    def __init__(self, context: ToolContext) -> None:
-        self._watch = None if context.only_reads else context.watch
+    def __init__(self, call: CallContext) -> None:
+        self._watch = None if call.only_reads else call.services.watch
         # Commands that one task runs are told apart all the same: some may leave something running.
-        self._call = f"{context.works_for}/{context.call_id}" if context.works_for else context.call_id
+        self._call = f"{call.services.works_for}/{call.call_id}" if call.services.works_for else call.call_id
         self._is_over = False
 
     async def before(self) -> None:

@@ -15,7 +15,7 @@ from wolo.messages.parts import ToolKind
 from wolo.tools.background import jobs as background
 from wolo.tools.background.clipping import clip
 from wolo.tools.background.jobs import Job
-from wolo.tools.tool import Listing, Output, Result, ToolContext
+from wolo.tools.tool import CallContext, Listing, Output, Result, ToolServices
 
 MAX_WAIT_S = 600.0
 _PATIENCE_S = 1.0
@@ -38,46 +38,46 @@ class Jobs:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "execute"
 
-    def intents(self, args: JobsArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: JobsArgs, services: ToolServices) -> Sequence[Intent]:
         """None: the commands were judged when they were started."""
         if args.wait_s is not None and not 0 <= args.wait_s <= MAX_WAIT_S:
             raise ToolError(f"wait_s is in seconds, {MAX_WAIT_S:g} at most.")
         return ()
 
-    async def run(self, args: JobsArgs, context: ToolContext) -> Result:
-        if context.shell.jobs is None:
+    async def run(self, args: JobsArgs, call: CallContext) -> Result:
+        if call.services.shell.jobs is None:
             raise ToolError("Nothing can run in the background here.")
         if args.action == "list":
-            return _listed(context.shell.jobs)
-        job = context.shell.jobs.find(args.id)
+            return _listed(call.services.shell.jobs)
+        job = call.services.shell.jobs.find(args.id)
         if args.action == "stop":
-            await context.shell.jobs.stop(job)
+            await call.services.shell.jobs.stop(job)
         elif args.wait_s is not None:
             await job.wait(args.wait_s)
         elif not job.spool.has_news:
             await job.wait(_PATIENCE_S)
-        return tell(job, context)
+        return tell(job, call.services)
 
 
-def tell(job: Job, context: ToolContext) -> Result:
+def tell(job: Job, services: ToolServices) -> Result:
     """What it has printed since the last look, and how it is."""
     news = job.spool.look()
     shown = clip(news)
     job.is_told = job.ending is not None
     notes = [f"{job.name}: {job.state}"]
     if job.ending is None or shown.is_cut or len(news) < job.spool.size_bytes:
-        notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {_file(job, context)} — page it with read")
+        notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {_file(job, services)} — page it with read")
     text = shown.text or "(nothing new was printed)\n"
     lines = [text if text.endswith("\n") else f"{text}\n", *(f"[{note}]\n" for note in notes)]
     code = None if job.ending is None else job.ending.shell_code
     return Result("".join(lines), Output(job.command, shown.text, code, job.seconds))
 
 
-def _file(job: Job, context: ToolContext) -> Path:
+def _file(job: Job, services: ToolServices) -> Path:
     """Of one that has ended: where it stays as long as the session does."""
     if job.ending is not None and not job.is_detached:
         with suppress(OSError, SessionError):
-            return context.keep(f"job-{job.id}.txt", job.spool.path.read_bytes())
+            return services.save_output(f"job-{job.id}.txt", job.spool.path.read_bytes())
     return job.spool.path
 
 

@@ -22,7 +22,7 @@ from wolo.tools.shell.change_tracking import Looks, told
 from wolo.tools.shell.jobs import tell
 from wolo.tools.shell.live_output import LiveOutput
 from wolo.tools.shell.shell_report import last_word
-from wolo.tools.tool import Interrupted, Output, Result, ToolContext
+from wolo.tools.tool import CallContext, Interrupted, Output, Result, ToolServices
 from wolo.workspace.checkpoints.path_state import Changes
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import Printed
@@ -61,16 +61,16 @@ class Shell:
     reads_only: ClassVar[bool] = False
     kind: ClassVar[ToolKind] = "execute"
 
-    def intents(self, args: ShellArgs, context: ToolContext) -> Sequence[Intent]:
+    def intents(self, args: ShellArgs, services: ToolServices) -> Sequence[Intent]:
         _refuse_unusable(args)
-        return (RunIntent(args.command, _place(context).cwd),)
+        return (RunIntent(args.command, _place(services).cwd),)
 
-    async def run(self, args: ShellArgs, context: ToolContext) -> Result:
+    async def run(self, args: ShellArgs, call: CallContext) -> Result:
         _refuse_unusable(args)
-        run, looks = _Run(args, context), Looks(context)
+        run, looks = _Run(args, call), Looks(call)
         await looks.before()
         try:
-            await context.prepare()
+            await call.prepare()
             if args.background:
                 begun = await run.as_job()
                 return replace(begun, files_changed=(await asyncio.to_thread(looks.after, runs_on=True)).paths)
@@ -87,14 +87,15 @@ class Shell:
 class _Run:
     """One command, from its start to the words that say how it ended."""
 
-    def __init__(self, args: ShellArgs, context: ToolContext) -> None:
+    def __init__(self, args: ShellArgs, call: CallContext) -> None:
         self._command = args.command
         self._limit_s = args.timeout_s
-        self._timeout_s = args.timeout_s or context.shell_timeout_s
-        self._context = context
-        self._place = _place(context)
+        self._timeout_s = args.timeout_s or call.services.shell_timeout_s
+        self._call = call
+        self._services = call.services
+        self._place = _place(call.services)
         self._printed = Printed()
-        self._progress = LiveOutput(context.progress)
+        self._progress = LiveOutput(call.progress)
         self._moved_to: Path | None = None
         """None when the shell could not tell: it was killed, replaced itself, or its directory is gone."""
         self._left_running = False
@@ -112,7 +113,7 @@ class _Run:
         with last_word() as report:
             start = self._start(report.script, report.fd)
             try:
-                finished = await self._context.shell.processes.run(
+                finished = await self._services.shell.processes.run(
                     start.argv,
                     cwd=start.cwd,
                     env=start.env,
@@ -132,13 +133,12 @@ class _Run:
 
     async def as_job(self) -> Result:
         """Started, and looked at for a moment: what fails at once is known at once."""
-        if self._context.shell.jobs is None:
+        if self._services.shell.jobs is None:
             raise ToolError("Nothing can run in the background here.")
-        jobs = self._context.shell.jobs
+        jobs = self._services.shell.jobs
         try:
-            job = jobs.start(
-                self._command, self._start(in_background=True), timeout_s=self._limit_s, confined=self._context.confined
-            )
+            start = self._start(in_background=True)
+            job = jobs.start(self._command, start, timeout_s=self._limit_s, confined=self._call.confined)
         except OSError as error:
             raise _unstartable(error) from error
         try:
@@ -153,19 +153,19 @@ class _Run:
             raise Interrupted(
                 Result("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
             ) from error
-        begun = tell(job, self._context)
+        begun = tell(job, self._services)
         first = f"[{self._place.vanished} no longer exists; this ran in {self._place.cwd}]\n" if self._place.vanished else ""
         return replace(begun, text=f"{first}{begun.text}", is_error=job.ending is not None and job.ending.exit_code != 0)
 
     def _start(self, at_the_end: str = "", *fds: int, in_background: bool = False) -> Start:
-        shell = _shell(self._context.workspace)
+        shell = _shell(self._services.workspace)
         argv = [*shell, f'{at_the_end}__wolo=$1; shift; eval "$__wolo"', Path(shell[0]).name, self._command]
-        enclosed = self._context.enclosed(argv, self._place.cwd, in_background=in_background)
+        enclosed = self._call.enclosed(argv, self._place.cwd, in_background=in_background)
         return Start(
             argv=enclosed.argv,
             cwd=self._place.cwd,
-            env=self._context.environment
-            or {**command_environment(os.environ, self._context.shell_env), **self._context.session_env},
+            env=self._services.environment
+            or {**command_environment(os.environ, self._services.shell_env), **self._services.session_env},
             pass_fds=(*fds, *enclosed.pass_fds),
             tidy=enclosed.tidy,
             has_begun=enclosed.has_begun,
@@ -179,7 +179,7 @@ class _Run:
 
     def _lost(self, finished: Finished) -> list[str]:
         """Where everything ends with the command, one that wanted to leave something running must know."""
-        if finished.cause == "exited" and self._context.confined and self._left_running and not finished.leftovers:
+        if finished.cause == "exited" and self._call.confined and self._left_running and not finished.leftovers:
             return ["what it left running with & has ended with it, here in the sandbox; use background for that"]
         return []
 
@@ -189,9 +189,9 @@ class _Run:
 
     def _told(self, notes: list[str], code: int | None, changes: Changes) -> Result:
         body = clip_and_keep(
-            self._context.secrets.hide_data(self._output()),
-            name=f"shell-{self._context.call_id or 'output'}.txt",
-            keep=self._context.keep,
+            self._services.secrets.hide_data(self._output()),
+            name=f"shell-{self._call.call_id or 'output'}.txt",
+            keep=self._services.save_output,
             dropped_bytes=self._printed.omitted_bytes,
         )
         first = [f"{self._place.vanished} no longer exists; this ran in {self._place.cwd}"] if self._place.vanished else []
@@ -210,9 +210,9 @@ class _Run:
 
     def _directory(self) -> list[str]:
         """Remembers where the command ended up, and says so unless it is where everyone expects it."""
-        state = self._context.shell
+        state = self._services.shell
         before, state.cwd = state.cwd, self._moved_to or self._place.cwd
-        if state.cwd == before == self._context.workspace.start and self._moved_to:
+        if state.cwd == before == self._services.workspace.start and self._moved_to:
             return []
         return [f"the next command runs in {state.cwd}"] if state.cwd.is_dir() else []
 
@@ -224,11 +224,11 @@ class _Place(Struct, frozen=True):
     vanished: Path | None = None
 
 
-def _place(context: ToolContext) -> _Place:
-    cwd = context.shell.cwd
+def _place(services: ToolServices) -> _Place:
+    cwd = services.shell.cwd
     if cwd.is_dir():
         return _Place(cwd)
-    start = context.workspace.start
+    start = services.workspace.start
     if not start.is_dir():
         raise ToolError(f"The directory {start} no longer exists, so no command can run.")
     return _Place(start, vanished=cwd)

@@ -1,0 +1,109 @@
+"""Everything an agent works with, complete before its first turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from wolo.agent.budget import Account, Limits
+from wolo.agent.compaction.compactor import Compactor
+from wolo.agent.compaction.context_window import Fixed
+from wolo.agent.hook_calls import Hooks
+from wolo.agent.prompt_prefix import PromptPrefix
+from wolo.agent.tool_calls import Emit, ToolCalls
+from wolo.agent.verification import Verify
+from wolo.messages.message import NUDGE, STEERED, Message
+from wolo.models.protocol import Asker
+from wolo.tools.tool import ShellState
+
+
+class MessageHistory:
+    """The messages of a conversation, including those of the running turn."""
+
+    def __init__(self, compactor: Compactor, load_earlier: Callable[[], Sequence[Message]] = tuple) -> None:
+        """`load_earlier` returns messages of a large session that were not loaded."""
+        self._compactor = compactor
+        self._load_earlier = load_earlier
+        self._messages: list[Message] = []
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self._messages
+
+    def start_from(self, messages: Iterable[Message]) -> None:
+        self._messages = list(messages)
+
+    def append(self, message: Message) -> None:
+        self._messages.append(message)
+
+    def replace_last(self, message: Message) -> None:
+        self._messages[-1] = message
+
+    def recall(self) -> tuple[Message, ...]:
+        """All messages, also those that are no longer sent, and the summary that replaces them."""
+        lead = self._compactor.cut.lead
+        return (*self._load_earlier(), *((lead,) if lead else ()), *self._messages)
+
+
+class SteeringQueue:
+    """Messages the user sends during a turn; each waits until the running call has ended."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Message] = []
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def waiting(self) -> tuple[Message, ...]:
+        return tuple(self._waiting)
+
+    def add(self, message: Message) -> None:
+        """The message joins the running turn instead of starting one."""
+        self._waiting.append(replace(message, metadata={**message.metadata, NUDGE: STEERED}))
+
+    def add_first(self, message: Message) -> None:
+        """Puts a message back that could not be delivered."""
+        self._waiting.insert(0, message)
+
+    def withdraw(self, message_id: str) -> bool:
+        """False when the message has been delivered already."""
+        left = [message for message in self._waiting if message.id != message_id]
+        withdrawn = len(left) < len(self._waiting)
+        self._waiting = left
+        return withdrawn
+
+    def take_all(self) -> list[Message]:
+        """Empties the queue; oldest first."""
+        taken, self._waiting = self._waiting, []
+        return taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentServices:
+    """`emit` is awaited with every event before the agent continues, so an event is saved before it has consequences; an
+    exception from `emit` ends the turn."""
+
+    asker: Asker
+    emit: Emit
+    hooks: Hooks
+    calls: ToolCalls
+    prefix: PromptPrefix
+    compactor: Compactor
+    history: MessageHistory
+    shell: ShellState
+    account: Account
+    """Usage over all turns; a subagent shares its parent's, whose limits hold in addition to its own."""
+    limits: Limits = field(default_factory=Limits)
+    steering: SteeringQueue = field(default_factory=SteeringQueue)
+    session_id: str = ""
+    verify: Verify | None = None
+    is_subagent: bool = False
+    clock: Callable[[], float] = time.monotonic
+
+    def fixed(self) -> Fixed:
+        return Fixed(self.prefix.system, self.prefix.tools, self.asker.choice.model.context)

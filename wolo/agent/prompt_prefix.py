@@ -1,0 +1,166 @@
+"""The start of every request: the system prompt and the offered tools.
+
+The system prompt holds no clock, git status or listing: providers cache the bytes that stay the same within a session.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from wolo.agent.compaction.compactor import Compactor
+from wolo.formats.default_prompt import NAME, default_prompt, renamed
+from wolo.formats.format import ToolSpec
+from wolo.guard.secrets.redactor import Secrets
+from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
+from wolo.tools.tool import ForeignTool
+from wolo.tools.toolbox import Toolbox
+
+_PLACE = re.compile(r"function_?declarations\W{1,2}(\d+)|\btools\W{1,2}(\d+)(?!\W{1,2}function_?declarations)", re.IGNORECASE)
+_TOO_MANY = re.compile(
+    r"\b(?:max(?:imum)?|at most|up to|limit|no more than|exceeds?|exceeding)\b[^\d.]{0,40}?(\d{1,4})(?!\d)", re.IGNORECASE
+)
+_ABOUT_TOOLS = re.compile(r"\b(?:tools|functions|function_?declarations)\b", re.IGNORECASE)
+_LEAST_LIMIT = 8
+"""A number below says something else."""
+_INSTRUCTIONS = '<mcp_instructions server="{server}">\n{text}\n</mcp_instructions>'
+
+
+class LateTools(Protocol):
+    async def settle(self) -> None:
+        """Before a request: waits, but not for long."""
+        ...
+
+    @property
+    def tools(self) -> Sequence[ForeignTool]:
+        """All that are there; who comes later stands behind."""
+        ...
+
+    @property
+    def instructions(self) -> Mapping[str, str]:
+        """What servers say of the use of their tools, by server."""
+        ...
+
+    def news(self) -> str:
+        """What a person should know, once; empty: nothing."""
+        ...
+
+
+class PromptPrefix:
+    """The system prompt and the offered tools: the part of every request before the messages."""
+
+    def __init__(
+        self,
+        system: str,
+        toolbox: Toolbox,
+        compactor: Compactor,
+        secrets: Secrets,
+        *,
+        late_tools: LateTools | None = None,
+        reread: Callable[[], str] | None = None,
+    ) -> None:
+        """`reread` returns the system prompt that the files on disk give now."""
+        self.system = system
+        self._toolbox = toolbox
+        self._compactor = compactor
+        self._secrets = secrets
+        self._late_tools = late_tools
+        self._reread = reread
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """`expand_message` is among them once messages were left out."""
+        return self._toolbox.specs(compacted=not self._compactor.cut.is_empty)
+
+    def reload(self) -> None:
+        """Reads the instructions again. Called after a compaction, when the cached prefix is lost anyway."""
+        if self._reread is not None:
+            self.system = self._reread()
+
+    async def add_late_tools(self) -> str:
+        """Called before a request: offers new tools behind all others. Returns a notice for the user, or ""."""
+        if self._late_tools is None:
+            return ""
+        await self._late_tools.settle()
+        self._toolbox.add(self._late_tools.tools)
+        return self._secrets.hide(self._late_tools.news())
+
+    def unsent_instructions(self, messages: Sequence[Message]) -> str:
+        """Instructions of MCP servers that none of the sent messages holds; empty: none."""
+        if self._late_tools is None or not (instructions := self._late_tools.instructions):
+            return ""
+        hidden = {server: self._secrets.hide(text) for server, text in instructions.items()}
+        return missing_instructions(hidden, self._compactor.shown(messages))
+
+    def apply_tool_limit(self, refusal: str) -> str:
+        """Offers fewer tools when a provider refused the request for their number. Returns a notice, or "" for other refusals."""
+        most = stated_tool_limit(refusal)
+        if most is None or not self._toolbox.limit(most):
+            return ""
+        return f"The provider takes {most} tools; the model looks for those of MCP servers with find_tools from now on."
+
+    def drop_rejected_tool(self, refusal: str) -> str:
+        """Stops offering the MCP tool that a provider refused. Returns a notice, or "" when no such tool is named."""
+        name = rejected_tool(refusal, self._toolbox.foreign(compacted=not self._compactor.cut.is_empty))
+        if not name:
+            return ""
+        self._toolbox.drop(name)
+        return f"{name} is not offered any more, the provider does not take it: {refusal}"
+
+
+def missing_instructions(instructions: Mapping[str, str], sent: Sequence[Message]) -> str:
+    """Those that none of the messages tells that are sent; empty: none."""
+    blocks = (_INSTRUCTIONS.format(server=server, text=text) for server, text in instructions.items())
+    told = [message.text for message in sent if message.metadata.get(NUDGE) == MCP_INSTRUCTIONS]
+    return "\n".join(block for block in blocks if not any(block in each for each in told))
+
+
+def stated_tool_limit(refusal: str) -> int | None:
+    """How many tools a provider takes that refuses a request for having too many. None: the refusal is about something else."""
+    found = _TOO_MANY.search(refusal) if _ABOUT_TOOLS.search(refusal) else None
+    return int(found[1]) if found and int(found[1]) >= _LEAST_LIMIT else None
+
+
+def rejected_tool(message: str, foreign: Mapping[int, str]) -> str:
+    """The tool that a refusal names, or the place of; `foreign` are the names by place. Empty: none of these."""
+    words = set(re.findall(r"[A-Za-z0-9_-]+", message))
+    named = next((name for name in foreign.values() if name in words), "")
+    if named:
+        return named
+    places = (int(found[1] or found[2]) for found in _PLACE.finditer(message))
+    return next((foreign[place] for place in places if place in foreign), "")
+
+
+def build_system_prompt(
+    cwd: Path,
+    *,
+    instructions: str = "",
+    skills: str = "",
+    display_name: str = NAME,
+    replacement: str | None = None,
+    appendix: str = "",
+) -> str:
+    """`replacement` stands in for our prose; facts, instructions, `skills` (a list) and the appendix follow it all the same."""
+    prose = renamed(default_prompt() if replacement is None else replacement.strip(), display_name)
+    return "\n\n".join(part for part in (prose, _facts(cwd), instructions.strip(), _about(skills), appendix.strip()) if part)
+
+
+def _facts(cwd: Path) -> str:
+    system = os.uname()
+    place = "".join(letter if letter.isprintable() or _is_blank(letter) else "\ufffd" for letter in str(cwd))
+    return f"# Here\n\nWorking directory: {place}\nSystem: {system.sysname} {system.machine}"
+
+
+def _is_blank(letter: str) -> bool:
+    """Space within a line. The name of a directory may hold line breaks: it must not be able to say anything else here."""
+    return letter.isspace() and letter.splitlines() == [letter]
+
+
+def _about(skills: str) -> str:
+    if not skills:
+        return ""
+    prose = (Path(__file__).parent / "prompts" / "skills.md").read_text(encoding="utf-8").strip()
+    return f"{prose}\n\n{skills}"
