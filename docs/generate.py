@@ -124,13 +124,13 @@ def _arguments_of(command: Any) -> list[str]:
 
 def _commands() -> str:
     from wolo.commands.command import GROUPS
-    from wolo.commands.table import COMMANDS
+    from wolo.commands.table import load_commands
     from wolo.frontends.terminal.live.component import TerminalActions
     from wolo.frontends.terminal.repl.terminal_commands import own_commands
 
     class Nowhere(TerminalActions): ...
 
-    commands = (*COMMANDS, *own_commands(Nowhere()))
+    commands = (*load_commands(), *own_commands(Nowhere()))
     rows = ["# Slash commands", "", "What a line that begins with `/` does. `/help NAME` says the same."]
     for group in GROUPS:
         rows += ["", f"## {group}"]

@@ -25,7 +25,7 @@ def test_what_holds_a_blank_stands_in_quotes() -> None:
 
 @pytest.mark.parametrize("rest", ['"two words', 'a @"b', '"a"b'])
 def test_an_open_quote_is_complained_about(rest: str) -> None:
-    with pytest.raises(UsageError, match="A quote is open"):
+    with pytest.raises(UsageError, match="A quote is not closed"):
         words(rest)
 
 

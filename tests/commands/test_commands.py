@@ -8,12 +8,14 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text, usage
 from wolo.commands.command import CommandContext, Exit, ShowText, SwitchConversation, dispatch
 from wolo.commands.cost import in_words
-from wolo.commands.table import COMMANDS
+from wolo.commands.table import load_commands
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError, WoloError
 from wolo.messages.message import Usage, UsageCost, user
+
+COMMANDS = load_commands()
 
 
 async def converse(provider: ProviderServer) -> Conversation:
@@ -60,7 +62,7 @@ async def test_leaving_has_three_names(provider: ProviderServer) -> None:
 async def test_cost_counts_the_whole_session(provider: ProviderServer) -> None:
     provider.script(text("One.", usage=usage(100, 10, cached=40)), text("Two.", usage=usage(200, 20)))
     conversation = await converse(provider)
-    assert await shown("/cost", conversation) == "Nothing was asked in this session yet."
+    assert await shown("/cost", conversation) == "No request has been sent in this session yet."
     await say(conversation, "one")
     await say(conversation, "two")
     assert await shown("/cost", conversation) == "300 in (40 cached) · 30 out · price unknown · 2 answers in this session"
@@ -82,7 +84,7 @@ async def test_model_shows_and_changes(provider: ProviderServer) -> None:
 async def test_sessions_can_be_listed_left_and_resumed(provider: ProviderServer) -> None:
     provider.script(text("One."))
     conversation = await converse(provider)
-    assert await shown("/sessions", conversation) == "No session of this directory is kept yet."
+    assert await shown("/sessions", conversation) == "No saved sessions of this directory yet."
     await say(conversation, "my first question")
     first = conversation.session_id
     assert f"* {first}  my first question" in await shown("/sessions", conversation)

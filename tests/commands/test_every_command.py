@@ -13,7 +13,7 @@ from tests.fakes.replies import call, text, usage
 from wolo.agent.events import ApprovalAsked
 from wolo.commands.command import CommandContext, Outcome, SendPrompt, ShowText, SwitchConversation, dispatch
 from wolo.commands.export import ENDS
-from wolo.commands.table import COMMANDS
+from wolo.commands.table import load_commands
 from wolo.commands.two_columns import rows
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
@@ -22,6 +22,8 @@ from wolo.errors import ConfigError, SessionError, UsageError, WoloError
 from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.exchange.exporter import EXPORTS
+
+COMMANDS = load_commands()
 
 LOOKING = (
     "help", "todo", "jobs", "tree", "diff", "sessions", "context", "cost", "mode", "permissions", "sandbox", "tools", "memory",
@@ -99,8 +101,8 @@ async def test_the_page_of_help_fits_eighty_columns_and_names_everything(convers
 
 async def test_help_finds_a_command_by_any_of_its_names(conversation: Conversation) -> None:
     assert await shown("/help /quit", conversation) == await shown("/help exit", conversation)
-    assert "this list" in await shown("/help around", conversation)
-    assert "/compact" not in await shown("/help around", conversation)
+    assert "list the commands" in await shown("/help other", conversation)
+    assert "/compact" not in await shown("/help other", conversation)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(24, 80), (24, 30), (24, 12), (5, 20), (12, 80)])
@@ -147,7 +149,7 @@ async def test_search_finds_what_was_said_here_and_elsewhere(provider: ProviderS
     assert f"* {later.session_id}" in found
     assert f"  {conversation.session_id}" in found
     assert "user: does an ostrich run?" in found
-    assert await shown("/search emu", later) == "Nothing was found."
+    assert await shown("/search emu", later) == "No matches."
     for wrong in ("/search", "/search --here", '/search "'):
         with pytest.raises(WoloError):
             await ran(wrong, later)
@@ -156,7 +158,7 @@ async def test_search_finds_what_was_said_here_and_elsewhere(provider: ProviderS
 
 async def test_a_title_stays_also_when_it_was_given_before_the_first_prompt(provider: ProviderServer) -> None:
     conversation = await begin(provider, text("One."))
-    assert await shown("/title The big work", conversation) == "This session is called: The big work"
+    assert await shown("/title The big work", conversation) == "Title: The big work"
     await say(conversation, "hello")
     assert "The big work" in await shown("/sessions", conversation)
     await shown("/title Another", conversation)
@@ -184,7 +186,7 @@ async def test_diff_shows_what_tools_and_commands_did_without_git(provider: Prov
         call("shell", {"command": "rm gone.txt; echo '```' >> fence.md"}),
         text("Done."),
     )
-    assert await shown("/diff", conversation) == "This session has changed no file."
+    assert await shown("/diff", conversation) == "This session has changed no files."
     await say(conversation, "go")
     outcome = await ran("/diff", conversation)
     assert isinstance(outcome, ShowText)
@@ -223,7 +225,7 @@ async def test_diff_names_what_it_cannot_show_and_stays_short(provider: Provider
     await conversation.close()
 
 
-# What it may do
+# Permissions
 
 
 async def test_mode_changes_and_shows(conversation: Conversation) -> None:
@@ -322,16 +324,16 @@ async def test_a_question_aside_is_answered_and_counted(provider: ProviderServer
     assert outcome == ShowText("**Aside.**", is_answer=True)
     cost = await shown("/cost", conversation)
     assert cost.startswith("130 in · 13 out")
-    assert cost.endswith("1 answer and 1 question aside in this session")
+    assert cost.endswith("1 answer and 1 side question in this session")
     with pytest.raises(UsageError):
         await ran("/btw", conversation)
 
 
-# Around
+# Other
 
 
 async def test_export_writes_what_was_asked_for_and_no_key(provider: ProviderServer, conversation: Conversation) -> None:
-    with pytest.raises(UsageError, match="is kept"):
+    with pytest.raises(UsageError, match="not been saved"):
         await ran("/export", conversation)
     provider.script(text("Answer."))
     await say(conversation, "my question")
@@ -382,4 +384,4 @@ async def test_a_bad_setting_written_meanwhile_is_an_error_and_nothing_is_lost(
     with pytest.raises(ConfigError):
         await ran("/export", conversation)
     settings.unlink()
-    assert "Written" in await shown("/export", conversation)
+    assert "Exported to" in await shown("/export", conversation)

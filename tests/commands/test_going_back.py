@@ -8,9 +8,11 @@ from tests.commands.test_commands import converse, say, shown
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import CommandContext, SwitchConversation, dispatch
-from wolo.commands.table import COMMANDS
+from wolo.commands.table import load_commands
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
+
+COMMANDS = load_commands()
 
 
 async def go(line: str, conversation: Conversation) -> SwitchConversation:
@@ -74,8 +76,8 @@ async def test_a_prompt_can_be_named(provider: ProviderServer) -> None:
     conversation = await converse(provider)
     await say(conversation, "one")
     await say(conversation, "two")
-    assert await shown("/label 1 the start", conversation) == "Named: the start"
-    assert await shown("/label good so far", conversation) == "Named: good so far"
+    assert await shown("/label 1 the start", conversation) == "Label: the start"
+    assert await shown("/label good so far", conversation) == "Label: good so far"
     drawn = (await shown("/tree", conversation)).split("\n")
     assert drawn[:2] == ["  1 ● one  [the start]", "  2 ● two  [good so far]  ← here"]
     await conversation.close()

@@ -13,13 +13,15 @@ from prompt_toolkit.document import Document
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation, dispatch
-from wolo.commands.table import COMMANDS
+from wolo.commands.table import load_commands
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.frontends.terminal.composer.completion import Suggestions
 from wolo.messages.message import user
+
+COMMANDS = load_commands()
 
 ASKED = CompleteEvent(text_inserted=True)
 

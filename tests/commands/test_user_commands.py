@@ -10,12 +10,14 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.written import command, skill
 from wolo.commands.command import Command, CommandContext, SendPrompt, ShowText, dispatch
-from wolo.commands.table import COMMANDS
+from wolo.commands.table import load_commands
 from wolo.commands.user_commands import CommandList, load_user_commands
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ExtensionError, UsageError
+
+COMMANDS = load_commands()
 
 
 async def begin(provider: ProviderServer, **given: str) -> Conversation:
@@ -94,8 +96,8 @@ async def test_a_model_is_chosen_by_ones_own_command_only(conversation: Conversa
     assert (await prompted("/own", conversation)).model == "zai/glm-5.2"
     assert (await prompted("/theirs", conversation)).model == ""
     pages = [found(conversation)[name].more for name in ("own", "theirs")]
-    assert "zai/glm-5.2 answers it." in pages[0]
-    assert "only your own may choose one" in pages[1]
+    assert "Answered by zai/glm-5.2." in pages[0]
+    assert "only your own commands may select one" in pages[1]
 
 
 async def test_tools_that_a_text_names_are_told_and_allow_nothing(conversation: Conversation, home: Path) -> None:
@@ -103,7 +105,7 @@ async def test_tools_that_a_text_names_are_told_and_allow_nothing(conversation: 
     before = conversation.bench.judge.rules
     await prompted("/own", conversation)
     assert conversation.bench.judge.rules == before
-    assert "It names the tools Bash(rm:*); that allows nothing." in found(conversation)["own"].more
+    assert "Names the tools Bash(rm:*); this grants no permission." in found(conversation)["own"].more
 
 
 async def test_a_long_text_is_shown_by_its_beginning(conversation: Conversation) -> None:
@@ -121,7 +123,7 @@ async def test_a_command_that_cannot_be_used_is_there_and_says_why(conversation:
     for line, said in (("/broken", "cannot be used: .*broken.md:1"), ("/empty", "has no text")):
         with pytest.raises(ExtensionError, match=said):
             await prompted(line, conversation)
-    with pytest.raises(UsageError, match="There is no command /gone"):
+    with pytest.raises(UsageError, match="Unknown command: /gone"):
         await prompted("/gone", conversation)
 
 
@@ -138,7 +140,7 @@ async def test_files_that_are_neither_a_skill_nor_a_command_are_told(conversatio
     skill(Path(".wolo/skills"), "Bad")
     outcome = await dispatch("/skills", CommandContext(conversation, COMMANDS))
     assert isinstance(outcome, ShowText)
-    assert "There are no skills here." in outcome.text
+    assert "No skills." in outcome.text
     assert [line[:2] for line in outcome.text.splitlines()[-2:]] == ["! ", "! "]
     assert "'name' must be small letters" in outcome.text
     assert "two words.md is no command" in outcome.text

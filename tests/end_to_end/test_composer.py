@@ -358,7 +358,7 @@ def test_commands_are_offered_with_their_help(provider: ProviderServer) -> None:
             complaint="there was no menu",
         )
         terminal.type("comp")
-        wait_for_offer(terminal, "/comp", "/compact" if terminal.is_narrow else "make room in the model's window")
+        wait_for_offer(terminal, "/comp", "/compact" if terminal.is_narrow else "summarize the conversation to free context")
         terminal.press("tab", "enter")
         wait_for_written(terminal, "/compact")
         terminal.press("escape", "ctrl-c")

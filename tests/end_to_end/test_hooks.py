@@ -837,7 +837,7 @@ def test_one_agrees_to_the_hooks_of_a_project_once_and_hooks_lists_them(provider
     with at_the_keyboard(provider) as terminal:
         assert "Let them run?" not in terminal.text
         terminal.enter("/hooks")
-        terminal.wait_for("of the project; you have allowed them")
+        terminal.wait_for("project, allowed")
         terminal.wait_for("Stop")
         wait_for_prompt(terminal)
 

@@ -136,7 +136,7 @@ def test_at_the_keyboard_jobs_are_counted_shown_detached_and_named_in_the_end(pr
         terminal.enter("/jobs output 9")
         terminal.wait_for("There is no job 9; there are 1, 2.")
         terminal.enter("/jobs dance")
-        terminal.wait_for("/jobs does not know dance.")
+        terminal.wait_for("Unknown action: dance.")
         terminal.enter("/jobs detach 2")
         terminal.wait_for("goes on when wolo ends")
         terminal.enter("and now?")

@@ -318,7 +318,7 @@ def test_mcp_shows_the_servers_also_while_a_turn_runs(provider: ProviderServer) 
         terminal.enter("/mcp tools good")
         terminal.wait_for(f"{SAY}  Say it.")
         terminal.enter("/mcp restart dies")
-        terminal.wait_for("dies is started anew.")
+        terminal.wait_for("Restarting dies.")
         hold.release()
         wait_for_prompt(terminal)
         assert leave(terminal) == 0

@@ -17,13 +17,15 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, text, whole
 from tests.fakes.screen import pty_wolo
 from wolo.commands.command import CommandContext, SwitchConversation
-from wolo.commands.table import COMMANDS
+from wolo.commands.table import load_commands
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
 from wolo.frontends.terminal.dialogs.pick_sources import models_menu
 from wolo.frontends.terminal.dialogs.unlisted_models import EMBEDDED, SERVER
 from wolo.places import find_places
+
+COMMANDS = load_commands()
 
 
 def serve(provider: ProviderServer, *names: str) -> None:

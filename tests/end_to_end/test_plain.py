@@ -128,11 +128,11 @@ def test_a_slow_command_is_told_once_and_a_quick_one_is_not(provider: ProviderSe
         terminal.wait_for("the session is kept")
         wait_for_turn(terminal)
         terminal.enter("/btw how many?")
-        terminal.wait_for("… asking aside")
+        terminal.wait_for("… asking a side question")
         hold.release()
         terminal.wait_for("Seventeen.")
         wait_for_turn(terminal)
-        assert [line for line in terminal.text.split("\n") if line.startswith("…")] == ["… asking aside"]
+        assert [line for line in terminal.text.split("\n") if line.startswith("…")] == ["… asking a side question"]
         terminal.enter("/exit")
         assert terminal.wait_for_exit() == 0
 

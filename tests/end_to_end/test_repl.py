@@ -313,7 +313,7 @@ def test_what_is_typed_during_a_turn_stays_below_it(provider: ProviderServer) ->
 def test_an_unknown_command_is_not_sent_and_names_help(provider: ProviderServer) -> None:
     with repl(provider) as terminal:
         terminal.enter("/nosuch thing")
-        terminal.wait_for("There is no command /nosuch.")
+        terminal.wait_for("Unknown command: /nosuch.")
         assert terminal.shows("/help")
         for times, word in enumerate(("/help", "/?"), start=1):
             wait_for_prompt(terminal)

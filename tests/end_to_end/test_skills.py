@@ -210,7 +210,7 @@ def test_a_built_in_name_wins_and_a_skill_gives_way_to_a_command(provider: Provi
     provider.script(text("Hello."))
     with repl(provider) as terminal:
         terminal.enter("/cost")
-        terminal.wait_for("Nothing was asked in this session yet.")
+        terminal.wait_for("No request has been sent in this session yet.")
         wait_for_prompt(terminal)
         terminal.enter("/pdf")
         terminal.wait_for("Hello.")
@@ -373,5 +373,5 @@ def test_at_the_keyboard_too_an_untrusted_project_has_no_commands(provider: Prov
         terminal.type("n")
         wait_for_prompt(terminal)
         terminal.enter("/evil")
-        terminal.wait_for("There is no command /evil")
+        terminal.wait_for("Unknown command: /evil")
         assert not any("CANARY" in line for line in shown(terminal))

@@ -117,7 +117,7 @@ def test_a_level_can_be_changed_between_prompts(provider: ProviderServer) -> Non
         terminal.enter("second")
         terminal.wait_for("Two.")
         terminal.enter("/thinking much")
-        terminal.wait_for("There is no thinking level much.")
+        terminal.wait_for("Unknown thinking level: much.")
         terminal.enter("/new")
         terminal.wait_until(lambda: terminal.times("wolo · zai/glm-5.3") == 2)
         terminal.enter("third")

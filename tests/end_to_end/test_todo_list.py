@@ -25,7 +25,7 @@ def test_a_person_sees_the_list_and_can_ask_for_it(provider: ProviderServer) -> 
         terminal.wait_for("● todo cleared")
         terminal.wait_for("Done.")
         terminal.enter("/todo")
-        terminal.wait_for("There is no todo list.")
+        terminal.wait_for("No tasks.")
 
 
 def test_a_session_that_goes_on_still_has_its_list(provider: ProviderServer) -> None:

@@ -9,12 +9,14 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, delta, finish, sse, text
 from tests.fakes.screen import Terminal, pty_wolo
-from wolo.commands.table import COMMANDS
+from wolo.commands.table import load_commands
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart
 from wolo.places import find_places
 from wolo.sessions.entries import MessageEntry
 from wolo.sessions.store import Store
+
+COMMANDS = load_commands()
 
 LOOKING = [command.name for command in COMMANDS if command.while_working and not command.usage]
 
@@ -98,7 +100,7 @@ def test_escape_ends_a_question_aside_and_wolo_stays(provider: ProviderServer) -
     with repl(provider) as terminal:
         terminal.enter("/btw how many?")
         assert hold.reached.wait(10)
-        terminal.wait_for("asking aside" if terminal.is_narrow else "Esc stops")
+        terminal.wait_for("asking a side question" if terminal.is_narrow else "Esc stops")
         terminal.press("escape")
         wait_for_prompt(terminal)
         terminal.enter("hello")
@@ -111,7 +113,7 @@ def test_a_command_that_takes_its_time_says_what_it_does(provider: ProviderServe
     provider.script(sse(delta("Never"), aside, finish("stop")), sse(delta("Slowly.\n"), turn, finish("stop")))
     with repl(provider) as terminal:
         terminal.enter("/btw how many?")
-        terminal.wait_for("asking aside · 1 s" if terminal.is_narrow else "asking aside · 1 s · Esc stops")
+        terminal.wait_for("asking a side question · 1 s" if terminal.is_narrow else "asking a side question · 1 s · Esc stops")
         aside.release()
         terminal.wait_for("Never")
         wait_for_prompt(terminal)
@@ -121,11 +123,13 @@ def test_a_command_that_takes_its_time_says_what_it_does(provider: ProviderServe
         provider.script(sse(delta("At last."), held, finish("stop")))
         terminal.enter("/btw how many?")
         if not terminal.is_narrow:  # there is room for one of them
-            terminal.wait_until(lambda: any(line.startswith("writing") and "asking aside" in line for line in terminal.lines))
+            terminal.wait_until(
+                lambda: any(line.startswith("writing") and "asking a side question" in line for line in terminal.lines)
+            )
         held.wait_until_reached()
         held.release()
         terminal.wait_for("At last.")
-        terminal.wait_until(lambda: "asking aside" not in "\n".join(terminal.lines))
+        terminal.wait_until(lambda: "asking a side question" not in "\n".join(terminal.lines))
         turn.release()
         wait_for_prompt(terminal)
         assert leave(terminal) == 0
@@ -160,7 +164,7 @@ def test_a_theme_lasts_and_a_wrong_one_is_refused(provider: ProviderServer) -> N
 def test_a_slip_of_the_fingers_names_the_nearest(provider: ProviderServer, typed: str, meant: str) -> None:
     with repl(provider) as terminal:
         terminal.enter(typed)
-        terminal.wait_for(f"Did you mean {meant}? /help lists all.")
+        terminal.wait_for(f"Did you mean {meant}? /help lists all commands.")
         leave(terminal)
 
 

@@ -1,70 +1,85 @@
-"""/agents: who can be given a task here, from where, and what each may do; and those at work."""
+"""/agents: lists the agents that can be given tasks, and those at work."""
 
 from __future__ import annotations
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 from wolo.conversation.subagents.run import SubagentRun
 from wolo.errors import UsageError
 from wolo.extensions.agents import Profile
 from wolo.messages.terminal_text import clean, clean_line
 
-NONE = "This model is given no other agents."
+NONE = "This model cannot delegate tasks to other agents."
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    subagents = desk.conversation.subagents
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    subagents = context.conversation.subagents
     if subagents is None or not subagents.agents.found:
         return ShowText(NONE)
     if rest:
         return ShowText(_page(_find(rest, subagents.agents.found)))
-    lines = rows([(each.name, _in_short(each)) for each in subagents.agents.found], desk.columns)
+    lines = rows([(each.name, _in_short(each)) for each in subagents.agents.found], context.columns)
     if subagents.running:
-        lines += ["", "At work:", *map(_at_work, subagents.running)]
+        lines += ["", "Running:", *map(_running, subagents.running)]
     return ShowText("\n".join(lines))
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    subagents = desk.conversation.subagents
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    subagents = context.conversation.subagents
     return [(each.name, clean_line(each.description)) for each in subagents.agents.found] if subagents else []
 
 
 def _find(name: str, found: tuple[Profile, ...]) -> Profile:
     profile = next((each for each in found if each.name.lower() == name.lower()), None)
     if profile is None:
-        raise UsageError(f"There is no agent {clean_line(name)}.", hint=f"There are: {', '.join(each.name for each in found)}.")
+        raise UsageError(f"Unknown agent: {clean_line(name)}.", hint=f"Agents: {', '.join(each.name for each in found)}.")
     return profile
 
 
 def _in_short(profile: Profile) -> str:
     words = clean_line(profile.description)
-    reads = "only reads" if profile.only_reads and "only reads" not in words else ""
-    return f"{', '.join(filter(None, (_where(profile), reads, _told(profile))))} · {words}"
+    reads = "read-only" if profile.only_reads and "only reads" not in words else ""
+    return f"{', '.join(filter(None, (_origin(profile), reads, _availability(profile))))} · {words}"
 
 
 def _page(profile: Profile) -> str:
     facts = [
         ("description", profile.description),
-        ("from", str(profile.path) if profile.path else "wolo"),
-        ("tools", "all that this conversation has" if profile.tools is None else ", ".join(profile.tools) or "none"),
-        ("not", ", ".join(profile.without)),
-        ("model", profile.model or "that of the conversation"),
-        ("answers", f"{profile.max_turns} at most" if profile.max_turns else ""),
-        ("offered", _told(profile) or "to the model"),
+        ("file", str(profile.path) if profile.path else "built in"),
+        ("tools", "all of this conversation" if profile.tools is None else ", ".join(profile.tools) or "none"),
+        ("without", ", ".join(profile.without)),
+        ("model", profile.model or "the model of the conversation"),
+        ("turns", f"at most {profile.max_turns}" if profile.max_turns else ""),
+        ("used by", _availability(profile) or "the model"),
     ]
     lines = [f"{name:<12} {clean_line(value)}" for name, value in facts if value]
     return "\n".join([profile.name, *lines, *(["", clean(profile.prompt)] if profile.prompt else [])])
 
 
-def _where(profile: Profile) -> str:
-    return "wolo's own" if profile.path is None else "the project's" if profile.is_projects else "yours"
+def _origin(profile: Profile) -> str:
+    return "built in" if profile.path is None else "project" if profile.is_projects else "yours"
 
 
-def _told(profile: Profile) -> str:
+def _availability(profile: Profile) -> str:
     if profile.mode == "primary":
-        return f"not for tasks; `wolo --agent {profile.name}` works as it"
+        return f"`wolo --agent {profile.name}`, not for tasks"
     return "hidden from the model" if profile.is_hidden else ""
 
 
-def _at_work(errand: SubagentRun) -> str:
-    return f"  {errand.agent}: {clean_line(errand.doing)} · {errand.so_far} · {errand.seconds:.0f} s  ({errand.session_id})"
+def _running(run: SubagentRun) -> str:
+    return f"  {run.agent}: {clean_line(run.doing)} · {run.so_far} · {run.seconds:.0f} s  ({run.session_id})"
+
+
+COMMANDS = (
+    Command(
+        "agents",
+        "agents for tasks, and those at work",
+        _run,
+        usage="[NAME]",
+        more="NAME shows one in full. Define your own as Markdown files in agents/ next to config.toml, or in .wolo/agents of a "
+        "trusted project.",
+        group="Permissions",
+        arguments=_arguments,
+        while_working=True,
+    ),
+)

@@ -1,4 +1,4 @@
-"""The words behind a slash command: what holds a blank stands in quotes, as behind an `@`."""
+"""Splits the arguments of a slash command into words; quotes hold blanks together, as after an `@`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _NEEDS_QUOTES = re.compile(r'[\s"]|^@')
 
 
 def words(rest: str) -> list[str]:
-    """`a "b c" @"d e" @f` are four. Raises UsageError for a quote that is not closed."""
+    """`a "b c" @"d e" @f` are four. Raises UsageError for an unclosed quote."""
     found: list[str] = []
     for word in _WORD.finditer(rest):
         plain = word[2]
         if plain is None:
             found.append(_ESCAPED.sub(r"\1", word[1]))
         elif plain.startswith(('"', '@"')):
-            raise UsageError("A quote is open there.", hint='A name with blanks: "two words.txt"; a quote in it: \\".')
+            raise UsageError("A quote is not closed.", hint='A name with blanks: "two words.txt"; a quote in it: \\".')
         else:
             found.append(plain.removeprefix("@") or plain)
     return found
 
 
 def quoted(name: str) -> str:
-    """As `words` reads it."""
+    """Quotes a name so that `words` returns it."""
     if not _NEEDS_QUOTES.search(name):
         return name
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -35,7 +35,7 @@ def quoted(name: str) -> str:
 
 
 def last_word(rest: str) -> tuple[str, int]:
-    """The word that is being written, and how many characters of the line it takes with what stands around it."""
+    """The word being typed, and its length in the line with quotes and escapes."""
     found = _LAST.search(rest)
     if found is None:
         return "", 0

@@ -1,4 +1,4 @@
-"""What a slash command is, and how a typed line finds one."""
+"""Defines slash commands and finds the one that a typed line names."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
 
-Group = Literal["Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "From files"]
-GROUPS: tuple[Group, ...] = ("Talking", "Going back", "Sessions", "The model", "What it may do", "Around", "From files")
-"""In the order in which /help shows them."""
+Group = Literal["Conversation", "History", "Sessions", "Model", "Permissions", "Other", "Custom"]
+GROUPS: tuple[Group, ...] = ("Conversation", "History", "Sessions", "Model", "Permissions", "Other", "Custom")
+"""In the order of /help."""
 
 
 class CommandContext(Struct, frozen=True):
@@ -26,59 +26,57 @@ class CommandContext(Struct, frozen=True):
     commands: tuple[Command, ...]
     rows: int = 24
     columns: int = 80
-    """Of the window in which is read what it shows."""
+    """Size of the window that shows its output."""
 
 
 class ShowText(Struct, frozen=True):
-    """Something to read."""
-
     text: str
     is_answer: bool = False
-    """Written by the model: to be drawn as its answers are."""
+    """Written by the model: rendered like its answers."""
 
 
 class SwitchConversation(Struct, frozen=True):
-    """Another conversation takes the place of this one, which is closed."""
+    """Replaces the current conversation, which is closed."""
 
     conversation: Conversation
     draft: str = ""
-    """What the person may want to write anew."""
+    """Put into the composer for editing."""
     text: str = ""
-    """Something to read first."""
+    """Shown first."""
 
 
 class RunEvents(Struct, frozen=True):
-    """Something that takes a while: its events are to be shown as those of a turn. `Conversation.interrupt` stops it."""
+    """Long work, whose events are shown like those of a turn. `Conversation.interrupt` stops it."""
 
     events: AsyncIterator[Event]
 
 
 class EmbeddedCommand(Struct, frozen=True):
-    """A command whose output becomes part of a prompt."""
+    """A shell command whose output becomes part of a prompt."""
 
     command: str
     at: int
-    """The place in the text where its output belongs."""
+    """Offset in the text where the output is inserted."""
     footing: Footing
 
 
 class SendPrompt(Struct, frozen=True):
-    """A prompt, to be shown and then sent as if the person had written it."""
+    """A prompt to show and send as if the user had typed it."""
 
     text: str
     shown: str = ""
-    """Instead of the text, where that is long; empty: the text."""
+    """Shown instead of a long text; empty: the text itself."""
     typed: str | None = None
-    """What of it can name files; None: all of it."""
+    """The part in which `@path` attaches files; None: all of it."""
     model: str = ""
-    """Answers this prompt only; empty: the one of the conversation."""
+    """Answers this prompt only; empty: the model of the conversation."""
     runs: tuple[EmbeddedCommand, ...] = ()
-    """Commands to be run first."""
+    """Run before the prompt is sent."""
     notices: tuple[str, ...] = ()
 
 
 class Exit(Struct, frozen=True):
-    """The person leaves."""
+    """Quits wolo."""
 
 
 Outcome = ShowText | SwitchConversation | RunEvents | SendPrompt | Exit
@@ -89,48 +87,48 @@ class Command(Struct, frozen=True):
     help: str
     """One line."""
     run: Callable[[CommandContext, str], Awaitable[Outcome]]
-    """Gets the rest of the line. Raises WoloError for what a person must mend."""
+    """Gets the rest of the line. Raises WoloError for the user."""
     aliases: tuple[str, ...] = ()
     doing: str = ""
-    """What it does, for whoever waits: "searching all sessions"; empty: that is told by its name."""
+    """Status text while it runs: "searching all sessions"; empty: its name."""
     usage: str = ""
-    """What may follow the name, as `/help NAME` shows it."""
+    """Arguments as `/help NAME` shows them."""
     more: str = ""
-    """What one line cannot say."""
-    group: Group = "Around"
+    """Details for `/help NAME`."""
+    group: Group = "Other"
     arguments: Callable[[CommandContext], Sequence[tuple[str, str]]] | None = None
-    """What can follow the name, each with one line of help: for completion. It is called while a person types."""
+    """Completions of the arguments, each with a line of help. Called while the user types."""
     repeats: bool = False
-    """Several of the `arguments` may follow each other; what holds a blank stands in quotes."""
+    """Several `arguments` may follow each other; those with blanks are quoted."""
     while_working: bool = False
-    """It may run while the model works: it neither opens another conversation nor begins a turn."""
+    """May run during a turn: it neither switches the conversation nor starts a turn."""
 
 
 def is_command(line: str) -> bool:
-    """`//text` is text that begins with a slash, and so is a path."""
+    """`//text` and paths are text."""
     return line.startswith("/") and "/" not in split_command(line)[0]
 
 
 def split_command(line: str) -> tuple[str, str]:
-    """The name behind the slash, and what follows the first blank or line end behind it."""
+    """The name after the slash, and the rest of the line."""
     name = re.match(r"\S*", line[1:])
     end = 1 + (name.end() if name else 0)
     return line[1:end], line[end:].strip()
 
 
-async def dispatch(line: str, desk: CommandContext) -> Outcome:
-    """Runs the command that a line beginning with `/` names. Raises UsageError for one that is not there."""
+async def dispatch(line: str, context: CommandContext) -> Outcome:
+    """Runs the command that a line names. Raises UsageError for an unknown one."""
     name, rest = split_command(line)
-    return await find(name, desk.commands).run(desk, rest)
+    return await find(name, context.commands).run(context, rest)
 
 
 def find(name: str, commands: Sequence[Command]) -> Command:
-    """By its name or another name of it. Raises UsageError with the nearest one."""
+    """By name or alias. Raises UsageError with the nearest name."""
     if command := named(name, commands):
         return command
     nearest = _nearest(name, [each for command in commands for each in (command.name, *command.aliases)])
-    hint = f"Did you mean /{nearest}? /help lists all." if nearest else "/help lists them."
-    raise UsageError(f"There is no command /{clean_line(name)}.", hint=hint)
+    hint = f"Did you mean /{nearest}? /help lists all commands." if nearest else "/help lists all commands."
+    raise UsageError(f"Unknown command: /{clean_line(name)}.", hint=hint)
 
 
 def named(name: str, commands: Sequence[Command]) -> Command | None:
@@ -138,7 +136,6 @@ def named(name: str, commands: Sequence[Command]) -> Command | None:
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
-    """The command that was probably meant; empty: nobody knows."""
     from difflib import get_close_matches  # noqa: PLC0415  # 5 ms, and only on the way to an error
 
     wanted = name.casefold()
@@ -148,7 +145,7 @@ def _nearest(name: str, names: Sequence[str]) -> str:
 
 
 def number(text: str) -> int:
-    """The number of a prompt that a person typed. Raises UsageError."""
+    """Parses the number of a prompt. Raises UsageError."""
     if not text.isdecimal():
-        raise UsageError(f"{text} is no number.", hint="/tree shows the numbers of the prompts.")
+        raise UsageError(f"{text} is not a number.", hint="/tree shows the numbers of the prompts.")
     return int(text)

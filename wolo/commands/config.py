@@ -1,4 +1,4 @@
-"""/config: show the settings, or change one for this and later conversations."""
+"""/config: shows settings, and changes one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.config import layers
 from wolo.config.dotted_keys import dotted, parse_key
 from wolo.config.edit import write_setting
@@ -15,28 +15,28 @@ from wolo.errors import UsageError
 from wolo.places import find_places
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    """`/config`: what is not the default; `/config KEY`: one setting; `/config KEY VALUE`: writes it and applies it at once."""
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    """`/config`: all but defaults; `/config KEY`: one setting; `/config KEY VALUE`: saves and applies it."""
     key, _, value = rest.partition(" ")
-    rows = list(layers.rows(desk.conversation.bench.config))
+    rows = list(layers.rows(context.conversation.bench.config))
     if not key:
         return ShowText("\n".join(_changed(rows)))
     if not value.strip():
         name = dotted(parse_key(key))
         found = [row for row in rows if row[0] == name or row[0].startswith(f"{name}.")]
         if not found:
-            raise UsageError(f"There is no setting {name}.", hint="`wolo config show` lists all settings.")
+            raise UsageError(f"Unknown setting: {name}.", hint="`wolo config show` lists all settings.")
         return ShowText("\n".join(map(_line, found)))
     places = find_places()
     name = await asyncio.to_thread(write_setting, places, key, value.strip())
-    opened = await desk.conversation.reopen(Change())
+    opened = await context.conversation.reopen(Change())
     held = next((row for row in layers.rows(opened.bench.config) if row[0] == name), None)
     overridden = "" if held is None or str(places.config) in held[2] else f" It has no effect here: {held[2]} overrides it."
     return SwitchConversation(opened, text=f"Saved {name} in {places.config / 'config.toml'}.{overridden}")
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    return [(name, _shown(value)) for name, value, _ in layers.rows(desk.conversation.bench.config)]
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    return [(name, _shown(value)) for name, value, _ in layers.rows(context.conversation.bench.config)]
 
 
 def _changed(rows: list[tuple[str, Any, str]]) -> list[str]:
@@ -56,3 +56,16 @@ def _line(row: tuple[str, Any, str]) -> str:
 
 def _shown(value: Any) -> str:
     return "" if value in (None, "", (), {}) else json.dumps(value, ensure_ascii=False, default=list)
+
+
+COMMANDS = (
+    Command(
+        "config",
+        "show the settings, or change one",
+        _run,
+        doing="changing the setting",
+        usage="[KEY [VALUE]]",
+        more="KEY alone shows one setting and its source; with VALUE it is saved in your config.toml and applied at once.",
+        arguments=_arguments,
+    ),
+)

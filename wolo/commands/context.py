@@ -1,31 +1,102 @@
-"""/context: what fills the model's window, by source."""
+"""/context, /compact, /uncompact: show and change what fills the context window."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wolo.agent.compaction.context_usage import Filling
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.agent.compaction.context_usage import Filling, Preview
+from wolo.agent.compaction_run import NOTHING_TO_COMPACT
+from wolo.commands.command import Command, CommandContext, Outcome, RunEvents, ShowText
+from wolo.errors import UsageError
 from wolo.messages.terminal_text import counted
 
+PREVIEW = "--preview"
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    filling = desk.conversation.filling()
-    lines = table({"tokens": filling})
-    room = f"{filling.total / filling.most:.0%} of ~{filling.most:,}" if filling.most else "nobody knows the model's window"
-    lines += ["", f"{counted(filling.messages, 'message')} {'is' if filling.messages == 1 else 'are'} sent ({room})."]
+
+async def _show(context: CommandContext, rest: str) -> Outcome:
+    filling = context.conversation.filling()
+    lines = _table({"tokens": filling})
+    unknown = "context window unknown (set it in providers.NAME.models of your config.toml)"
+    room = f"{filling.total / filling.most:.0%} of ~{filling.most:,}" if filling.most else unknown
+    lines += ["", f"{counted(filling.messages, 'message')} sent; {room}."]
     if filling.shortened or filling.left_out:
         lines.append(
-            f"{filling.left_out:,} are left out and the outputs of {filling.shortened:,} shortened; the session keeps all."
+            f"Compacted: {counted(filling.left_out, 'message')} omitted, {counted(filling.shortened, 'output')} shortened; "
+            "the session keeps them in full."
         )
     return ShowText("\n".join(lines))
 
 
-def table(columns: Mapping[str, Filling]) -> list[str]:
-    """One line a source; estimates, so with a ~."""
+def _table(columns: Mapping[str, Filling]) -> list[str]:
+    """One line per source; estimates carry a ~."""
     sources = list(dict.fromkeys(source for filling in columns.values() for source in filling.tokens))
     rows = [("", *columns)]
     rows += [(source, *(f"~{filling.tokens.get(source, 0):,}" for filling in columns.values())) for source in sources]
-    rows.append(("all", *(f"~{filling.total:,}" for filling in columns.values())))
+    rows.append(("total", *(f"~{filling.total:,}" for filling in columns.values())))
     first, other = max(len(row[0]) for row in rows), max(len(cell) for row in rows for cell in row[1:])
     return [(row[0].ljust(first) + "".join(cell.rjust(other + 2) for cell in row[1:])).rstrip() for row in rows]
+
+
+async def _compact(context: CommandContext, rest: str) -> Outcome:
+    """All words but options tell the summary what to keep."""
+    options = [word for word in rest.split() if word.startswith("--")]
+    if unknown := next((word for word in options if word != PREVIEW), ""):
+        raise UsageError(f"/compact has no option {unknown}.", hint=f"/compact [FOCUS], or /compact {PREVIEW}.")
+    if options:
+        return ShowText(_preview(context.conversation.preview()))
+    return RunEvents(context.conversation.compact(rest))
+
+
+def _preview(preview: Preview) -> str:
+    before, after = preview.before, preview.after
+    if after.total >= before.total and not preview.requests:
+        return NOTHING_TO_COMPACT
+    requests = f"{preview.requests} requests" if preview.requests > 1 else "one request"
+    summary = f"The model would write a summary of at most {preview.summary_tokens:,} more tokens, in {requests}."
+    return "\n".join(
+        [
+            *_table({"now": before, "then": after}),
+            "",
+            f"Outputs shortened: {max(after.shortened - before.shortened, 0)}. "
+            f"Messages omitted: {max(after.left_out - before.left_out, 0)}.",
+            summary if preview.requests else "No summary is needed.",
+            "Nothing was changed; /compact does it.",
+        ]
+    )
+
+
+def _compact_arguments(context: CommandContext) -> list[tuple[str, str]]:
+    return [(PREVIEW, "only show what it would do")]
+
+
+async def _uncompact(context: CommandContext, rest: str) -> Outcome:
+    return RunEvents(context.conversation.uncompact())
+
+
+COMMANDS = (
+    Command(
+        "context",
+        "what fills the context window",
+        _show,
+        doing="counting tokens",
+        group="Model",
+        while_working=True,
+    ),
+    Command(
+        "compact",
+        "summarize the conversation to free context",
+        _compact,
+        doing="counting tokens",
+        usage="[FOCUS] [--preview]",
+        more="FOCUS names what the summary must keep. --preview shows what would happen.",
+        group="Model",
+        arguments=_compact_arguments,
+    ),
+    Command(
+        "uncompact",
+        "restore compacted messages that fit",
+        _uncompact,
+        doing="restoring messages",
+        group="Model",
+    ),
+)

@@ -1,4 +1,4 @@
-"""/cost: the tokens and the money of this session so far."""
+"""/cost: tokens and cost of the session."""
 
 from __future__ import annotations
 
@@ -6,31 +6,28 @@ import asyncio
 from functools import reduce
 
 from wolo.agent.budget import NOTHING, add
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.messages.message import Usage, used_by_task
 from wolo.messages.terminal_text import counted
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    unread = await asyncio.to_thread(desk.conversation.unread)
-    said = (*unread.messages, *desk.conversation.history)
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    unread = await asyncio.to_thread(context.conversation.unread)
+    said = (*unread.messages, *context.conversation.history)
     used = [message.usage for message in said if message.usage is not None]
-    summaries = (*unread.summed_up, *desk.conversation.summed_up)
-    asides = (*unread.asked_aside, *desk.conversation.asked_aside)
+    summaries = (*unread.summed_up, *context.conversation.summed_up)
+    asides = (*unread.asked_aside, *context.conversation.asked_aside)
     tasks = [usage for message in said for part in message.calls if (usage := used_by_task(part)) is not None]
     if not (used or summaries or asides):
-        return ShowText("Nothing was asked in this session yet.")
-    kinds = [
-        *((len(used), "answer", ""), (len(tasks), "task", " of other agents")),
-        *((len(summaries), "compaction", ""), (len(asides), "question", " aside")),
-    ]
-    told = [f"{counted(count, what)}{more}" for count, what, more in kinds if count]
+        return ShowText("No request has been sent in this session yet.")
+    kinds = ((used, "answer"), (tasks, "subagent task"), (summaries, "compaction"), (asides, "side question"))
+    counts = [counted(len(usages), kind) for usages, kind in kinds if usages]
     total = reduce(add, (*used, *tasks, *summaries, *asides), NOTHING)
-    return ShowText(f"{in_words(total)} · {' and '.join(told)} in this session")
+    return ShowText(f"{in_words(total)} · {' and '.join(counts)} in this session")
 
 
 def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:
-    """`1,234 in (900 cached) · 56 out · $0.0012`; a guess carries a ~. `tells_unknown`: that the price is not known."""
+    """`1,234 in (900 cached) · 56 out · $0.0012`; estimates carry a ~. `tells_unknown`: mention an unknown price."""
     about = "~" if usage.estimated else ""
     into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
@@ -38,3 +35,6 @@ def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:
     if usage.cost is None:
         return f"{used} · price unknown" if tells_unknown else used
     return f"{used} · {f'${usage.cost.total:.4f}' if usage.cost.total else 'free'}"
+
+
+COMMANDS = (Command("cost", "tokens and cost of this session", _run, group="Model", while_working=True),)

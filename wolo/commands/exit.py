@@ -1,9 +1,12 @@
-"""/exit: leave; the session is kept."""
+"""/exit: quits wolo."""
 
 from __future__ import annotations
 
-from wolo.commands.command import CommandContext, Exit, Outcome
+from wolo.commands.command import Command, CommandContext, Exit, Outcome
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
+async def _run(context: CommandContext, rest: str) -> Outcome:
     return Exit()
+
+
+COMMANDS = (Command("exit", "quit; the session is saved", _run, aliases=("quit", "q")),)

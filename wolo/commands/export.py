@@ -1,11 +1,11 @@
-"""/export: this session as a file, for others to read or for another machine."""
+"""/export: writes the session to a file."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.store import Store
@@ -23,22 +23,22 @@ ENDS = {
     "pi": ".pi.jsonl",
     "kimi": ".kimi.jsonl",
 }
-"""How a file of each format ends, the more telling ones last."""
+"""File suffix by format, the more specific ones last."""
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    """`/export [FORMAT] [FILE]`: a file alone says by its ending what it is."""
-    facts = desk.conversation.facts
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    """`/export [FORMAT] [FILE]`: the suffix of FILE selects the format too."""
+    facts = context.conversation.facts
     first, _, others = rest.partition(" ")
     named = first in ENDS
     file = (others if named else rest).strip()
     format = first if named else _format_of(file)
     path = await asyncio.to_thread(_write, facts.session_id, format, facts.cwd, file or f"{facts.session_id}{ENDS[format]}")
-    return ShowText(f"Written: {path}\nSecrets that wolo knows were taken out; look through it before you hand it on.")
+    return ShowText(f"Exported to {path}\nKnown secrets were removed; review the file before you share it.")
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    return [(format, f"a file that ends with {ENDS[format]}") for format in ENDS]
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    return [(format, f"a {ENDS[format]} file") for format in ENDS]
 
 
 def _format_of(file: str) -> str:
@@ -46,7 +46,7 @@ def _format_of(file: str) -> str:
         return "markdown"
     fitting = [format for format, end in ENDS.items() if file.casefold().endswith(end)]
     if not fitting:
-        raise UsageError(f"{file} does not say in which format.", hint=f"/export FORMAT FILE; formats are {', '.join(ENDS)}.")
+        raise UsageError(f"The name {file} selects no format.", hint=f"/export FORMAT FILE; formats are {', '.join(ENDS)}.")
     return fitting[-1]
 
 
@@ -57,10 +57,26 @@ def _write(session_id: str, format: str, cwd: Path, file: str) -> Path:
 
     path, secrets = cwd / Path(file).expanduser(), redactor()
     if path.exists():
-        raise UsageError(f"{path} is there already.", hint="/export [FORMAT] FILE names another one.")
+        raise UsageError(f"{path} exists already.", hint="/export [FORMAT] FILE chooses another file.")
     with Store.open(find_places().data) as store:
         info = next((info for info in store.list() if info.id == session_id), None)
         if info is None:
-            raise UsageError("Nothing of this conversation is kept.", hint="Say something first; --no-session keeps nothing.")
+            raise UsageError("This conversation has not been saved.", hint="Send a prompt first; --no-session saves nothing.")
         write_file(path, lambda out: export(store, info, format, out, secrets))
     return path
+
+
+COMMANDS = (
+    Command(
+        "export",
+        "write this session to a file",
+        _run,
+        doing="writing the file",
+        usage="[FORMAT] [FILE]",
+        more="markdown, html, jsonl, openai, rows, atif, or the format of claude-code, codex, opencode, pi or kimi; the suffix "
+        "of FILE selects it too. Secrets are removed.",
+        group="Sessions",
+        arguments=_arguments,
+        while_working=True,
+    ),
+)

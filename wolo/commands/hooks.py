@@ -1,34 +1,33 @@
-"""/hooks: the commands that run at events, where each is written, and whether it runs."""
+"""/hooks: lists the hooks, their files, and whether they run."""
 
 from __future__ import annotations
 
 import asyncio
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.conversation.resources.hooks import HookSet, find_problems
 from wolo.extensions.hooks.definitions import TIMEOUT_S, Hook
 from wolo.messages.terminal_text import spelled_line
 
-NONE = "There are no hooks. [[hooks.PreToolUse]] in your config.toml is a place for one; docs/guide/hooks.md tells more."
+NONE = "No hooks. Define one as [[hooks.PreToolUse]] in your config.toml; see docs/guide/hooks.md."
 _STANDINGS = {
     "yours": "yours",
-    "allowed": "of the project; you have allowed them",
-    "needs consent": "of the project; not run: as they are now they need your consent",
-    "refused": "of the project; not run: you do not want to be asked",
+    "allowed": "project, allowed",
+    "needs consent": "project, not run: new or changed, so they need your consent",
+    "refused": "project, not run: refused",
 }
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    sets = desk.conversation.hooks
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    sets = context.conversation.hooks
     if not sets:
         return ShowText(NONE)
     lines = [line for each in sets for line in lines_of(each)]
-    problems = await asyncio.to_thread(find_problems, sets, desk.conversation.cwd)
+    problems = await asyncio.to_thread(find_problems, sets, context.conversation.cwd)
     return ShowText("\n".join([*lines, *(["", *problems] if problems else [])]))
 
 
 def lines_of(found: HookSet) -> list[str]:
-    """The file, whether its hooks run, and each of them."""
     return [
         f"{spelled_line(found.source)}  ({_STANDINGS[found.standing]})",
         *(f"  {event:<18}  {_matcher(hook)}{spelled_line(hook.command)}{_more(hook)}" for event, hook in found.hooks),
@@ -43,3 +42,6 @@ def _matcher(hook: Hook) -> str:
 def _more(hook: Hook) -> str:
     said = [*(["strict"] if hook.strict else []), *([f"{hook.timeout_s:g} s"] if hook.timeout_s != TIMEOUT_S else [])]
     return f"  ({', '.join(said)})" if said else ""
+
+
+COMMANDS = (Command("hooks", "your commands that run at events", _run, group="Permissions", while_working=True),)

@@ -1,8 +1,8 @@
-"""/jobs: the commands that run in the background, what one has printed, and its end or its freedom."""
+"""/jobs: lists, stops and detaches background commands."""
 
 from __future__ import annotations
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean
 from wolo.tools.background.jobs import Job, Jobs
@@ -11,10 +11,10 @@ _HINT = "/jobs, /jobs output ID, /jobs stop ID, /jobs detach ID"
 _MOST_LINES = 40
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    jobs = desk.conversation.jobs
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    jobs = context.conversation.jobs
     if jobs is None or not jobs.all:
-        return ShowText("No command runs in the background.")
+        return ShowText("No background jobs.")
     action, _, which = rest.partition(" ")
     match action:
         case "" | "list":
@@ -28,26 +28,40 @@ async def run(desk: CommandContext, rest: str) -> Outcome:
         case "detach":
             job = _find(jobs, which)
             jobs.detach(job)
-            return ShowText(f"{job.name} goes on when wolo ends; what it prints: {job.spool.path}")
+            return ShowText(f"{job.name} keeps running after you quit; output: {job.spool.path}")
         case _:
-            raise UsageError(f"/jobs does not know {action}.", hint=_HINT)
+            raise UsageError(f"Unknown action: {action}.", hint=_HINT)
 
 
 def _find(jobs: Jobs, which: str) -> Job:
-    """By its number; without one, the only one there is."""
+    """By number, or the only job."""
     if which and not which.isdecimal():
-        raise UsageError(f"{which} is no number of a job.", hint=_HINT)
+        raise UsageError(f"{which} is not a job number.", hint=_HINT)
     return jobs.find(int(which) if which else None)
 
 
 def _printed(job: Job) -> str:
-    """Its last lines; the model's own look is not disturbed."""
+    """The last lines; does not consume what the model reads next."""
     lines = map(clean, job.spool.newest.decode(errors="replace").splitlines()[-_MOST_LINES:])
-    return "\n".join([*lines, f"{job.name}: {job.state}; all it prints: {job.spool.path}"])
+    return "\n".join([*lines, f"{job.name}: {job.state}; full output: {job.spool.path}"])
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    jobs = desk.conversation.jobs
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    jobs = context.conversation.jobs
     if jobs is None:
         return []
     return [(f"{action} {job.id}", f"{job.name}: {job.state}") for job in jobs.all for action in ("output", "stop", "detach")]
+
+
+COMMANDS = (
+    Command(
+        "jobs",
+        "commands running in the background",
+        _run,
+        usage="[output|stop|detach ID]",
+        more="output shows the last lines, stop ends a job, detach keeps it running after you quit.",
+        group="Conversation",
+        arguments=_arguments,
+        while_working=True,
+    ),
+)

@@ -1,29 +1,53 @@
-"""/login and /logout: save the API key of a provider, or remove it. Only a terminal can ask for a key."""
+"""/login and /logout: save and remove API keys."""
 
 from __future__ import annotations
 
 import asyncio
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.diagnostics.credentials import found_keys, log_out, login_providers
 from wolo.errors import UsageError
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    """Where nobody can type a key unseen."""
-    raise UsageError("A key is asked for in a terminal.", hint=f"wolo login {rest or 'PROVIDER'} --key-stdin < FILE")
+async def _login(context: CommandContext, rest: str) -> Outcome:
+    """The terminal replaces this by its own dialog."""
+    raise UsageError("/login needs an interactive terminal.", hint=f"wolo login {rest or 'PROVIDER'} --key-stdin < FILE")
 
 
-async def run_logout(desk: CommandContext, rest: str) -> Outcome:
+async def _logout(context: CommandContext, rest: str) -> Outcome:
     removed, left = await asyncio.to_thread(log_out, rest)
     return ShowText(
-        "\n".join([removed, *left, "This conversation keeps the key it began with; /model PROVIDER/MODEL changes to another."])
+        "\n".join(
+            [removed, *left, "This conversation continues with its current key; /model PROVIDER/MODEL switches to another."]
+        )
     )
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
+def _providers(context: CommandContext) -> list[tuple[str, str]]:
     return [(each.name, each.label) for each in login_providers()]
 
 
-def logout_arguments(desk: CommandContext) -> list[tuple[str, str]]:
+def _saved_keys(context: CommandContext) -> list[tuple[str, str]]:
     return [(each.provider, each.source) for each in found_keys()[0] if not each.source.startswith(("$", "providers."))]
+
+
+COMMANDS = (
+    Command(
+        "login",
+        "save the API key of a provider",
+        _login,
+        usage="[PROVIDER]",
+        more="The key is typed hidden, checked with one tiny request, and saved as by `wolo auth login`.",
+        group="Model",
+        arguments=_providers,
+    ),
+    Command(
+        "logout",
+        "remove a saved API key",
+        _logout,
+        usage="[PROVIDER]",
+        group="Model",
+        arguments=_saved_keys,
+        while_working=True,
+    ),
+)

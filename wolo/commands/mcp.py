@@ -1,8 +1,8 @@
-"""/mcp: the MCP servers of this conversation, their tools, and how to start one anew or to consent to it."""
+"""/mcp: lists MCP servers, shows their tools, restarts and allows them."""
 
 from __future__ import annotations
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 from wolo.conversation.resources.mcp_servers import allow_server
 from wolo.errors import UsageError
@@ -12,28 +12,28 @@ from wolo.messages.terminal_text import clean_line, spelled_line
 from wolo.places import find_places
 
 _HINT = "/mcp, /mcp tools NAME, /mcp restart NAME, /mcp allow NAME"
-_NONE = "There are no MCP servers. `wolo mcp add NAME -- COMMAND` adds one, or an .mcp.json in the project."
-_STATES = {"known": "ready when it is called"}
+_NONE = "No MCP servers. Add one with `wolo mcp add NAME -- COMMAND`, or with an .mcp.json in the project."
+_STATES = {"known": "starts on first use"}
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    servers = desk.conversation.servers
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    servers = context.conversation.servers
     action, _, name = rest.partition(" ")
     match action:
         case "" | "list":
-            return ShowText("\n".join(lines(servers.standings())))
+            return ShowText("\n".join(_lines(servers.standings())))
         case "tools":
-            return ShowText(_tools(servers, name.strip(), desk.columns))
+            return ShowText(_tools(servers, name.strip(), context.columns))
         case "restart":
             await servers.restart(name.strip())
-            return ShowText(f"{name.strip()} is started anew.")
+            return ShowText(f"Restarting {name.strip()}.")
         case "allow":
-            return ShowText(_allow(desk, servers, name.strip()))
+            return ShowText(_allow(context, servers, name.strip()))
         case _:
-            raise UsageError(f"/mcp does not know {clean_line(action)}.", hint=_HINT)
+            raise UsageError(f"Unknown action: {clean_line(action)}.", hint=_HINT)
 
 
-def lines(standings: tuple[Standing, ...]) -> list[str]:
+def _lines(standings: tuple[Standing, ...]) -> list[str]:
     if not standings:
         return [_NONE]
     width = max(len(each.name) for each in standings)
@@ -52,22 +52,36 @@ def _about(standing: Standing) -> str:
 def _tools(servers: Servers, name: str, columns: int) -> str:
     standing = next((each for each in servers.standings() if each.name == name), None)
     if standing is None:
-        raise UsageError(f"There is no MCP server {clean_line(name)}.", hint=_HINT)
+        raise UsageError(f"Unknown MCP server: {clean_line(name)}.", hint=_HINT)
     if not standing.tools:
         return f"{name} has no tools: {_about(standing)}"
     return "\n".join(rows([(tool, clean_line(" ".join(about.split()))) for tool, about in standing.tools], columns))
 
 
-def _allow(desk: CommandContext, servers: Servers, name: str) -> str:
+def _allow(context: CommandContext, servers: Servers, name: str) -> str:
     wanted = servers.waits_for_consent(name)
     facts = "\n".join(f"  {called:<11} {spelled_line(value)}" for called, value in described(wanted.server))
-    allow_server(servers, name, find_places(), desk.conversation.facts.root)
-    return f"{name} is started, now and from now on, as long as it stays what it is:\n{facts}"
+    allow_server(servers, name, find_places(), context.conversation.facts.root)
+    return f"Allowed {name} until its definition changes, and started it:\n{facts}"
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for each in desk.conversation.servers.standings():
+    for each in context.conversation.servers.standings():
         actions = ("allow",) if each.state == "needs consent" else ("tools", "restart")
         found += [(f"{action} {each.name}", _STATES.get(each.state, each.state)) for action in actions]
     return found
+
+
+COMMANDS = (
+    Command(
+        "mcp",
+        "MCP servers and their status",
+        _run,
+        usage="[tools|restart|allow NAME]",
+        more="tools lists the tools of a server, restart restarts it, allow starts one that the project defines.",
+        group="Permissions",
+        arguments=_arguments,
+        while_working=True,
+    ),
+)

@@ -1,26 +1,55 @@
-"""/mode: how much is done without asking, from the next call on."""
+"""/mode and /plan: show and change the permission mode."""
 
 from __future__ import annotations
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, SendPrompt, ShowText
 from wolo.conversation.conversation import Conversation
 from wolo.guard.modes import MODES
 
+PLAN = "Make a plan for this. Read what you need; change nothing, and do not start before I approve the plan.\n\n"
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    conversation = desk.conversation
+
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
     if rest:
         return ShowText(enter(conversation, rest))
     rows = [f"{'*' if mode.name == conversation.mode else ' '} {mode.name:<5} {mode.about}" for mode in MODES.values()]
-    return ShowText("\n".join([*rows, "", "/mode NAME changes it, also while a turn runs."]))
+    return ShowText("\n".join([*rows, "", "/mode NAME changes it, even during a turn."]))
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
     return [(mode.name, mode.about) for mode in MODES.values()]
 
 
 def enter(conversation: Conversation, name: str) -> str:
-    """What a person reads of it."""
+    """Changes the mode. Returns a message for the user."""
     notice = conversation.set_mode(name)
-    held = f", commands in {conversation.facts.sandbox}" if conversation.facts.sandbox else ""
+    held = f", sandbox: {conversation.facts.sandbox}" if conversation.facts.sandbox else ""
     return "\n".join(filter(None, (notice, f"Mode {conversation.mode}: {MODES[conversation.mode].about}{held}.")))
+
+
+async def _plan(context: CommandContext, rest: str) -> Outcome:
+    entered = enter(context.conversation, "plan")
+    return SendPrompt(f"{PLAN}{rest}") if rest else ShowText(f"{entered}\n/mode NAME switches to another mode.")
+
+
+COMMANDS = (
+    Command(
+        "plan",
+        "plan mode: read only",
+        _plan,
+        usage="[TASK]",
+        more="Enters mode plan; with TASK it also asks for a plan of it. /mode NAME switches to another mode.",
+        group="Conversation",
+    ),
+    Command(
+        "mode",
+        "what runs without asking",
+        _run,
+        usage="[plan|ask|edit|auto|yolo]",
+        more="Applies from the next call on; the sandbox follows. Resuming a session never restores yolo.",
+        group="Permissions",
+        arguments=_arguments,
+        while_working=True,
+    ),
+)

@@ -1,4 +1,4 @@
-"""/model: show the current model, or change to another one."""
+"""/model: shows the model, or switches to another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 
-from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.config import keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import find
@@ -22,23 +22,23 @@ from wolo.models.provider import Choice
 from wolo.places import find_places
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    conversation = desk.conversation
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
     if not rest:
-        return ShowText(f"{conversation.model}\n/model PROVIDER/MODEL changes it; `wolo models list` shows what there is.")
+        return ShowText(f"{conversation.model}\n/model PROVIDER/MODEL switches; `wolo models list` lists the models.")
     await asyncio.to_thread(refuse_unknown, conversation.bench.config, rest, conversation.model)
     return SwitchConversation(await conversation.reopen(Change(model=rest)))
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    """Those that can be used now."""
-    return [(each.label, in_brief(each)) for each in models_here(desk.conversation.bench.config) if each.has_key]
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    """Models with a key."""
+    return [(each.label, in_brief(each)) for each in models_here(context.conversation.bench.config) if each.has_key]
 
 
 def refuse_unknown(config: Config, spec: str, current: str) -> None:
     """Raises UsageError, with the nearest names, for a model that its server does not list.
 
-    Of a server that lists none, any name counts that is written with its provider. Blocks.
+    If the server lists none, any name with a provider is accepted. Blocks.
     """
     environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
     choice = find(config, environ, spec, follows_card=False)
@@ -49,13 +49,13 @@ def refuse_unknown(config: Config, spec: str, current: str) -> None:
         if not any(name.lower() in (wanted.lower(), f"{wanted.lower()}:latest") for name in served):
             more = f"It lists {clean_line(', '.join(served[: catalog.SHOWN]))}{' …' if len(served) > catalog.SHOWN else ''}."
             raise UsageError(
-                f"{choice.provider.label} does not list a model {clean_line(wanted)}.", hint=nearest(wanted, served, more)
+                f"{choice.provider.label} does not list the model {clean_line(wanted)}.", hint=nearest(wanted, served, more)
             )
     elif "/" not in spec and not _is_known(spec, environ, config):
         raise UsageError(
-            f"No model is called `{clean_line(spec)}`.",
+            f"Unknown model: {clean_line(spec)}.",
             hint=nearest(
-                wanted, _names(choice, current, config), f"{choice.provider.name}/{clean_line(wanted)} asks for it all the same."
+                wanted, _names(choice, current, config), f"{choice.provider.name}/{clean_line(wanted)} requests it anyway."
             ),
         )
 
@@ -70,3 +70,16 @@ def _is_known(spec: str, environ: Mapping[str, str], config: Config) -> bool:
 
 def _names(choice: Choice, current: str, config: Config) -> list[str]:
     return [current, *(each.id for each in choice.provider.models), *(each.label for each in models_here(config) if each.model)]
+
+
+COMMANDS = (
+    Command(
+        "model",
+        "show the model, or switch to another",
+        _run,
+        doing="switching the model",
+        usage="[PROVIDER/MODEL[:LEVEL]]",
+        group="Model",
+        arguments=_arguments,
+    ),
+)

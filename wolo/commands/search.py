@@ -1,4 +1,4 @@
-"""/search: where something was said, in this session and all others."""
+"""/search: full-text search in all sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.search import index_update
@@ -19,20 +19,20 @@ MOST = 20
 FILTERS = ("tool:", "path:", "model:", "role:", "cwd:", "since:", "until:")
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
+async def _run(context: CommandContext, rest: str) -> Outcome:
     words = [word for word in rest.split(" ") if word != HERE]
     wanted = " ".join(words).strip()
     if not wanted:
-        raise UsageError("What is to be found?", hint='/search WORDS; "phrases", beginnings* and since:7d work, too.')
-    cwd = desk.conversation.cwd if HERE in rest.split() else None
+        raise UsageError("/search needs a query.", hint='/search WORDS; also "phrases", prefixes* and since:7d.')
+    cwd = context.conversation.cwd if HERE in rest.split() else None
     hits = await asyncio.to_thread(_find, wanted, cwd)
     if not hits:
-        return ShowText("Nothing was found.")
-    return ShowText("\n".join([*_told(hits, desk.conversation.session_id), "", "/resume ID goes on with one."]))
+        return ShowText("No matches.")
+    return ShowText("\n".join([*_lines(hits, context.conversation.session_id), "", "/resume ID opens one."]))
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    return [(HERE, "in the sessions of this directory only"), *((each, "only there") for each in FILTERS)]
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    return [(HERE, "only sessions of this directory"), *((each, "filter") for each in FILTERS)]
 
 
 def _find(words: str, cwd: Path | None) -> list[Hit]:
@@ -42,7 +42,7 @@ def _find(words: str, cwd: Path | None) -> list[Hit]:
         return index_update.ask(store, lambda index: search(index, sessions, query, cwd=cwd, limit=MOST))
 
 
-def _told(hits: list[Hit], here: str) -> list[str]:
+def _lines(hits: list[Hit], here: str) -> list[str]:
     lines: list[str] = []
     session = ""
     for hit in hits:
@@ -52,3 +52,18 @@ def _told(hits: list[Hit], here: str) -> list[str]:
             lines.append(f"{'*' if info.id == here else ' '} {info.id}  {age(hit.at)}  {info.name or info.title}")
         lines.append(f"    {plain(hit.tool) or hit.role}: {plain(hit.snippet)}")
     return lines
+
+
+COMMANDS = (
+    Command(
+        "search",
+        "search all sessions",
+        _run,
+        doing="searching all sessions",
+        usage='WORDS "phrase" prefix* -without [FILTERS] [--here]',
+        more="Filters: tool:shell path:src/x.py model:glm role:user cwd:project since:7d until:2026-11-01.",
+        group="Sessions",
+        arguments=_arguments,
+        while_working=True,
+    ),
+)

@@ -1,4 +1,4 @@
-"""/skills: the skills that lie ready here, where each comes from, and which files are neither a skill nor a command."""
+"""/skills: lists the skills and their files."""
 
 from __future__ import annotations
 
@@ -6,35 +6,47 @@ import asyncio
 import textwrap
 from collections.abc import Iterator
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.extensions.markdown_files import shown
 from wolo.extensions.skills import Skill
 
 LEAST_COLUMNS, MOST_COLUMNS = 20, 80
 NONE = (
-    "There are no skills here. A folder NAME with a SKILL.md is one, in .agents/skills or .wolo/skills of a project that you"
-    " trust, or in ~/.agents/skills for all of them."
+    "No skills. A skill is a folder NAME with a SKILL.md, in .agents/skills or .wolo/skills of a trusted project, or in"
+    " ~/.agents/skills for all projects."
 )
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    library = desk.conversation.library
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    library = context.conversation.library
     skills, commands = await asyncio.to_thread(lambda: (library.skills(), library.commands()))
-    columns = max(min(desk.columns - 1, MOST_COLUMNS), LEAST_COLUMNS)
-    lines = [line for skill in skills.found for line in _told(skill, columns)] or textwrap.wrap(NONE, columns)
+    columns = max(min(context.columns - 1, MOST_COLUMNS), LEAST_COLUMNS)
+    lines = [line for skill in skills.found for line in _lines(skill, columns)] or textwrap.wrap(NONE, columns)
     if skills.found:
-        lines += ["", *textwrap.wrap("The model loads one when the work calls for it; /skill:NAME sends one at once.", columns)]
+        lines += ["", *textwrap.wrap("The model loads a skill when it needs it; /skill:NAME sends one now.", columns)]
     return ShowText("\n".join([*lines, *(f"! {notice}" for notice in (*skills.notices, *commands.notices))]))
 
 
-def _told(skill: Skill, columns: int) -> Iterator[str]:
-    whose = "yours" if skill.shelf.project is None else "of this project"
+def _lines(skill: Skill, columns: int) -> Iterator[str]:
+    whose = "yours" if skill.shelf.project is None else "project"
     yield f"{skill.name}  ({whose}: {shown(skill.path)})"
     yield from textwrap.wrap(skill.description, columns, initial_indent="  ", subsequent_indent="  ")
     limits = [
-        "" if skill.for_model else "The model is not told of it.",
-        "" if skill.for_person else "It is no command.",
-        f"It names the tools {', '.join(skill.tools)}; that allows nothing." if skill.tools else "",
+        "" if skill.for_model else "Hidden from the model.",
+        "" if skill.for_person else "Not a command.",
+        f"Names the tools {', '.join(skill.tools)}; this grants no permission." if skill.tools else "",
     ]
     if any(limits):
         yield f"  {' '.join(filter(None, limits))}"
+
+
+COMMANDS = (
+    Command(
+        "skills",
+        "available skills and their files",
+        _run,
+        more="/skill:NAME WORDS sends a skill with your instructions.",
+        group="Permissions",
+        while_working=True,
+    ),
+)

@@ -1,21 +1,26 @@
-"""/status: model, session, mode, context and cost of this conversation in one view."""
+"""/status and /debug: show the state of the conversation."""
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
+from collections.abc import Mapping
 from functools import reduce
 
 from wolo import __version__
 from wolo.agent.budget import NOTHING, add
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.cost import in_words
 from wolo.conversation.conversation import Conversation
-from wolo.messages.terminal_text import clean_line
+from wolo.messages.message import Message
+from wolo.messages.terminal_text import clean_line, counted
 from wolo.models.address import shown
 from wolo.places import find_places
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    conversation = desk.conversation
+async def _status(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
     facts, choice = conversation.facts, conversation.choice
     rows = {
         "wolo": __version__,
@@ -30,9 +35,12 @@ async def run(desk: CommandContext, rest: str) -> Outcome:
         "mcp": ", ".join(f"{clean_line(each.name)} ({each.state})" for each in conversation.servers.standings()),
         "settings": str(find_places().config / "config.toml"),
     }
-    told = {name: value for name, value in rows.items() if value}
-    width = max(map(len, told))
-    return ShowText("\n".join(f"{name:<{width}}  {value}" for name, value in told.items()))
+    return ShowText("\n".join(_table({name: value for name, value in rows.items() if value})))
+
+
+def _table(rows: Mapping[str, str]) -> list[str]:
+    width = max(map(len, rows))
+    return [f"{name:<{width}}  {value}" for name, value in rows.items()]
 
 
 def _thinking(conversation: Conversation) -> str:
@@ -41,11 +49,61 @@ def _thinking(conversation: Conversation) -> str:
 
 def _context(conversation: Conversation) -> str:
     filling = conversation.filling()
-    count = "1 message" if filling.messages == 1 else f"{filling.messages:,} messages"
-    of = f" of {filling.most:,} ({filling.total / filling.most:.0%})" if filling.most else "; the context window is not known"
-    return f"~{filling.total:,} tokens{of}, {count}"
+    of = f" of {filling.most:,} ({filling.total / filling.most:.0%})" if filling.most else "; context window unknown"
+    return f"~{filling.total:,} tokens{of}, {counted(filling.messages, 'message')}"
 
 
 def _used(conversation: Conversation) -> str:
     used = [message.usage for message in conversation.history if message.usage is not None]
     return in_words(reduce(add, used, NOTHING)) if used else ""
+
+
+async def _debug(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
+    facts, filling, places = conversation.facts, conversation.filling(), find_places()
+    history = conversation.history
+    last = next((message for message in reversed(history) if message.usage is not None), None)
+    jobs = conversation.jobs
+    calls = sum(len(message.calls) for message in history)
+    rows = {
+        "wolo": f"{__version__}, Python {platform.python_version()} on {platform.system()} {platform.release()}",
+        "terminal": f"TERM={os.environ.get('TERM', '')} {sys.stdout.encoding} {_terminal_size()}",
+        "session": f"{facts.session_id}{'' if facts.keeps_session else ' (not saved)'}",
+        "model": f"{facts.model}, thinking {conversation.thinking or 'provider default'}",
+        "mode": f"{facts.mode}, sandbox {facts.sandbox or 'none'}",
+        "history": f"{counted(len(history), 'message')}, {counted(calls, 'call')}; {filling.left_out} omitted, "
+        f"{filling.shortened} shortened",
+        "next request": f"~{filling.total:,} tokens{f' of {filling.most:,}' if filling.most else ''}",
+        "last request": _last_request(last),
+        "jobs": str(len(jobs.running)) if jobs is not None else "none",
+        "tools": ", ".join(facts.tool_names),
+        "directory": str(facts.cwd),
+        "settings": str(places.config),
+        "sessions": str(places.data),
+        "logs": str(places.state),
+    }
+    bundle = "`wolo doctor --bundle FILE --session ID` packs it all, without secrets."
+    return ShowText("\n".join([*_table(rows), "", bundle]))
+
+
+def _last_request(answer: Message | None) -> str:
+    if answer is None or answer.usage is None:
+        return "none yet"
+    usage = answer.usage
+    into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    counts = f"{into:,} tokens in ({usage.cache_read_tokens:,} cached), {usage.output_tokens:,} out"
+    return f"{counts}, ended with {answer.finish_reason or '?'}"
+
+
+def _terminal_size() -> str:
+    try:
+        size = os.get_terminal_size()
+    except OSError:
+        return "no terminal"
+    return f"{size.lines}x{size.columns}"
+
+
+COMMANDS = (
+    Command("status", "model, session, mode, context and cost", _status, while_working=True),
+    Command("debug", "state of this conversation, for a bug report", _debug, doing="collecting the state", while_working=True),
+)

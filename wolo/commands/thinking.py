@@ -1,10 +1,10 @@
-"""/thinking: show how much the model thinks, or change it from the next request on."""
+"""/thinking: shows or sets the thinking level."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.formats.encoding.thinking_levels import LEVELS
@@ -13,23 +13,23 @@ from wolo.formats.format import ThinkingLevel
 NAMES = ", ".join(LEVELS)
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    conversation = desk.conversation
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    conversation = context.conversation
     if not rest:
         known = conversation.thinking
-        now = f"{conversation.thinking_used}{_instead(conversation, known)}" if known else "as much as the provider lets it"
+        now = f"{conversation.thinking_used}{_instead(conversation, known)}" if known else "provider default"
         return ShowText(f"{now}\n/thinking LEVEL changes it: {NAMES}.")
     level = next((each for each in LEVELS if each == rest.lower()), None)
     if level is None:
-        raise UsageError(f"There is no thinking level {rest}.", hint=f"Levels are {NAMES}.")
+        raise UsageError(f"Unknown thinking level: {rest}.", hint=f"Levels: {NAMES}.")
     used = conversation.think(level)
     return ShowText(
-        _no_effect(conversation, level) or f"Thinking is {used} from the next request on{_instead(conversation, level)}."
+        _no_effect(conversation, level) or f"Thinking level {used} from the next request on{_instead(conversation, level)}."
     )
 
 
 def _instead(conversation: Conversation, level: ThinkingLevel) -> str:
-    return "" if conversation.thinking_used == level else f"; {conversation.model} does not know {level}"
+    return "" if conversation.thinking_used == level else f"; {conversation.model} does not support {level}"
 
 
 def _no_effect(conversation: Conversation, level: ThinkingLevel) -> str:
@@ -38,6 +38,19 @@ def _no_effect(conversation: Conversation, level: ThinkingLevel) -> str:
     return no_effect_notice(replace(conversation.choice, thinking=level))
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    now = desk.conversation.thinking
-    return [(level, "as now" if level == now else "") for level in LEVELS]
+def _arguments(context: CommandContext) -> list[tuple[str, str]]:
+    now = context.conversation.thinking
+    return [(level, "current" if level == now else "") for level in LEVELS]
+
+
+COMMANDS = (
+    Command(
+        "thinking",
+        "show or set the thinking level",
+        _run,
+        usage="[LEVEL]",
+        group="Model",
+        arguments=_arguments,
+        while_working=True,
+    ),
+)

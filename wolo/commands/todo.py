@@ -1,10 +1,13 @@
-"""/todo: the model's list of what is to be done."""
+"""/todo: shows the task list of the model."""
 
 from __future__ import annotations
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.tools.todo import as_text
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    return ShowText(as_text(desk.conversation.todos()) or "There is no todo list.")
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    return ShowText(as_text(context.conversation.todos()) or "No tasks.")
+
+
+COMMANDS = (Command("todo", "task list", _run, aliases=("todos",), group="Conversation", while_working=True),)

@@ -1,17 +1,20 @@
-"""/tools: what the model can do here."""
+"""/tools: lists the tools that the model has."""
 
 from __future__ import annotations
 
-from wolo.commands.command import CommandContext, Outcome, ShowText
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    tools = desk.conversation.tools
+async def _run(context: CommandContext, rest: str) -> Outcome:
+    tools = context.conversation.tools
     if not tools:
-        return ShowText("The model is offered no tools.")
-    return ShowText("\n".join(rows([(tool.name, _first_sentence(tool.description)) for tool in tools], desk.columns)))
+        return ShowText("The model has no tools.")
+    return ShowText("\n".join(rows([(tool.name, _first_sentence(tool.description)) for tool in tools], context.columns)))
 
 
 def _first_sentence(text: str) -> str:
     return " ".join(text.split()).split(". ")[0].rstrip(".")
+
+
+COMMANDS = (Command("tools", "tools of the model", _run, group="Permissions", while_working=True),)

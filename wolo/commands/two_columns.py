@@ -1,11 +1,11 @@
-"""Rows of a name and what is said of it, each on one line of the window."""
+"""Formats pairs of a name and a description, one line each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 LEAST_CHARS = 24
-"""So much is said of each, however narrow the window is."""
+"""Of a description, even in a narrower window."""
 
 
 def rows(pairs: Sequence[tuple[str, str]], columns: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""/undo: take back the last turns, what was said and what was done to files."""
+"""/undo and /redo: revert turns with their file changes, and restore them."""
 
 from __future__ import annotations
 
@@ -7,41 +7,76 @@ from pathlib import Path
 
 from wolo.commands import diff
 from wolo.commands.arguments import words
-from wolo.commands.command import CommandContext, Outcome, ShowText, SwitchConversation
+from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.conversation.history.undo import Undo, Undoing, lines
 from wolo.errors import UsageError
 
 PREVIEW, ANYWAY = "--preview", "--anyway"
 
 
-async def run(desk: CommandContext, rest: str) -> Outcome:
-    """`/undo [N] [PATH …]`. With conflicts it shows first what would happen."""
+async def undo(context: CommandContext, rest: str) -> Outcome:
+    """`/undo [N] [PATH …]`. With conflicts it only shows a preview, unless `--anyway`."""
     given = words(rest)
     options = {word for word in given if word.startswith("--")}
     if unknown := options - {PREVIEW, ANYWAY}:
         raise UsageError(f"/undo has no option {min(unknown)}.", hint=f"/undo [N] [PATH …] [{PREVIEW}] [{ANYWAY}]")
     named = [word for word in given if word not in options]
     count = int(named.pop(0)) if named and named[0].isdecimal() else 1
-    undoing = Undoing.of(desk.conversation)
-    undo = await asyncio.to_thread(undoing.undo, count, [desk.conversation.cwd / Path(name) for name in named])
+    undoing = Undoing.of(context.conversation)
+    undo = await asyncio.to_thread(undoing.undo, count, [context.conversation.cwd / Path(name) for name in named])
     if PREVIEW in options or (undo.report.conflicts and ANYWAY not in options):
         again = f"/undo {rest.replace(PREVIEW, '').strip()} {ANYWAY}".replace("  ", " ")
         return ShowText("\n".join([*lines(undo.report), "", f"Nothing was changed yet; {again} does it."]))
-    return await carry_out(desk, undoing, undo)
+    return await carry_out(context, undoing, undo)
 
 
-async def carry_out(desk: CommandContext, undoing: Undoing, undo: Undo) -> Outcome:
-    """The files first, then the conversation."""
+async def _redo(context: CommandContext, rest: str) -> Outcome:
+    if rest not in ("", PREVIEW, ANYWAY):
+        raise UsageError("/redo takes only options.", hint=f"/redo [{PREVIEW}] [{ANYWAY}]")
+    undoing = Undoing.of(context.conversation)
+    redo = await asyncio.to_thread(undoing.redo)
+    if rest == PREVIEW or (redo.report.conflicts and rest != ANYWAY):
+        return ShowText("\n".join([*lines(redo.report), "", f"Nothing was changed yet; /redo {ANYWAY} does it."]))
+    return await carry_out(context, undoing, redo)
+
+
+async def carry_out(context: CommandContext, undoing: Undoing, undo: Undo) -> Outcome:
+    """Restores the files, then the conversation."""
     done = await asyncio.to_thread(undoing.carry_out, undo)
-    following = await desk.conversation.reopen(done.change)
+    following = await context.conversation.reopen(done.change)
     if following.watch is not None and (store := following.watch.store) is not None:
         store.end_step(done.step)
     return SwitchConversation(following, draft=undo.draft, text="\n".join(lines(done.report)))
 
 
-def arguments(desk: CommandContext) -> list[tuple[str, str]]:
-    return [*ways(desk), *diff.arguments(desk)]
+def _undo_arguments(context: CommandContext) -> list[tuple[str, str]]:
+    return [*_options(context), *diff.arguments(context)]
 
 
-def ways(desk: CommandContext) -> list[tuple[str, str]]:
-    return [(PREVIEW, "only show what would happen"), (ANYWAY, "also where something cannot go back")]
+def _options(context: CommandContext) -> list[tuple[str, str]]:
+    return [(PREVIEW, "only show what would happen"), (ANYWAY, "even with conflicts")]
+
+
+COMMANDS = (
+    Command(
+        "undo",
+        "revert the last turn, files too",
+        undo,
+        doing="reverting",
+        usage="[N] [PATH …] [--preview] [--anyway]",
+        more="N turns; with paths, only the changes to these. --preview shows what would happen, --anyway skips files that were "
+        "changed since.",
+        group="History",
+        arguments=_undo_arguments,
+        repeats=True,
+    ),
+    Command(
+        "redo",
+        "restore what was undone last",
+        _redo,
+        doing="restoring",
+        usage="[--preview] [--anyway]",
+        group="History",
+        arguments=_options,
+    ),
+)

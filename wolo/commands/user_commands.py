@@ -1,4 +1,4 @@
-"""Slash commands that are files: those a person wrote as Markdown, and skills by their names. Built-in names win."""
+"""Custom slash commands: Markdown files and skills. Built-in names take precedence."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
 from wolo.workspace.root import led_to
 
-GROUP: Group = "From files"
+GROUP: Group = "Custom"
 FRESH_S = 2.0
-"""While a person types, what was found is not looked up with every key."""
+"""Found commands are cached while the user types."""
 MOST_SHOWN_LINES = 8
 LONGEST_HELP = 58
 _UNRUN = "(Commands between !` and ` in this text were not run.)"
 
 
 class CommandList:
-    """Beside the commands of a front end, `own`."""
+    """The built-in commands and the custom ones found on disk."""
 
-    def __init__(self, own: Sequence[Command]) -> None:
-        self._own = tuple(own)
+    def __init__(self, builtin: Sequence[Command]) -> None:
+        self._builtin = tuple(builtin)
         self._found: tuple[Command, ...] = ()
         self._of: Conversation | None = None
         self._seen_at = float("-inf")
 
     def all(self, conversation: Conversation, *, anew: bool = False) -> tuple[Command, ...]:
-        """May be called from another thread."""
+        """`anew`: skip the cache. Thread-safe."""
         if anew or conversation is not self._of or time.monotonic() - self._seen_at > FRESH_S:
-            self._found = load_user_commands(conversation, self._own)
+            self._found = load_user_commands(conversation, self._builtin)
             self._of, self._seen_at = conversation, time.monotonic()
-        return (*self._own, *self._found)
+        return (*self._builtin, *self._found)
 
 
-def load_user_commands(conversation: Conversation, own: Sequence[Command]) -> tuple[Command, ...]:
-    """A name counts once: the built-in commands' first, then written ones, then skills."""
-    taken = {name for command in own for name in (command.name, *command.aliases)}
+def load_user_commands(conversation: Conversation, builtin: Sequence[Command]) -> tuple[Command, ...]:
+    """Each name once: built-in commands first, then files, then skills."""
+    taken = {name for command in builtin for name in (command.name, *command.aliases)}
     library = conversation.library
     commands = [_command(each) for each in library.commands().found if each.name not in taken]
     taken.update(each.name for each in commands)
@@ -57,17 +57,17 @@ def load_user_commands(conversation: Conversation, own: Sequence[Command]) -> tu
 
 
 def _command(found: WrittenCommand) -> Command:
-    facts = [f"It is {shown(found.path)}."]
+    facts = [f"Defined in {shown(found.path)}."]
     if found.model:
         is_own = found.shelf.project is None
         facts.append(
-            f"{found.model} answers it." if is_own else f"It names the model {found.model}; only your own may choose one."
+            f"Answered by {found.model}." if is_own else f"Names the model {found.model}; only your own commands may select one."
         )
     if found.tools:
-        facts.append(f"It names the tools {', '.join(found.tools)}; that allows nothing.")
+        facts.append(f"Names the tools {', '.join(found.tools)}; this grants no permission.")
     return Command(
         found.name,
-        shortened(found.description, LONGEST_HELP) or "a command you wrote",
+        shortened(found.description, LONGEST_HELP) or "custom command",
         partial(_send, found),
         usage=found.hint,
         more=" ".join(facts),
@@ -82,17 +82,17 @@ def _skill(skill: Skill, taken: set[str]) -> Command:
         partial(_use, skill),
         aliases=() if skill.name in taken else (skill.name,),
         usage=skill.hint or "[WORDS]",
-        more=f"{skill.description} It is {shown(skill.path)}.",
+        more=f"{skill.description} Defined in {shown(skill.path)}.",
         group=GROUP,
     )
 
 
-async def _send(command: WrittenCommand, desk: CommandContext, rest: str) -> Outcome:
+async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> Outcome:
     if not command.is_usable:
         raise ExtensionError(f"/{command.name} cannot be used: {command.description}")
     pieces = await asyncio.to_thread(fill, command, rest)
-    talk = desk.conversation
-    is_own = _is_persons(command, talk)
+    talk = context.conversation
+    is_own = _is_users(command, talk)
     text, runs, unrun = "", [], []
     for piece in pieces:
         if isinstance(piece, str):
@@ -107,33 +107,32 @@ async def _send(command: WrittenCommand, desk: CommandContext, rest: str) -> Out
     if not is_own:
         typed, unread = without_files(text, partial(_may_attach, talk), talk.cwd)
         typed, model = f"{rest}\n{typed}", ""
-        notices += [f"Not attached, since reading it needs an approval: {shown(path)}" for path in unread]
+        notices += [f"Not attached, because reading it needs an approval: {shown(path)}" for path in unread]
     seen = _beginning("".join(piece if isinstance(piece, str) else piece.written for piece in pieces))
     text = f"{text}\n\n{_UNRUN}" if unrun else text
     return SendPrompt(text, shown=seen, typed=typed, model=model, runs=tuple(runs), notices=tuple(notices))
 
 
-async def _use(skill: Skill, desk: CommandContext, rest: str) -> Outcome:
+async def _use(skill: Skill, context: CommandContext, rest: str) -> Outcome:
     text = await asyncio.to_thread(told, skill)
-    asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for what we are at.'}"
+    asked = f"Use the skill {skill.name}{f': {rest}' if rest else ' for the current work.'}"
     return SendPrompt(f"{asked}\n\n{text}", shown=f"{asked}\n({shown(skill.path)}, {len(text):,} characters)", typed=rest)
 
 
-def _is_persons(command: WrittenCommand, conversation: Conversation) -> bool:
-    """A link among one's own may lead into the workspace, where the model writes: unless the name is protected there, it may be
-    the model's text by now."""
+def _is_users(command: WrittenCommand, conversation: Conversation) -> bool:
+    """A link may lead into the workspace, where the model writes: such a file counts as the user's only if it is protected."""
     real = led_to(command.path)
     is_out_of_reach = not conversation.bench.workspace.holds(Path(real)) or runs_code(real)
     return command.shelf.project is None and (is_out_of_reach or Path(real).is_relative_to(led_to(find_places().config)))
 
 
 def _may_attach(conversation: Conversation, path: Path) -> bool:
-    """What a project's command names is attached where the model itself might read it unasked."""
+    """A project's command attaches only files that the model may read without approval."""
     return conversation.bench.judge.readable(Path(led_to(path)))
 
 
 def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> Footing | None:
-    """A person's own is run as if they had typed it; a project's as the model would run it unasked. None: not at all."""
+    """A user's command runs with the user's rights, a project's with the model's. None: not allowed."""
     if not run.line:
         return None
     return "person" if is_own else conversation.bench.footing(run.line)

@@ -32,7 +32,7 @@ def copy_command(actions: TerminalActions) -> Command:
         usage="[N]",
         more="N counts the blocks of the last answer from its beginning. The terminal takes it (OSC 52), and a program for the "
         "clipboard where there is one.",
-        group="Talking",
+        group="Conversation",
         arguments=_arguments,
         while_working=True,
     )

@@ -33,11 +33,11 @@ class CommandRegistry:
 
     @cached_property
     def _written(self) -> CommandList:
-        from wolo.commands.table import COMMANDS  # noqa: PLC0415  # forty files, and the first prompt needs none of them
+        from wolo.commands.table import load_commands  # noqa: PLC0415  # the first prompt needs none of them
         from wolo.frontends.terminal.repl.picker_commands import with_lists  # noqa: PLC0415  # the same
         from wolo.frontends.terminal.repl.terminal_commands import own_commands  # noqa: PLC0415  # the same
 
-        return CommandList(with_lists((*COMMANDS, *own_commands(self._actions)), self._terminal))
+        return CommandList(with_lists((*load_commands(), *own_commands(self._actions)), self._terminal))
 
     @property
     def _conversation(self) -> Conversation:

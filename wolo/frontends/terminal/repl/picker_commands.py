@@ -126,5 +126,5 @@ async def _place(terminal: Terminal, command: Command, desk: CommandContext) -> 
     if picked is None:
         return NOTHING
     if picked.is_on:
-        return await undo.run(desk, str(turns_back(menu, picked.value)))
+        return await undo.undo(desk, str(turns_back(menu, picked.value)))
     return await command.run(desk, str(picked.value.number))

@@ -29,7 +29,7 @@ def own_commands(actions: TerminalActions) -> tuple[Command, ...]:
             "write in your editor (VISUAL, EDITOR)",
             partial(_editor, actions),
             more="With what is written so far; what the editor leaves stands in the line afterwards. Ctrl-G is the same.",
-            group="Talking",
+            group="Conversation",
             while_working=True,
         ),
         Command("keys", "which keys do what", partial(_keys, actions), while_working=True),
