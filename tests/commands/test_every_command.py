@@ -347,7 +347,7 @@ async def test_export_writes_what_was_asked_for_and_no_key(provider: ProviderSer
     assert oct(Path("page.html").stat().st_mode & 0o777) == "0o600"
     with pytest.raises(UsageError, match="already"):
         await ran("/export page.html", conversation)
-    with pytest.raises(UsageError, match="which format"):
+    with pytest.raises(UsageError, match="selects no format"):
         await ran("/export notes.docx", conversation)
     with pytest.raises(SessionError, match="cannot be written"):
         await ran("/export no/such/folder.md", conversation)
