@@ -16,7 +16,7 @@ from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from wolo.formats.anthropic import Anthropic, AnthropicDialect
 from wolo.formats.anthropic.encode import PREFIX, SIGNATURE
 from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
-from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
+from wolo.formats.encoding.encoder import CONTINUE, NO_ANSWER
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.formats.lint.anthropic import lint
 from wolo.messages.deltas import Assembler
@@ -139,7 +139,7 @@ def test_a_longer_history_begins_with_the_messages_of_a_shorter_one(
         encoded = growing.encode(asked)
         assert encoded == Anthropic(dialect).encode(asked)
         now = unmarked(read(encoded))["messages"]
-        at_least = len(before) - (before[-1:] == [{"role": "user", "content": [said(GO_ON)]}])
+        at_least = len(before) - (before[-1:] == [{"role": "user", "content": [said(CONTINUE)]}])
         assert now[:at_least] == before[:at_least]
         before = now
 
@@ -225,7 +225,7 @@ def test_a_paused_answer_is_sent_as_it_is_to_be_gone_on_with() -> None:
     assert messages[-1] == {"role": "assistant", "content": [said("Searching")]}
     longer = sent(AnthropicDialect(), user("go"), paused, answered(TextPart(text="Found")), user("thanks"))
     assert longer[:2] == messages
-    assert [message["content"] for message in longer[2:]] == [[said(GO_ON)], [said("Found")], [said("thanks")]]
+    assert [message["content"] for message in longer[2:]] == [[said(CONTINUE)], [said("Found")], [said("thanks")]]
 
 
 def test_a_refused_answer_is_not_sent_again() -> None:

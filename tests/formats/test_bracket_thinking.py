@@ -23,7 +23,7 @@ def scan(*pieces: str) -> list[Any]:
     brackets = BracketThinking()
     found: list[Any] = []
     is_new = True
-    for each in [*(each for piece in pieces for each in brackets.feed(piece)), *brackets.expect_no_more()]:
+    for each in [*(each for piece in pieces for each in brackets.feed(piece)), *brackets.flush()]:
         if isinstance(each, BreakDelta):
             is_new = True
             continue
@@ -84,7 +84,7 @@ def test_everything_else_is_text_to_the_letter(text: str) -> None:
 def test_what_follows_something_else_does_not_begin_a_line() -> None:
     brackets = BracketThinking()
     brackets.feed("Text\n")
-    brackets.expect_no_more()
+    brackets.flush()
     assert brackets.feed("[no thought]\n") == [TextDelta("[no thought]\n")]
 
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.formats.histories import PNG, TOOLS, histories, request
-from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
+from wolo.formats.encoding.encoder import CONTINUE, NO_ANSWER
 from wolo.formats.format import ThinkingLevel, ToolSpec
 from wolo.formats.gemini import Gemini, GeminiDialect
 from wolo.formats.gemini.encode import (
-    MEDIA_FOLLOW,
+    MEDIA_BELOW,
     NO_SIGNATURE,
     THOUGHT_SIGNATURE,
-    called_by,
     gemini_name,
     is_signature,
+    own_name,
     own_names,
 )
 from wolo.formats.lint.gemini import lint
@@ -165,7 +165,7 @@ def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(
     whole = contents_of(history, dialect=dialect, model=model)
     for count in range(1, len(history)):
         shorter = contents_of(history[:count], dialect=dialect, model=model)
-        closing = [{"role": "user", "parts": [{"text": GO_ON}]}]
+        closing = [{"role": "user", "parts": [{"text": CONTINUE}]}]
         shorter = shorter[:-1] if shorter[-1:] == closing else shorter
         assert msgspec.json.encode(whole).startswith(msgspec.json.encode(shorter)[:-1])
 
@@ -291,7 +291,7 @@ def test_media_of_results_go_into_the_response_or_behind_all_of_them() -> None:
     for fields in ({"model": OLD}, {"dropped_fields": frozenset({"functionResponse.parts"})}):
         parts = contents_of(history, **fields)[2]["parts"]
         assert ["functionResponse" in part for part in parts] == [True, True, False, False]
-        assert parts[2:] == [{"text": MEDIA_FOLLOW}, data]
+        assert parts[2:] == [{"text": MEDIA_BELOW}, data]
 
 
 @pytest.mark.parametrize(
@@ -386,9 +386,9 @@ def test_tools_without_arguments_have_no_schema_and_names_are_legal() -> None:
     declared = body["tools"][0]["functionDeclarations"]
     assert lint(body) == []
     assert [set(each) for each in declared] == [{"name", "description"}] * len(names)
-    assert [called_by(each["name"], own_names(names)) for each in declared] == names
-    assert called_by("default_api.plain", own_names(names)) == called_by("default_api:plain", own_names(names)) == "plain"
-    assert called_by("default_api.unknown", own_names(names)) == "default_api.unknown"
+    assert [own_name(each["name"], own_names(names)) for each in declared] == names
+    assert own_name("default_api.plain", own_names(names)) == own_name("default_api:plain", own_names(names)) == "plain"
+    assert own_name("default_api.unknown", own_names(names)) == "default_api.unknown"
     assert gemini_name("_3d") != gemini_name("3d")
 
 

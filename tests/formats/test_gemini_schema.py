@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.formats.gemini.openapi_schema import reduce
+from wolo.formats.gemini.openapi_schema import reduce_schema
 from wolo.formats.lint.gemini import lint
 
 names = st.sampled_from(["a", "b", "c d", "ü"])
@@ -66,16 +66,16 @@ def complaints(schema: dict[str, Any]) -> list[str]:
 @given(schemas)
 def test_any_schema_is_reduced_to_allowed_keys_and_stays_so(schema: dict[str, Any]) -> None:
     before = json.dumps(schema)
-    reduced = reduce(schema)
+    reduced = reduce_schema(schema)
     assert complaints(reduced) == []
     assert reduced["type"] == "object"
-    assert reduce(reduced) == reduced
+    assert reduce_schema(reduced) == reduced
     assert json.dumps(schema) == before
 
 
 def of(schema: dict[str, Any]) -> Any:
     """What becomes of the schema of one argument."""
-    return reduce({"type": "object", "properties": {"a": schema}})["properties"]["a"]
+    return reduce_schema({"type": "object", "properties": {"a": schema}})["properties"]["a"]
 
 
 @pytest.mark.parametrize(
@@ -128,13 +128,13 @@ def test_what_becomes_of_a_schema(schema: Any, expected: dict[str, Any]) -> None
 def test_a_choice_at_the_root_becomes_one_object() -> None:
     first = {"type": "object", "properties": {"x": {"type": "string"}, "z": {"type": "string"}}, "required": ["x", "z"]}
     second = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
-    reduced = reduce({"anyOf": [first, second]})
+    reduced = reduce_schema({"anyOf": [first, second]})
     assert set(reduced["properties"]) == {"x", "z"}
     assert reduced["required"] == ["x"]
 
 
 def test_a_cycle_of_references_ends() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "name": {"type": "string"}}}
-    reduced = reduce({"type": "object", "properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
+    reduced = reduce_schema({"type": "object", "properties": {"tree": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
     assert reduced["properties"]["tree"]["properties"]["next"] == {"type": "object"}
     assert complaints(reduced) == []

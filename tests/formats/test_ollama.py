@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, PNG, TOOLS, histories, request
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
-from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
+from wolo.formats.encoding.encoder import CONTINUE, NO_ANSWER
 from wolo.formats.format import Request
 from wolo.formats.lint.ollama import lint
 from wolo.formats.ollama import Ollama, OllamaDialect
@@ -115,7 +115,7 @@ def test_a_longer_history_begins_with_the_bytes_of_a_shorter_one(history: tuple[
         encoded = growing.encode(asked)
         assert encoded == Ollama(dialect).encode(asked)
         now = msgspec.json.decode(encoded)["messages"]
-        if before and before[-1] == {"role": "user", "content": GO_ON}:  # may be the close, which nothing was built upon
+        if before and before[-1] == {"role": "user", "content": CONTINUE}:  # may be the close, which nothing was built upon
             before = before[:-1]
         assert now[: len(before)] == before
         before = now

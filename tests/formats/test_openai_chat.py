@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
 from wolo.errors import BadRequest
-from wolo.formats.encoding.encoder import GO_ON, NO_ANSWER
+from wolo.formats.encoding.encoder import CONTINUE, NO_ANSWER
 from wolo.formats.encoding.wire_names import LEGAL_IDS
 from wolo.formats.format import Request, ToolSpec
 from wolo.formats.lint.chat import lint
@@ -239,7 +239,7 @@ def test_a_request_begins_with_the_messages_of_the_one_before(history: tuple[Mes
     """Wherever a request is really sent: behind the system messages, and behind something the model has to answer."""
     opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
     bodies = [body_of(dialect, request(history[:count])) for count in range(opening + 1, len(history) + 1)]
-    sent = [body for body in bodies if body["messages"][-1] != {"role": "user", "content": GO_ON}]
+    sent = [body for body in bodies if body["messages"][-1] != {"role": "user", "content": CONTINUE}]
     for previous, body in itertools.pairwise(sent):
         assert lint(body, previous) == []
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.formats.histories import FOREIGN, OWN, PNG, TOOLS, histories, request
-from wolo.formats.encoding.encoder import GO_ON
+from wolo.formats.encoding.encoder import CONTINUE
 from wolo.formats.format import Request, ThinkingLevel, ToolSpec
 from wolo.formats.lint.responses import lint
 from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
-from wolo.formats.openai_responses.encode import AS_IT_CAME, ENCRYPTED
+from wolo.formats.openai_responses.encode import ENCRYPTED, ORIGINAL_PARTS
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import AnyPart, Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 
@@ -179,7 +179,7 @@ def test_a_history_that_changed_in_the_middle_is_laid_out_anew(
 def test_a_request_begins_with_the_items_of_the_one_before(history: tuple[Message, ...], dialect: ResponsesDialect) -> None:
     opening = next((at for at, message in enumerate(history) if message.role != "system"), len(history))
     bodies = [body_of(dialect, request(history[:count])) for count in range(opening + 1, len(history) + 1)]
-    go_on = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": GO_ON}]}
+    go_on = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": CONTINUE}]}
     sent = [body for body in bodies if body["input"][-1] != go_on]
     for before, now in itertools.pairwise(sent):
         assert now["input"][: len(before["input"])] == before["input"]
@@ -259,14 +259,14 @@ def test_another_models_answer_is_plain_text() -> None:
 
 def test_a_summary_of_several_parts_goes_back_as_it_came() -> None:
     pieces = [{"type": "summary_text", "text": "one"}, {"type": "summary_text", "text": "two"}]
-    as_it_came = Blob(AS_IT_CAME, json.dumps({"summary": pieces}))
+    as_it_came = Blob(ORIGINAL_PARTS, json.dumps({"summary": pieces}))
     (_, reasoning, *_) = input_of(user("hi"), answered(thought("rs_1", "one\n\ntwo", "gAAA", as_it_came), said()))
     assert reasoning == {"type": "reasoning", "id": "rs_1", "summary": pieces, "encrypted_content": "gAAA"}
 
 
 @pytest.mark.parametrize("broken", ["", "[", "[1]", '{"summary": 5}', '{"summary": [{"type": "summary_text"}, 7]}'])
 def test_a_damaged_blob_costs_no_request(broken: str) -> None:
-    items = input_of(user("hi"), answered(thought("rs_1", "hm", "gAAA", Blob(AS_IT_CAME, broken)), said()))
+    items = input_of(user("hi"), answered(thought("rs_1", "hm", "gAAA", Blob(ORIGINAL_PARTS, broken)), said()))
     assert lint({"input": items, "store": False}) == []
 
 

@@ -12,7 +12,7 @@ from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.ollama.decode import OllamaDecoder
 from wolo.formats.ollama.dialect import OllamaDialect
 from wolo.formats.openai_chat.decode import ChatDecoder
-from wolo.formats.text_recovery.leaked_calls import Leaked, LeakedCalls
+from wolo.formats.text_recovery.leaked_calls import LeakedCall, LeakedCalls
 from wolo.formats.xml_tools.decode import ToolBlocks
 from wolo.messages.deltas import Assembler, size_of
 from wolo.messages.message import Message
@@ -277,7 +277,7 @@ BLOCK = '<tool>{"server_name": "local", "tool_name": "read", "arguments": {"path
 def test_a_block_of_the_text_protocol_that_is_quoted_is_text(text: str) -> None:
     for size in (0, 1, 5):
         blocks = ToolBlocks({"read"})
-        found = [each for piece in pieces(text, size) for each in blocks.feed(piece)] + [*blocks.expect_no_more()]
+        found = [each for piece in pieces(text, size) for each in blocks.feed(piece)] + [*blocks.flush()]
         assert "".join(map(str, found)) == text
 
 
@@ -295,7 +295,7 @@ def test_a_block_of_the_text_protocol_that_is_quoted_is_text(text: str) -> None:
 def test_other_blocks_of_the_text_protocol_are_calls(before: str) -> None:
     for size in (0, 1, 5):
         blocks = ToolBlocks({"read"})
-        found = [each for piece in pieces(before + BLOCK, size) for each in blocks.feed(piece)] + [*blocks.expect_no_more()]
+        found = [each for piece in pieces(before + BLOCK, size) for each in blocks.feed(piece)] + [*blocks.flush()]
         assert found[-1].tool == "read"  # type: ignore[union-attr]  # it is a call
 
 
@@ -324,5 +324,5 @@ def test_what_goes_round_in_circles_is_held_only_in_part_and_comes_through_to_th
         text = begin + loop * (10_000 // len(loop))
         found = [each for piece in pieces(text, 1) for each in scanner.feed(piece)]
         assert scanner.held_chars < 4_000 or begin in ("<function=write><parameter=content>", '{"name": "') or "{" in loop
-        found += scanner.expect_no_more()
-        assert "".join(each.raw if isinstance(each, Leaked) else each for each in found) == text
+        found += scanner.flush()
+        assert "".join(each.raw if isinstance(each, LeakedCall) else each for each in found) == text

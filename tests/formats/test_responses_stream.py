@@ -26,7 +26,7 @@ from wolo.errors import (
     Unavailable,
 )
 from wolo.formats.openai_responses import OpenAIResponses, ResponsesDialect
-from wolo.formats.openai_responses.encode import AS_IT_CAME, ENCRYPTED
+from wolo.formats.openai_responses.encode import ENCRYPTED, ORIGINAL_PARTS
 from wolo.messages.deltas import Assembler, TextDelta
 from wolo.messages.message import Message, user
 from wolo.messages.parts import Blob, TextPart, ThinkingPart
@@ -121,7 +121,7 @@ def test_a_summary_of_several_parts_is_shown_with_blank_lines_between() -> None:
     answer = decode(*events(reasoning("rs_1", "one", "two", encrypted="gAAA"), message("hi", id="msg_1")))
     (thinking,) = answer.of(ThinkingPart)
     assert thinking.text == "one\n\ntwo"
-    assert [blob.kind for blob in thinking.blobs] == [ENCRYPTED, AS_IT_CAME]
+    assert [blob.kind for blob in thinking.blobs] == [ENCRYPTED, ORIGINAL_PARTS]
 
 
 def test_reasoning_without_a_word_still_goes_back() -> None:

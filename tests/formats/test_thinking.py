@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.format import ThinkingLevel
 from wolo.formats.openai_chat import thinking_fields
 
@@ -82,7 +82,7 @@ def test_each_family_in_its_own_words(style: str, model: str, level: ThinkingLev
 
 
 def test_a_level_the_model_does_not_know_becomes_the_nearest() -> None:
-    assert nearest("medium", ("low", "high")) == "high"
-    assert nearest("max", ("low", "high")) == "high"
-    assert nearest("off", ("low", "high")) == "low"
+    assert nearest_level("medium", ("low", "high")) == "high"
+    assert nearest_level("max", ("low", "high")) == "high"
+    assert nearest_level("off", ("low", "high")) == "low"
     assert fields("effort", "m", "minimal", thinking_levels=("low", "medium")) == {"reasoning_effort": "low"}

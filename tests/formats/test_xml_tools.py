@@ -17,7 +17,7 @@ from wolo.formats.format import Request, ToolSpec
 from wolo.formats.lint.chat import lint_xml as lint
 from wolo.formats.openai_chat import OpenAIChat
 from wolo.formats.xml_tools import XmlDialect, XmlTools, carrier_dialect
-from wolo.formats.xml_tools.call_blocks import Malformed, check_call, check_message, spell_call
+from wolo.formats.xml_tools.call_blocks import Malformed, check_call, check_message, format_call
 from wolo.formats.xml_tools.decode import ToolBlocks
 from wolo.messages.deltas import Assembler
 from wolo.messages.message import Message, user
@@ -258,7 +258,7 @@ def test_calls_in_what_turns_out_to_be_reasoning_are_no_calls() -> None:
 
 
 def test_a_think_tag_in_a_call_is_a_word_of_what_is_written() -> None:
-    text = f"<think>Hm {READ_A}</think>\nSo: " + spell_call("write", json.dumps({"content": "a </think> b"})) + " done"
+    text = f"<think>Hm {READ_A}</think>\nSo: " + format_call("write", json.dumps({"content": "a </think> b"})) + " done"
     message = answer(*text)
     assert [call.input for call in message.calls] == [{"content": "a </think> b"}]
     assert (message.reasoning_content, message.text) == (f"Hm {READ_A}", "So:  done")
@@ -336,8 +336,8 @@ def test_each_mistake_in_a_call_is_named(text: str, problem: str) -> None:
 
 
 def test_a_sound_call_passes() -> None:
-    check_call(f"Hm. {READ_A} {spell_call('x', json.dumps(HARD))}"[: len(READ_A) + 4])
-    check_call(spell_call("x", json.dumps(HARD)))
+    check_call(f"Hm. {READ_A} {format_call('x', json.dumps(HARD))}"[: len(READ_A) + 4])
+    check_call(format_call("x", json.dumps(HARD)))
 
 
 def test_a_message_needs_a_role_and_content() -> None:
@@ -388,7 +388,7 @@ arguments = st.dictionaries(
 
 @given(st.lists(arguments, min_size=1, max_size=3), st.lists(st.integers(1, 9), min_size=1, max_size=3))
 def test_what_is_written_as_a_call_is_read_as_that_call(given: list[dict[str, Any]], sizes: list[int]) -> None:
-    text = "\n".join(spell_call("write", json.dumps(each, ensure_ascii=False)) for each in given)
+    text = "\n".join(format_call("write", json.dumps(each, ensure_ascii=False)) for each in given)
     message = answer(*cut(text, sizes))
     assert [(call.tool, call.input) for call in message.calls] == [("write", each) for each in given]
 
@@ -421,7 +421,7 @@ def test_how_the_text_is_cut_changes_nothing(text: str, sizes: list[int]) -> Non
 
 def _scan(*pieces: str) -> list[Any]:
     blocks = ToolBlocks({"read"})
-    found = [*(each for piece in pieces for each in blocks.feed(piece)), *blocks.expect_no_more()]
+    found = [*(each for piece in pieces for each in blocks.feed(piece)), *blocks.flush()]
     joined: list[Any] = []
     for each in found:
         if isinstance(each, str) and joined and isinstance(joined[-1], str):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fakes.mcp_plain import NASTY
 from wolo.formats.encoding.wire_names import LEGAL_NAME
-from wolo.formats.lint.checks import schema_complaints
+from wolo.formats.lint.checks import schema_problems
 from wolo.guard.matching import TargetPattern
 from wolo.mcp.listed_tools import MOST_TOOLS, read_listed
 from wolo.mcp.mcp_tool import MOST_BYTES, Fitted, offered_name, rule_name
@@ -66,7 +66,7 @@ def test_whatever_a_schema_is_the_request_can_carry_it(schema: Any) -> None:
     (listed,) = read_listed([{"name": "x", "inputSchema": schema}])
     parameters = Fitted(listed.parameters).parameters
     assert parameters["type"] == "object"
-    assert not list(schema_complaints("x", parameters))
+    assert not list(schema_problems("x", parameters))
     assert len(json.dumps(parameters)) <= 2 * MOST_BYTES
 
 

@@ -15,7 +15,7 @@ from tests.fakes.replies import call, text
 from tests.formats.test_bracket_thinking import Thought, scan
 from tests.formats.test_xml_tools import OWN, answer, sent, shape
 from wolo.formats.xml_tools import XmlDialect
-from wolo.formats.xml_tools.call_blocks import Malformed, check_call, check_message, spell_call
+from wolo.formats.xml_tools.call_blocks import Malformed, check_call, check_message, format_call
 from wolo.messages.message import Message, system, user
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.tokens import (
@@ -44,7 +44,7 @@ def test_c4_02_calls_stand_between_tags_with_words_around_them() -> None:
     message = answer(f"I look.\n\n{CALL}\n\nAnd again.\n\n{CALL}\n")
     assert [part[:2] for part in shape(message) if isinstance(part, tuple)] == [("read", {"path": "a"})] * 2
     assert message.text.split() == ["I", "look.", "And", "again."]
-    spelled = json.loads(spell_call("calculator", '{"a": 5}').removeprefix("<tool>").removesuffix("</tool>"))
+    spelled = json.loads(format_call("calculator", '{"a": 5}').removeprefix("<tool>").removesuffix("</tool>"))
     assert spelled == {"server_name": "local", "tool_name": "calculator", "arguments": {"a": 5}}
 
 

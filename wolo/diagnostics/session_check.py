@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from wolo.diagnostics.request_preview import NextRequest
 from wolo.formats.encoding.attachments import base64_text
-from wolo.formats.encoding.pairing import as_sent, outcome_of
+from wolo.formats.encoding.pairing import outcome_of, visible_message
 from wolo.formats.lint.linters import BODY_LIMITS_BYTES, LINTERS
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import Message
@@ -81,7 +81,7 @@ def _request_before(outgoing: NextRequest) -> dict[str, Any] | None:
 
 def _asks_for_an_answer(messages: Sequence[Message]) -> bool:
     seen = {call.id for message in messages[:-1] if message.role == "assistant" for call in message.calls}
-    last = as_sent(messages[-1], seen)
+    last = visible_message(messages[-1], seen)
     return last is not None and (last.role == "user" or bool(last.calls))
 
 

@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from wolo.errors import UsageError
-from wolo.formats.encoding.attachments import NOT_TAKEN
-from wolo.formats.encoding.thinking_levels import LEVELS, always_thinks, glm_level, nearest
+from wolo.formats.encoding.attachments import NOT_SUPPORTED
+from wolo.formats.encoding.thinking_levels import LEVELS, always_thinks, glm_level, nearest_level
 from wolo.formats.format import Request, ThinkingLevel
 from wolo.messages.message import Message, user
 from wolo.messages.parts import AudioPart, ImagePart, MediaPart
@@ -86,7 +86,7 @@ def _is_sent(choice: Choice, part: MediaPart) -> bool:
         return False
     small = replace(part, data=part.data[:1]) if part.data else part
     body = format_of(choice).encode(_request(choice, user("hello", small), None))
-    return NOT_TAKEN.encode() not in body
+    return NOT_SUPPORTED.encode() not in body
 
 
 def _request(choice: Choice, message: Message, level: ThinkingLevel | None) -> Request:
@@ -102,7 +102,7 @@ def level_used(choice: Choice, level: ThinkingLevel) -> ThinkingLevel:
     """The nearest one that this model knows. What a model answers to a level is told by the flags of its dialect."""
     flags: dict[str, Any] = {**choice.provider.dialect, **choice.model.dialect}
     if known := flags.get("thinking_levels"):
-        level = nearest(level, msgspec.convert(known, tuple[ThinkingLevel, ...]))
+        level = nearest_level(level, msgspec.convert(known, tuple[ThinkingLevel, ...]))
     style = flags.get("thinking_param_style", "")
     if style == "glm":
         return glm_level(choice.model.id, level)

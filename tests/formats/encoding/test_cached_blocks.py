@@ -14,7 +14,7 @@ from wolo.formats.encoding.cached_blocks import (
     is_cached_block,
     without_embedded_results,
 )
-from wolo.formats.encoding.encoder import BLOCK_READ, NO_ANSWER
+from wolo.formats.encoding.encoder import CACHED_BLOCK_READ, NO_ANSWER
 from wolo.formats.lint.chat import lint
 from wolo.formats.openai_chat import ChatDialect, OpenAIChat, to_llm_messages
 from wolo.messages.message import Codec, Message, system, user
@@ -68,7 +68,7 @@ def test_a_server_that_knows_marks_gets_no_filler_around_a_block() -> None:
     assert [each["role"] for each in lax] == ["system", "user", "user", "user"]
     assert [each["role"] for each in strict] == ["system", "user", "assistant", "user", "assistant", "user"]
     assert strict[2]["content"] == NO_ANSWER
-    assert strict[4]["content"] == BLOCK_READ
+    assert strict[4]["content"] == CACHED_BLOCK_READ
 
 
 def test_requests_around_a_block_begin_with_the_bytes_of_the_one_before() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wolo.formats.encoding.pairing import as_sent, result_text
+from wolo.formats.encoding.pairing import result_text, visible_message
 from wolo.messages.message import Message, user
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 
@@ -65,12 +65,12 @@ def test_messages_of_extensions_and_empty_ones_are_not_sent() -> None:
         Message(role="user", parts=[TextPart(text="")]),
         Message(role="user", parts=[ToolPart(tool="read")]),
     ):
-        assert as_sent(message, set()) is None
+        assert visible_message(message, set()) is None
 
 
 @pytest.mark.parametrize("role", ["branch_summary", "compaction_summary"])
 def test_summaries_are_sent_as_the_users(role: Any) -> None:
-    sent = as_sent(Message(role=role, parts=[TextPart(text="so far")]), set())
+    sent = visible_message(Message(role=role, parts=[TextPart(text="so far")]), set())
     assert sent is not None
     assert (sent.role, sent.text) == ("user", "so far")
 
@@ -78,12 +78,12 @@ def test_summaries_are_sent_as_the_users(role: Any) -> None:
 def test_a_call_that_stands_in_two_messages_counts_once() -> None:
     call, seen = ToolPart(tool="read"), set[str]()
     first = Message(role="assistant", parts=[call])
-    assert as_sent(first, seen) is first
-    again = as_sent(Message(role="assistant", parts=[TextPart(text="hi"), call]), seen)
+    assert visible_message(first, seen) is first
+    again = visible_message(Message(role="assistant", parts=[TextPart(text="hi"), call]), seen)
     assert again is not None
     assert again.calls == ()
 
 
 def test_what_needs_no_change_is_not_copied() -> None:
     message = user("hi")
-    assert as_sent(message, set()) is message
+    assert visible_message(message, set()) is message

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.streams import cut
-from wolo.formats.text_recovery.leaked_calls import Leaked, LeakedCalls
+from wolo.formats.text_recovery.leaked_calls import LeakedCall, LeakedCalls
 
 OFFERED: dict[str, Any] = {
     "read": {"properties": {"path": {"type": "string"}, "limit": {"type": "integer"}, "deep": {"type": "boolean"}}},
@@ -22,8 +22,8 @@ OFFERED: dict[str, Any] = {
 def scan(*pieces: str) -> tuple[str, list[tuple[str, Any]]]:
     """The text that is left, and the calls."""
     scanner = LeakedCalls(OFFERED)
-    found = [*(each for piece in pieces for each in scanner.feed(piece)), *scanner.expect_no_more()]
-    calls = [(each.tool, json.loads(each.arguments)) for each in found if isinstance(each, Leaked)]
+    found = [*(each for piece in pieces for each in scanner.feed(piece)), *scanner.flush()]
+    calls = [(each.tool, json.loads(each.arguments)) for each in found if isinstance(each, LeakedCall)]
     return "".join(each for each in found if isinstance(each, str)), calls
 
 
@@ -240,10 +240,10 @@ def test_values_become_what_the_schema_says() -> None:
 def test_bare_objects_can_be_left_alone() -> None:
     scanner = LeakedCalls(OFFERED, may_be_bare=False)
     bare = '{"name": "read", "arguments": {"path": "a"}}'
-    assert "".join(str(each) for each in (*scanner.feed(bare), *scanner.expect_no_more())) == bare
+    assert "".join(str(each) for each in (*scanner.feed(bare), *scanner.flush())) == bare
     scanner = LeakedCalls(OFFERED, may_be_bare=False)
-    (leaked,) = (*scanner.feed(f"<tool_call>{bare}</tool_call>\n"), *scanner.expect_no_more())
-    assert isinstance(leaked, Leaked)
+    (leaked,) = (*scanner.feed(f"<tool_call>{bare}</tool_call>\n"), *scanner.flush())
+    assert isinstance(leaked, LeakedCall)
     assert leaked.raw == f"<tool_call>{bare}</tool_call>\n"
 
 
@@ -253,8 +253,8 @@ def test_a_whole_file_in_markup_costs_linear_time() -> None:
     scanner.feed("<function=write><parameter=content>")
     for _ in range(100_000):
         assert scanner.feed("0123456789") == []
-    (leaked,) = (*scanner.feed("</parameter></function>"), *scanner.expect_no_more())
-    assert isinstance(leaked, Leaked)
+    (leaked,) = (*scanner.feed("</parameter></function>"), *scanner.flush())
+    assert isinstance(leaked, LeakedCall)
     assert len(leaked.arguments) > 1_000_000
     assert time.monotonic() - began < 5
 
@@ -410,8 +410,8 @@ DEFINITIONS = {
 )
 def test_markup_becomes_whatever_branch_of_the_schema_it_fits(template: str, key: str, written: str, value: Any) -> None:
     scanner = LeakedCalls({"set": {"type": "object", "properties": UNIONS, "$defs": DEFINITIONS}})
-    (leaked,) = (*scanner.feed(template.format(key=key, value=written)), *scanner.expect_no_more())
-    assert isinstance(leaked, Leaked)
+    (leaked,) = (*scanner.feed(template.format(key=key, value=written)), *scanner.flush())
+    assert isinstance(leaked, LeakedCall)
     assert json.loads(leaked.arguments) == {key: value}
     assert type(json.loads(leaked.arguments)[key]) is type(value)
 
@@ -436,7 +436,7 @@ def test_markup_becomes_whatever_branch_of_the_schema_it_fits(template: str, key
 def test_a_value_that_swallowed_another_is_not_run(written: str) -> None:
     for pieces in ((written,), tuple(written)):
         scanner = LeakedCalls(OFFERED)
-        found = [*(each for piece in pieces for each in scanner.feed(piece)), *scanner.expect_no_more()]
-        calls = [each for each in found if isinstance(each, Leaked)]
+        found = [*(each for piece in pieces for each in scanner.feed(piece)), *scanner.flush()]
+        calls = [each for each in found if isinstance(each, LeakedCall)]
         assert calls
         assert all(call.problem for call in calls)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.streams import cut
-from wolo.formats.text_recovery.leaked_calls import Leaked
-from wolo.formats.text_recovery.text_filter import CLOSERS, TAGS, SpokenText
+from wolo.formats.text_recovery.leaked_calls import LeakedCall
+from wolo.formats.text_recovery.text_filter import CLOSERS, TAGS, TextFilter
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta
 
 OFFERED = {"read": {"type": "object", "properties": {"path": {"type": "string"}}}}
@@ -26,11 +26,11 @@ texts = st.one_of(
 
 
 def heard(pieces: Sequence[str], *, think_tags: bool = True, leaked_calls: bool = True) -> list[str]:
-    spoken = SpokenText(OFFERED, think_tags=think_tags, leaked_calls=leaked_calls)
+    spoken = TextFilter(OFFERED, think_tags=think_tags, leaked_calls=leaked_calls)
     deltas: list[Delta] = []
     for piece in pieces:
         spoken.feed(piece, deltas)
-    spoken.settle(deltas, _called)
+    spoken.finish(deltas, _called)
     return joined(deltas)
 
 
@@ -56,7 +56,7 @@ def joined(deltas: Sequence[Delta]) -> list[str]:
     return found
 
 
-def _called(leaked: Leaked) -> Sequence[Delta]:
+def _called(leaked: LeakedCall) -> Sequence[Delta]:
     return (CallDelta(0, "", leaked.tool, leaked.arguments),)
 
 
@@ -73,10 +73,10 @@ def test_cuts_do_not_matter(text: str, sizes: list[int], think_tags: bool, leake
 
 
 def test_behind_a_real_call_all_is_text() -> None:
-    spoken = SpokenText(OFFERED, think_tags=True, leaked_calls=True)
+    spoken = TextFilter(OFFERED, think_tags=True, leaked_calls=True)
     deltas: list[Delta] = []
     spoken.feed("<thi", deltas)
-    spoken.expect_plain(deltas)
+    spoken.stop(deltas)
     spoken.feed(f"<think>{CALL}", deltas)
-    spoken.settle(deltas, _called)
+    spoken.finish(deltas, _called)
     assert joined(deltas) == [f"text:<thi<think>{CALL}"]

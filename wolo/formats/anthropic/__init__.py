@@ -8,12 +8,21 @@ from typing import Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError
 from wolo.formats.anthropic.decode import AnthropicDecoder
-from wolo.formats.anthropic.dialect import AnthropicDialect, settled
+from wolo.formats.anthropic.dialect import AnthropicDialect, resolve_dialect
 from wolo.formats.anthropic.encode import THINKING, AnthropicLayout
 from wolo.formats.encoding.cached_blocks import is_cached_block
-from wolo.formats.encoding.encoder import EncodedHistory, Item, Kept, OfferedTools, block, encode_json, joined, split_system
+from wolo.formats.encoding.encoder import (
+    EncodedHistory,
+    EncodedMessage,
+    Item,
+    OfferedTools,
+    block,
+    encode_json,
+    join_items,
+    split_system,
+)
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
@@ -49,11 +58,11 @@ class Anthropic:
         """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
         text, messages = split_system(request.messages, request.system)
         text = clean(text)
-        self._tools.take(request.tools, offered)
-        tools = self._tools.written or remembered(messages)
+        self._tools.take(request.tools, tool_definition)
+        tools = self._tools.items or tools_in_history(messages)
         system = [{"type": "text", "text": text}] if text.strip() else []
-        self._head = (joined(tools), joined(system))
-        kept, prefix = self._lay(request, messages)
+        self._head = (join_items(tools), join_items(system))
+        kept, prefix = self._encode_messages(request, messages)
         self._prefix = (request, prefix)
         has_marks = self._dialect.cache_marks and "cache_control" not in request.dropped_fields
         return self._body(request, tools, system, kept, has_marks=has_marks)
@@ -84,10 +93,10 @@ class Anthropic:
     def _new_decoder(self, tools: Sequence[ToolSpec]) -> AnthropicDecoder:
         return AnthropicDecoder((tool.name for tool in tools), self._prefix[1])
 
-    def _lay(self, request: Request, messages: tuple[Message, ...]) -> tuple[list[Kept], str]:
+    def _encode_messages(self, request: Request, messages: tuple[Message, ...]) -> tuple[list[EncodedMessage], str]:
         opening = b"\n".join(self._head)
         thinks = "signature" not in request.dropped_fields
-        kept, layout = self._history.lay(
+        kept, layout = self._history.encode(
             messages,
             "",
             (request.producer, opening, thinks),
@@ -101,13 +110,13 @@ class Anthropic:
         request: Request,
         tools: list[dict[str, Any]],
         system: list[dict[str, Any]],
-        kept: list[Kept],
+        kept: list[EncodedMessage],
         *,
         has_marks: bool,
     ) -> bytes:
         encoded = [each.encoded for each in kept]
         if has_marks:
-            room = MOST
+            room = MAX_MARKS
             long = self._dialect.long_cache
             cached = cached_stretches(kept)
             if tools and not cached:  # the mark behind the system prompt serves for both
@@ -116,7 +125,7 @@ class Anthropic:
             system = [with_mark(each, long=long) for each in system]
             for at in mark_positions(kept, cached, room - len(system)):
                 encoded[at] = with_mark_at_end(kept[at])
-        body = [encode_json({"model": request.model, "max_tokens": limit(request, self._dialect), "stream": True})[:-1]]
+        body = [encode_json({"model": request.model, "max_tokens": max_tokens_of(request, self._dialect), "stream": True})[:-1]]
         if tools:
             body += [b',"tools":', encode_json(tools)]
             body += [] if request.tools else [b',"tool_choice":{"type":"none"}']
@@ -125,14 +134,14 @@ class Anthropic:
         body.append(b',"messages":[')
         body += [piece for each in encoded for piece in (each, b",")][:-1]  # joined once, with the rest: the history is large
         body.append(b"]")
-        fields = option_fields(request, settled(self._dialect, request.model), may_think=_may_think(kept))
+        fields = option_fields(request, resolve_dialect(self._dialect, request.model), may_think=_may_think(kept))
         return b"".join([*body, b"," if fields else b"", encode_json(fields)[1:]])
 
 
-def _may_think(kept: Sequence[Kept]) -> bool:
+def _may_think(kept: Sequence[EncodedMessage]) -> bool:
     """A model that counts its thinking wants to see some at the beginning of the round of calls it is in."""
     opened_by: dict[str, Any] | None = None
-    for item in (item for each in reversed(kept) for item in reversed(each.laid.items)):
+    for item in (item for each in reversed(kept) for item in reversed(each.layout_step.items)):
         first = item["content"][0]["type"]
         if item["role"] == "user" and first != "tool_result":
             break
@@ -168,7 +177,7 @@ UNIONS = ("anyOf", "oneOf", "allOf")
 Fields = dict[str, Any]
 
 
-def limit(request: Request, dialect: AnthropicDialect) -> int:
+def max_tokens_of(request: Request, dialect: AnthropicDialect) -> int:
     wanted = request.max_tokens or request.max_output
     if wanted is None:
         wanted = min(dialect.max_tokens, request.context // 2) if request.context else dialect.max_tokens
@@ -188,7 +197,7 @@ def option_fields(request: Request, dialect: AnthropicDialect, *, may_think: boo
     if stop := [each for each in request.stop if each.strip()]:
         fields["stop_sequences"] = stop
     if request.json_schema is not None and dialect.structured_output:
-        form = {"type": "json_schema", "schema": closed(adapt_schema(request.json_schema))}
+        form = {"type": "json_schema", "schema": close_objects(adapt_schema(request.json_schema))}
         fields["output_config"] = {**fields.get("output_config", {}), "format": form}
     if "effort" in request.dropped_fields and "output_config" in fields:
         fields["output_config"] = {name: value for name, value in fields["output_config"].items() if name != "effort"}
@@ -203,7 +212,7 @@ def thinking_fields(request: Request, dialect: AnthropicDialect, *, may_think: b
     if level is None and not dialect.thinks_unasked:
         return {}
     if level is not None and dialect.thinking_levels:
-        level = nearest(level, dialect.thinking_levels)
+        level = nearest_level(level, dialect.thinking_levels)
     shown = {"display": dialect.thinking_display} if dialect.thinking_display else {}
     if level == "off" and dialect.thinking_off == "refused":
         return {"thinking": {"type": "adaptive", **shown}, "output_config": {"effort": "low"}}
@@ -212,7 +221,7 @@ def thinking_fields(request: Request, dialect: AnthropicDialect, *, may_think: b
     if dialect.thinking_style == "adaptive":
         effort = {} if level is None else {"output_config": {"effort": EFFORTS[level]}}
         return {"thinking": {"type": "adaptive", **shown}, **effort}
-    budget = min(BUDGETS[level or "medium"], int(limit(request, dialect) * SHARE_OF_THINKING))
+    budget = min(BUDGETS[level or "medium"], int(max_tokens_of(request, dialect) * SHARE_OF_THINKING))
     if budget < LEAST_BUDGET or not may_think:
         return {"thinking": {"type": "disabled"}} if dialect.thinks_unasked else {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget, **shown}}
@@ -227,12 +236,12 @@ def _sampling(request: Request) -> Fields:
 # Tools
 
 
-def offered(tool: ToolSpec) -> Fields:
+def tool_definition(tool: ToolSpec) -> Fields:
     schema = without_unions(adapt_schema(tool.parameters))
     return {"name": wire_name(tool.name), "description": clean(tool.description), "input_schema": schema}
 
 
-def remembered(messages: Sequence[Message]) -> list[Fields]:
+def tools_in_history(messages: Sequence[Message]) -> list[Fields]:
     """Where calls are to be seen, their tools must be named, also when none is offered."""
     names = dict.fromkeys(wire_name(call.tool) for message in messages if message.role == "assistant" for call in message.calls)
     return [{"name": name, "description": "", "input_schema": {"type": "object", "properties": {}}} for name in names]
@@ -251,30 +260,30 @@ def without_unions(schema: Mapping[str, Any]) -> Fields:
     return {**plain, "properties": {**properties, **plain.get("properties", {})}} if properties else plain
 
 
-def closed(schema: Any) -> Any:
+def close_objects(schema: Any) -> Any:
     """Structured answers want every object to say that it holds nothing else."""
     if isinstance(schema, list):
-        return [closed(each) for each in schema]
+        return [close_objects(each) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
-    inner = {name: closed(value) for name, value in schema.items()}
+    inner = {name: close_objects(value) for name, value in schema.items()}
     return {**inner, "additionalProperties": False} if inner.get("type") == "object" and "properties" in inner else inner
 
 
 MARK = {"type": "ephemeral"}
 LONG_MARK = {"type": "ephemeral", "ttl": "1h"}
-MOST = 4
+MAX_MARKS = 4
 REACH_BLOCKS = 20
 """So far back a mark looks for something that was kept before."""
 
 
-def cached_stretches(kept: Sequence[Kept]) -> list[int]:
+def cached_stretches(kept: Sequence[EncodedMessage]) -> list[int]:
     """The messages that the user wants kept, by their index, the last one first."""
     marks = [at for at, each in enumerate(kept) if (told := each.message) and told.metadata and is_cached_block(told)]
     return [at for at in reversed(marks) if _takes_mark(kept[at])]
 
 
-def mark_positions(kept: Sequence[Kept], cached: Sequence[int], room: int) -> list[int]:
+def mark_positions(kept: Sequence[EncodedMessage], cached: Sequence[int], room: int) -> list[int]:
     """Which messages carry a mark on their last block, by their index; no more than there is room for.
 
     The end of the conversation comes first, then what the user wants kept, then where the request before ended: that is found
@@ -284,30 +293,30 @@ def mark_positions(kept: Sequence[Kept], cached: Sequence[int], room: int) -> li
     last = next(said, None)
     if last is None:
         return []
-    before = list(islice((at for at in said if kept[at].laid.items[-1]["role"] == "user"), 1))
+    before = list(islice((at for at in said if kept[at].layout_step.items[-1]["role"] == "user"), 1))
     is_far = bool(before) and _count_blocks(kept[before[0] + 1 : last + 1]) > REACH_BLOCKS
     wanted = [last, *before, *cached] if is_far else [last, *cached, *before]
     return sorted(list(dict.fromkeys(wanted))[:room])
 
 
-def with_mark_at_end(kept: Kept) -> bytes:
+def with_mark_at_end(kept: EncodedMessage) -> bytes:
     """The bytes of a message with a mark on its last block that takes one."""
-    items = list(kept.laid.items)
+    items = list(kept.layout_step.items)
     at = _markable(items)
     assert at is not None  # `places` names no others
     item, block = at
     content = list(items[item]["content"])
     content[block] = {**content[block], "cache_control": MARK}
     items[item] = {**items[item], "content": content}
-    return joined(items)
+    return join_items(items)
 
 
 def with_mark(block: Mapping[str, Any], *, long: bool) -> dict[str, Any]:
     return {**block, "cache_control": LONG_MARK if long else MARK}
 
 
-def _takes_mark(kept: Kept) -> bool:
-    return kept.block.label != "close" and _markable(kept.laid.items) is not None
+def _takes_mark(kept: EncodedMessage) -> bool:
+    return kept.block.label != "close" and _markable(kept.layout_step.items) is not None
 
 
 def _markable(items: Sequence[Item]) -> tuple[int, int] | None:
@@ -319,5 +328,5 @@ def _markable(items: Sequence[Item]) -> tuple[int, int] | None:
     return None if found is None else (len(items) - 1, found)
 
 
-def _count_blocks(kept: Sequence[Kept]) -> int:
-    return sum(len(item["content"]) for each in kept for item in each.laid.items)
+def _count_blocks(kept: Sequence[EncodedMessage]) -> int:
+    return sum(len(item["content"]) for each in kept for item in each.layout_step.items)

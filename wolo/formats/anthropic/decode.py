@@ -11,8 +11,8 @@ from msgspec import Raw, Struct
 
 from wolo.errors import Unavailable
 from wolo.formats.anthropic.encode import PREFIX, REDACTED, SIGNATURE
-from wolo.formats.decoding.response_end import ended_early, no_document, no_message, settled_finish
-from wolo.formats.decoding.tolerant_json import Halves, as_raw, read_object, token_count
+from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
+from wolo.formats.decoding.tolerant_json import SurrogateJoiner, as_raw, read_object, token_count
 from wolo.formats.encoding.wire_names import names_by_wire
 from wolo.formats.errors.classify import classify, is_error
 from wolo.messages.deltas import BreakDelta, CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
@@ -23,7 +23,7 @@ from wolo.messages.unicode import whole
 FIELD = "thinking"
 
 
-class _Open:
+class _OpenBlock:
     """A block that is being written."""
 
     def __init__(self, kind: str, slot: int = 0, whole_input: str = "") -> None:
@@ -43,13 +43,13 @@ class AnthropicDecoder:
         self._read = self._events.read
         self._own_names = names_by_wire(tools)
         self.stamp = (Blob(PREFIX, prefix),) if prefix else ()
-        self._open: dict[int, _Open] = {}
-        self._brought: dict[int, Mapping[str, Any]] = {}
+        self._open: dict[int, _OpenBlock] = {}
+        self._prefilled: dict[int, Mapping[str, Any]] = {}
         """Blocks that the first event carried, until their own events come or the answer ends."""
-        self._counts = Counts()
+        self._counts = UsageCounts()
         self._id = ""
-        self._num_blocks = 0
-        self._num_calls = 0
+        self._block_count = 0
+        self._call_count = 0
         self._finish = ""
         self._explanation = ""
         self._ended = False
@@ -67,46 +67,46 @@ class AnthropicDecoder:
         event = self._read(payload)
         if event is None or (self._ended and event.type != "message_start"):
             return ()  # behind its end nothing belongs to the answer, be it a call or an error
-        if self._brought:
-            return [*self._begin_brought(event), *self._take_event(event, payload)]
-        return self._take_event(event, payload)
+        if self._prefilled:
+            return [*self._begin_prefilled(event), *self._read_event(event, payload)]
+        return self._read_event(event, payload)
 
-    def _take_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
+    def _read_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
         piece = event.delta
         if event.type != "content_block_delta" or piece is None:
-            return self._take(event, payload)
+            return self._on_event(event, payload)
         if piece.type == "text_delta":
             return (TextDelta(piece.text),) if piece.text else ()
-        return self._grow(event, piece)
+        return self._extend_block(event, piece)
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
         if not self._ended:
-            raise ended_early(self._events.skipped)
+            raise ended_early_error(self._events.skipped)
         deltas = [delta for index in list(self._open) for delta in self._complete(index)]
-        reason = settled_finish(self._finish, has_calls=self._num_calls > 0)
+        reason = resolve_finish(self._finish, has_calls=self._call_count > 0)
         return [*deltas, FinishDelta(reason, self._finish, self._explanation)]
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """An answer in one document needs no terminal marker: its closing brace is one."""
         document = read_object(body)
         if document is None:
-            raise no_document(body)
+            raise bad_body_error(body)
         if is_error(document):
             raise classify(200, {}, body)
         blocks = _blocks(document.get("content"))
         if blocks is None:
-            raise no_message()
+            raise no_message_error()
         deltas: list[Delta] = []
         for index, block in enumerate(blocks):
             deltas += [*self._begin(index, block), *self._complete(index)]
-        self._note_end(document.get("stop_reason"), document.get("stop_details"))
+        self._set_finish(document.get("stop_reason"), document.get("stop_details"))
         self._ended = True
         return [*deltas, *self._count(document.get("usage")), *self.close()]
 
     # The answer as a whole
 
-    def _take(self, event: Event, payload: bytes) -> Sequence[Delta]:
+    def _on_event(self, event: Event, payload: bytes) -> Sequence[Delta]:
         match event.type:
             case "content_block_start":
                 return self._begin(self._index(event), _object(event.content_block))
@@ -116,7 +116,7 @@ class AnthropicDecoder:
                 return self._begin_answer(_object(event.message))
             case "message_delta":
                 if event.delta is not None:
-                    self._note_end(event.delta.stop_reason, _object(event.delta.stop_details))
+                    self._set_finish(event.delta.stop_reason, _object(event.delta.stop_details))
                 return self._count(_object(event.usage))
             case "message_stop":
                 self._ended = True
@@ -137,19 +137,19 @@ class AnthropicDecoder:
         if told and self._id and told != self._id:
             raise Unavailable("The provider mixed two answers in one stream.", status=200)
         self._id = self._id or told
-        self._brought = dict(enumerate(_blocks(message.get("content")) or ()))
-        self._note_end(message.get("stop_reason"), message.get("stop_details"))
+        self._prefilled = dict(enumerate(_blocks(message.get("content")) or ()))
+        self._set_finish(message.get("stop_reason"), message.get("stop_details"))
         return self._count(message.get("usage"))
 
-    def _begin_brought(self, event: Event) -> list[Delta]:
+    def _begin_prefilled(self, event: Event) -> list[Delta]:
         """Those that stand before the one that the event is about; all of them at the end of the answer."""
         is_end = event.type in ("message_delta", "message_stop", DONE)
         if not is_end and not (event.type or "").startswith("content_block"):
             return []
         about = self._index(event)
         deltas: list[Delta] = []
-        for index in [each for each in self._brought if is_end or each <= about]:
-            block, is_before = self._brought.pop(index), is_end or index < about
+        for index in [each for each in self._prefilled if is_end or each <= about]:
+            block, is_before = self._prefilled.pop(index), is_end or index < about
             if is_before or event.type != "content_block_start":  # that brings the block itself
                 deltas += self._begin(index, block)
             if is_before:
@@ -162,7 +162,7 @@ class AnthropicDecoder:
         counted = self._counts.take(usage)
         return () if counted is None else (UsageDelta(counted),)
 
-    def _note_end(self, reason: object, details: object) -> None:
+    def _set_finish(self, reason: object, details: object) -> None:
         if not isinstance(reason, str) or not reason:
             return
         self._finish = reason
@@ -174,15 +174,15 @@ class AnthropicDecoder:
 
     def _index(self, event: Event) -> int:
         """Servers that do not number their blocks write one after the other."""
-        return event.index if event.index is not None else max(self._open, default=self._num_blocks)
+        return event.index if event.index is not None else max(self._open, default=self._block_count)
 
     def _begin(self, index: int, block: Mapping[str, Any]) -> list[Delta]:
         deltas = list(self._complete(index))  # an index that comes again is another block
-        if self._num_blocks:
+        if self._block_count:
             deltas.append(BreakDelta())
-        self._num_blocks += 1
+        self._block_count += 1
         kind = block.get("type")
-        self._open[index] = opened = _Open(kind if isinstance(kind, str) else "")
+        self._open[index] = opened = _OpenBlock(kind if isinstance(kind, str) else "")
         match kind:
             case "text" if text := _text(block, "text"):
                 deltas.append(TextDelta(text))
@@ -195,16 +195,16 @@ class AnthropicDecoder:
                 deltas.append(self._begin_call(opened, block))
         return deltas
 
-    def _begin_call(self, opened: _Open, block: Mapping[str, Any]) -> Delta:
+    def _begin_call(self, opened: _OpenBlock, block: Mapping[str, Any]) -> Delta:
         given = block.get("input")
         if given:
             opened.whole_input = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        opened.slot = self._num_calls
-        self._num_calls += 1
+        opened.slot = self._call_count
+        self._call_count += 1
         name = _text(block, "name")
         return CallDelta(opened.slot, _text(block, "id"), self._own_names.get(name, name))
 
-    def _grow(self, event: Event, piece: Piece) -> Sequence[Delta]:
+    def _extend_block(self, event: Event, piece: BlockDelta) -> Sequence[Delta]:
         if piece.type is None and piece.text:
             return (TextDelta(piece.text),)
         opened = self._open.get(self._index(event))
@@ -212,9 +212,9 @@ class AnthropicDecoder:
             return (ThinkingDelta(piece.thinking, FIELD),)
         if opened is not None and piece.signature:
             opened.signature.append(piece.signature)
-        return self._grow_call(opened, piece)
+        return self._extend_call(opened, piece)
 
-    def _grow_call(self, opened: _Open | None, piece: Piece) -> Sequence[Delta]:
+    def _extend_call(self, opened: _OpenBlock | None, piece: BlockDelta) -> Sequence[Delta]:
         """What a call of the server's own tools is made of is none of ours."""
         if opened is None or opened.kind != "tool_use" or not piece.partial_json:
             return ()
@@ -247,7 +247,7 @@ def _blocks(content: object) -> list[Mapping[str, Any]] | None:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else None
 
 
-class Piece(Struct, gc=False):
+class BlockDelta(Struct, gc=False):
     """What an event adds to a block, or to the answer as a whole."""
 
     type: str | None = None
@@ -262,7 +262,7 @@ class Piece(Struct, gc=False):
 class Event(Struct, gc=False):
     type: str | None = None
     index: int | None = None
-    delta: Piece | None = None
+    delta: BlockDelta | None = None
     content_block: Raw = Raw()
     message: Raw = Raw()
     usage: Raw = Raw()
@@ -281,11 +281,11 @@ class EventReader:
     def __init__(self) -> None:
         self.skipped = 0
         """Payloads that were no JSON object."""
-        self._halves = Halves()
-        self._torn = self._halves.kept
+        self._halves = SurrogateJoiner()
+        self._split_chars = self._halves.kept
 
     def read(self, payload: bytes) -> Event | None:
-        if not self._torn:
+        if not self._split_chars:
             try:
                 event = _decode(payload)
                 if event.type is not None:
@@ -306,7 +306,7 @@ class EventReader:
         index = document.get("index")
         index = index if isinstance(index, int) else None
         return Event(
-            type=kind if isinstance(kind, str) else _told_by(document),
+            type=kind if isinstance(kind, str) else _infer_type(document),
             index=index,
             delta=self._piece(index, delta) if isinstance(delta, dict) else None,
             content_block=as_raw(document.get("content_block")),
@@ -315,25 +315,25 @@ class EventReader:
             error=as_raw(document.get("error")),
         )
 
-    def _piece(self, index: int | None, delta: Mapping[str, Any]) -> Piece:
+    def _piece(self, index: int | None, delta: Mapping[str, Any]) -> BlockDelta:
         kind, reason, partial = delta.get("type"), delta.get("stop_reason"), delta.get("partial_json")
         if isinstance(partial, dict):
             partial = json.dumps(partial, ensure_ascii=False)
-        return Piece(
+        return BlockDelta(
             type=kind if isinstance(kind, str) else None,
-            text=self._mended(index, "text", delta.get("text")),
-            thinking=self._mended(index, "thinking", delta.get("thinking")),
+            text=self._join_surrogates(index, "text", delta.get("text")),
+            thinking=self._join_surrogates(index, "thinking", delta.get("thinking")),
             signature=signature if isinstance(signature := delta.get("signature"), str) else None,
-            partial_json=self._mended(index, "partial_json", partial),
+            partial_json=self._join_surrogates(index, "partial_json", partial),
             stop_reason=None if reason is None else str(reason),
             stop_details=as_raw(delta.get("stop_details")),
         )
 
-    def _mended(self, index: int | None, field: str, text: object) -> str | None:
-        return self._halves.mend((index, field), text) if isinstance(text, str) else None
+    def _join_surrogates(self, index: int | None, field: str, text: object) -> str | None:
+        return self._halves.join((index, field), text) if isinstance(text, str) else None
 
 
-def _told_by(document: Mapping[str, Any]) -> str:
+def _infer_type(document: Mapping[str, Any]) -> str:
     """What an event without a type is, by what it holds."""
     delta = document.get("delta")
     if isinstance(delta, dict):
@@ -342,7 +342,7 @@ def _told_by(document: Mapping[str, Any]) -> str:
     return next((kind for field, kind in fields.items() if document.get(field)), "")
 
 
-class Counts:
+class UsageCounts:
     """The last count of each kind that says anything."""
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ class AnthropicDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Images and documents may stand inside a result; otherwise they follow behind the results."""
 
 
-def settled(dialect: AnthropicDialect, model: str) -> AnthropicDialect:
+def resolve_dialect(dialect: AnthropicDialect, model: str) -> AnthropicDialect:
     """The same flags without any `auto`."""
     if dialect.thinking_style != "auto":
         return dialect

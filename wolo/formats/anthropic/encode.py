@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wolo.formats.anthropic.dialect import AnthropicDialect
-from wolo.formats.encoding.attachments import NOTHING_SAID, base64_text, not_fetched, not_sent, read_data_url
-from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout, joined
+from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, base64_text, not_fetched, not_sent, read_data_url
+from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout, join_items
 from wolo.formats.encoding.pairing import arguments_object, outcome_of, result_text
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.messages.media import image_type
@@ -51,40 +51,40 @@ class AnthropicLayout(Layout):
     @property
     def prefix(self) -> str:
         """The digest of a request that ends here."""
-        return self._behind(self.close())
+        return self._digest_after(self.close())
 
-    def add(self, message: Message) -> Laid:
+    def add(self, message: Message) -> MessageLayout:
         self._before.append(self._now)
-        laid = super().add(message)
-        if not laid.items:
-            return laid
-        encoded = joined(laid.items)
+        layout_step = super().add(message)
+        if not layout_step.items:
+            return layout_step
+        encoded = join_items(layout_step.items)
         paused = message.finish_reason == "paused" and self.role == "assistant"
         self._now = _State(_digest(self._now.digest, encoded), paused, self._now.stripped)
-        return laid._replace(encoded=encoded)
+        return layout_step._replace(encoded=encoded)
 
-    def take_back(self, laid: Laid) -> None:
-        super().take_back(laid)
+    def undo(self, layout_step: MessageLayout) -> None:
+        super().undo(layout_step)
         self._now = self._before.pop()
 
     def close(self) -> list[Item]:
         """A paused answer is sent as it is, so that the model goes on with it."""
         return [] if self._now.paused else super().close()
 
-    def user_says(self, text: str) -> Item:
-        return _says("user", text)
+    def user_item(self, text: str) -> Item:
+        return _text_message("user", text)
 
     def _between(self, role: str) -> list[Item]:
         if role == "user":
-            return [_says("assistant", self.no_answer)] if self.role == "user" else []
-        return [] if self.role == "user" else [_says("user", GO_ON)]
+            return [_text_message("assistant", self.no_answer)] if self.role == "user" else []
+        return [] if self.role == "user" else [_text_message("user", CONTINUE)]
 
-    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+    def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         if message.role != "assistant":
             yield {"role": "user", "content": self._user_content(message)}
             return
         calls = message.calls
-        wire_ids = {call.id: self.wire_id(call, laid) for call in calls}
+        wire_ids = {call.id: self.wire_id(call, layout_step) for call in calls}
         yield {"role": "assistant", "content": self._assistant_content(message, wire_ids)}
         if calls:
             yield {"role": "user", "content": self._results(calls, wire_ids)}
@@ -128,12 +128,12 @@ class AnthropicLayout(Layout):
                 case TextPart():
                     blocks += _text_blocks(clean(part.text))
                 case ThinkingPart():
-                    blocks += self._thought(part) if thinks else ()
+                    blocks += self._thinking_blocks(part) if thinks else ()
                 case ToolPart():
                     name = wire_name(part.tool)
                     blocks.append({"type": "tool_use", "id": wire_ids[part.id], "name": name, "input": arguments_object(part)})
                 case _:
-                    blocks += _text_blocks(NOTHING_SAID)
+                    blocks += _text_blocks(ONLY_ATTACHMENT)
         while blocks and blocks[-1]["type"] in THINKING and message.finish_reason != "paused":
             blocks.pop()
         return blocks
@@ -146,16 +146,20 @@ class AnthropicLayout(Layout):
             return False
         if not self._dialect.bound_thinking:
             return True
-        stamps = [blob_of(part.blobs, PREFIX) for part in message.parts if isinstance(part, ThinkingPart) and self._thought(part)]
+        stamps = [
+            blob_of(part.blobs, PREFIX)
+            for part in message.parts
+            if isinstance(part, ThinkingPart) and self._thinking_blocks(part)
+        ]
         if not stamps:
             return True
-        here = self._behind(self._between("assistant"))
+        here = self._digest_after(self._between("assistant"))
         if any(stamp not in ("", here) for stamp in stamps) or (self._now.stripped and "" in stamps):
             self._now = self._now._replace(stripped=True)
             return False
         return True
 
-    def _thought(self, part: ThinkingPart) -> list[Block]:
+    def _thinking_blocks(self, part: ThinkingPart) -> list[Block]:
         """Unchanged, or not at all."""
         if redacted := blob_of(part.blobs, REDACTED):
             return [{"type": "redacted_thinking", "data": redacted}]
@@ -164,15 +168,15 @@ class AnthropicLayout(Layout):
             return [{"type": "thinking", "thinking": whole(part.text), "signature": signature}]
         return []
 
-    def _behind(self, items: list[Item]) -> str:
-        return (_digest(self._now.digest, joined(items)) if items else self._now.digest).hex()
+    def _digest_after(self, items: list[Item]) -> str:
+        return (_digest(self._now.digest, join_items(items)) if items else self._now.digest).hex()
 
 
 def _digest(before: bytes, encoded: bytes) -> bytes:
     return hashlib.blake2b(before + encoded, digest_size=DIGEST_BYTES).digest()
 
 
-def _says(role: str, text: str) -> Item:
+def _text_message(role: str, text: str) -> Item:
     return {"role": role, "content": _text_blocks(text)}
 
 

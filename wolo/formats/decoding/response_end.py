@@ -34,7 +34,7 @@ _HINTS: tuple[tuple[FinishReason, tuple[str, ...]], ...] = (
 """What words nobody has written down mean, by what they contain; the first row that fits."""
 
 
-def neutral_finish(word: str) -> FinishReason:
+def normalize_finish(word: str) -> FinishReason:
     """Every word means something: one that says nothing known ended the answer in the ordinary way."""
     plain = word.strip().lower().replace("-", "_").replace(" ", "_")
     known = _WORDS.get(plain)
@@ -43,13 +43,13 @@ def neutral_finish(word: str) -> FinishReason:
     return next((reason for reason, hints in _HINTS if any(hint in plain for hint in hints)), "stop")
 
 
-def settled_finish(word: str, reason: FinishReason | None = None, *, has_calls: bool, said: str = "") -> FinishReason:
+def resolve_finish(word: str, reason: FinishReason | None = None, *, has_calls: bool, said: str = "") -> FinishReason:
     """How an answer counts that its server ended with this word; `reason` where the format itself knows what it means.
 
     Raises Unavailable when the answer was broken off (`said` is what the server says about it), ContextOverflow when it no
     longer fitted the window.
     """
-    reason = reason or neutral_finish(word)
+    reason = reason or normalize_finish(word)
     if reason == "error":
         told = f": {said}" if said else "."
         raise Unavailable(f'The provider broke the answer off with "{word}"{told}', code=word, status=200)
@@ -58,7 +58,7 @@ def settled_finish(word: str, reason: FinishReason | None = None, *, has_calls: 
     return "tool_calls" if reason == "stop" and has_calls else reason
 
 
-def ended_early(skipped: int = 0, where: str = "before the answer was complete") -> Unavailable:
+def ended_early_error(skipped: int = 0, where: str = "before the answer was complete") -> Unavailable:
     """`skipped` counts the payloads that could not be read."""
     unread = f"; {skipped} pieces of it were no JSON" if skipped else ""
     return Unavailable(f"The stream ended early: the provider closed it {where}{unread}.")
@@ -67,11 +67,11 @@ def ended_early(skipped: int = 0, where: str = "before the answer was complete")
 SHOWN_CHARACTERS = 200
 
 
-def no_message() -> BadAnswer:
+def no_message_error() -> BadAnswer:
     return BadAnswer("The server's answer holds no message.", hint="Check the base URL and the model name.", status=200)
 
 
-def no_document(body: bytes) -> ProviderError:
+def bad_body_error(body: bytes) -> ProviderError:
     text = body.decode("utf-8", "replace").strip()
     try:
         json.loads(text, strict=False)

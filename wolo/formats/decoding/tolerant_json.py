@@ -11,11 +11,11 @@ from msgspec import Raw
 
 from wolo.messages.unicode import whole
 
-NOTHING = (b"", b"null", b"{}", b"[]", b'""', b"false")
+EMPTY_JSON = (b"", b"null", b"{}", b"[]", b'""', b"false")
 """JSON that says nothing: an error of this kind is none."""
 
 
-def read_strictly(data: bytes | str) -> Any:
+def read_json(data: bytes | str) -> Any:
     """Any value, by the rules: what is read here can be written again. A number beyond all bounds is against them."""
     try:
         return msgspec.json.decode(data)
@@ -39,14 +39,14 @@ def as_raw(value: object) -> Raw:
     return Raw() if value is None else Raw(whole(json.dumps(value, ensure_ascii=False)).encode())
 
 
-class Halves:
+class SurrogateJoiner:
     """Keeps each first half until its second comes."""
 
     def __init__(self) -> None:
         self.kept: dict[Hashable, str] = {}
         """By the place it came in. While there are any, payloads must be read with halves in them."""
 
-    def mend(self, place: Hashable, text: str) -> str:
+    def join(self, place: Hashable, text: str) -> str:
         """The next piece of the text that is being written at this place, in whole characters."""
         text = self.kept.pop(place, "") + text
         if text and "\ud800" <= text[-1] <= "\udbff":
@@ -54,12 +54,12 @@ class Halves:
         return whole(text)
 
 
-BEYOND_BELIEF = 10**12
+MAX_COUNT = 10**12
 """No answer has so many tokens: such a number is a mistake, and sums of it would fit nowhere."""
 
 
 def token_count(value: object) -> int:
     """0 for what is no count."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < BEYOND_BELIEF:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MAX_COUNT:
         return 0
     return int(value)

@@ -9,11 +9,11 @@ from wolo.messages.parts import AudioPart, ImagePart, MediaPart
 from wolo.messages.unicode import clean
 
 SHOWN_CHARACTERS = 200
-MEDIA_FOLLOW = "Attached by the tool results above:"
+MEDIA_BELOW = "Attached by the tool results above:"
 """What the user says in front of what results cannot hold."""
-NOT_TAKEN = "not sent: this model does not take"
+NOT_SUPPORTED = "not sent: this model does not take"
 """Said of an attachment in its place; what was left out can be told by these words."""
-NOTHING_SAID = "(an attachment of the assistant, not sent)"
+ONLY_ATTACHMENT = "(an attachment of the assistant, not sent)"
 """What the assistant said that wrote neither text nor calls."""
 
 
@@ -47,8 +47,8 @@ def not_sent(part: MediaPart) -> str:
     """Told to the model in the part's place."""
     match part:
         case ImagePart():
-            return f"[image, {NOT_TAKEN} images]"
+            return f"[image, {NOT_SUPPORTED} images]"
         case AudioPart():
-            return f"[audio, {NOT_TAKEN} it]"
+            return f"[audio, {NOT_SUPPORTED} it]"
         case _:
-            return f"[{clean(part.name) or 'file'}, {NOT_TAKEN} files]"
+            return f"[{clean(part.name) or 'file'}, {NOT_SUPPORTED} files]"

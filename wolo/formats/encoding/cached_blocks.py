@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wolo.formats.decoding.tolerant_json import read_object
-from wolo.formats.encoding.pairing import arguments_object, as_sent, result_text
+from wolo.formats.encoding.pairing import arguments_object, result_text, visible_message
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, TextPart
 
@@ -34,7 +34,7 @@ def format_conversation_for_cache(messages: Sequence[Message | AgentMessage]) ->
         from wolo.messages.roles import to_messages  # noqa: PLC0415  # wolo itself has stored messages only
 
         own = to_messages(messages)
-    text = "\n\n".join(line for message in own for line in _spoken(message))
+    text = "\n\n".join(line for message in own for line in _message_lines(message))
     return Message(role="user", parts=(TextPart(text=text),), finished=True, metadata={CACHE: True})
 
 
@@ -60,8 +60,8 @@ def without_embedded_results(messages: Sequence[Mapping[str, Any]]) -> list[Mapp
     return kept
 
 
-def _spoken(message: Message) -> Iterator[str]:
-    visible = as_sent(message, set())
+def _message_lines(message: Message) -> Iterator[str]:
+    visible = visible_message(message, set())
     if visible is None or message.role == "system":
         return
     attached = (f"[{part.type} {part.media_type}]" for part in visible.parts if isinstance(part, MediaPart))

@@ -15,17 +15,17 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from wolo.formats.encoding.cached_blocks import is_cached_block
-from wolo.formats.encoding.pairing import as_sent
+from wolo.formats.encoding.pairing import visible_message
 from wolo.formats.encoding.wire_names import IdPolicy, wire_id
 from wolo.formats.format import Block, ToolSpec
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 
-GO_ON = "Continue."
+CONTINUE = "Continue."
 """What the user says where a server wants to hear the user and nobody spoke."""
 NO_ANSWER = "(no answer was given)"
 """What the assistant says between two messages of the user."""
-BLOCK_READ = "(the conversation so far was read)"
+CACHED_BLOCK_READ = "(the conversation so far was read)"
 """The same behind a cached block."""
 DIGEST_BYTES = 8
 
@@ -33,7 +33,7 @@ encode_json = msgspec.json.Encoder().encode
 Item = dict[str, Any]
 
 
-class Laid(NamedTuple):
+class MessageLayout(NamedTuple):
     """What one message became, and what must be forgotten when it is taken back."""
 
     items: list[Item]
@@ -57,57 +57,57 @@ class Layout(ABC):
         """Who spoke last."""
         self.is_behind_block = False
         """The message before was a cached block."""
-        self._taken: set[str] = set()
-        self._seen: set[str] = set()
+        self._used_ids: set[str] = set()
+        self._seen_calls: set[str] = set()
 
-    def open_with(self, system: str) -> list[Item]:
+    def opening_items(self, system: str) -> list[Item]:
         """What comes before the first message; called before anything else."""
         return []
 
-    def add(self, message: Message) -> Laid:
-        new_calls = [call.id for call in message.calls if call.id not in self._seen]
-        laid = Laid([], self.role, [], new_calls, was_behind_block=self.is_behind_block)
-        visible = as_sent(message, self._seen)
+    def add(self, message: Message) -> MessageLayout:
+        new_calls = [call.id for call in message.calls if call.id not in self._seen_calls]
+        layout_step = MessageLayout([], self.role, [], new_calls, was_behind_block=self.is_behind_block)
+        visible = visible_message(message, self._seen_calls)
         if visible is not None:
-            for item in self._items(visible, laid):
+            for item in self._items(visible, layout_step):
                 role = self.role_of(item)
-                laid.items.extend(self._between(role))
-                laid.items.append(item)
+                layout_step.items.extend(self._between(role))
+                layout_step.items.append(item)
                 self.role = role
             self.is_behind_block = is_cached_block(message)
-        return laid
+        return layout_step
 
-    def take_back(self, laid: Laid) -> None:
+    def undo(self, layout_step: MessageLayout) -> None:
         """Only ever the message that was added last."""
-        self.role = laid.role_before
-        self.is_behind_block = laid.was_behind_block
-        self._taken.difference_update(laid.wire_ids)
-        self._seen.difference_update(laid.call_ids)
+        self.role = layout_step.role_before
+        self.is_behind_block = layout_step.was_behind_block
+        self._used_ids.difference_update(layout_step.wire_ids)
+        self._seen_calls.difference_update(layout_step.call_ids)
 
     def close(self) -> list[Item]:
         """What must still follow so that the model has something to answer."""
-        return [] if self.role in self.user_roles else [self.user_says(GO_ON)]
+        return [] if self.role in self.user_roles else [self.user_item(CONTINUE)]
 
     @property
     def no_answer(self) -> str:
         """What the assistant says between two messages of the user."""
-        return BLOCK_READ if self.is_behind_block else NO_ANSWER
+        return CACHED_BLOCK_READ if self.is_behind_block else NO_ANSWER
 
-    def wire_id(self, call: ToolPart, laid: Laid) -> str:
+    def wire_id(self, call: ToolPart, layout_step: MessageLayout) -> str:
         """Legal, and different from all ids before it; asked for once a call."""
-        wire = wire_id(call.wire_id, self.id_policy, self._taken)
-        self._taken.add(wire)
-        laid.wire_ids.append(wire)
+        wire = wire_id(call.wire_id, self.id_policy, self._used_ids)
+        self._used_ids.add(wire)
+        layout_step.wire_ids.append(wire)
         return wire
 
     def role_of(self, item: Item) -> str:
         return str(item["role"])
 
     @abstractmethod
-    def user_says(self, text: str) -> Item: ...
+    def user_item(self, text: str) -> Item: ...
 
     @abstractmethod
-    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+    def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         """What a message becomes that has something to say; summaries come as the user's."""
 
     @abstractmethod
@@ -115,11 +115,11 @@ class Layout(ABC):
         """What must stand before an item of this role, seen who spoke last (`self.role`)."""
 
 
-class Kept(NamedTuple):
+class EncodedMessage(NamedTuple):
     """One message of ours on the wire; the opening and the close are kept like messages."""
 
     message: Message | None
-    laid: Laid
+    layout_step: MessageLayout
     encoded: bytes
     """The items, joined by commas."""
     block: Block
@@ -131,30 +131,30 @@ class EncodedHistory:
     def __init__(self) -> None:
         self._for: Hashable = None
         self._layout: Layout | None = None
-        self._opening: Kept | None = None
-        self._kept: list[Kept] = []
-        self._last: list[Kept] = []
+        self._opening: EncodedMessage | None = None
+        self._kept: list[EncodedMessage] = []
+        self._last: list[EncodedMessage] = []
 
-    def lay(
-        self, messages: Sequence[Message], system: str, key: Hashable, make_layout: Callable[[], Layout]
-    ) -> tuple[list[Kept], Layout]:
+    def encode(
+        self, messages: Sequence[Message], system: str, key: Hashable, new_layout: Callable[[], Layout]
+    ) -> tuple[list[EncodedMessage], Layout]:
         """Opening, messages and close, those without bytes left out.
 
-        When `key` or `system` differ from the last time everything is laid out anew, by a layout of `make_layout`.
+        When `key` or `system` differ from the last time everything is laid out anew, by a layout of `new_layout`.
         """
         if self._layout is None or self._for != (key, system):
             self._for = (key, system)
-            self._layout = make_layout()
-            self._opening = _keep(None, self._layout.open_with(system), "system")
+            self._layout = new_layout()
+            self._opening = _encode_items(None, self._layout.opening_items(system), "system")
             self._kept = []
         layout = self._layout
-        keep = count_same((kept.message for kept in self._kept), messages)
+        keep = common_prefix_length((kept.message for kept in self._kept), messages)
         while len(self._kept) > keep:
-            layout.take_back(self._kept.pop().laid)
+            layout.undo(self._kept.pop().layout_step)
         for at in range(keep, len(messages)):
-            laid = layout.add(messages[at])
-            self._kept.append(_keep(messages[at], laid, f"{messages[at].role} message {at + 1}"))
-        self._last = [*((self._opening,) if self._opening else ()), *self._kept, _keep(None, layout.close(), "close")]
+            layout_step = layout.add(messages[at])
+            self._kept.append(_encode_items(messages[at], layout_step, f"{messages[at].role} message {at + 1}"))
+        self._last = [*((self._opening,) if self._opening else ()), *self._kept, _encode_items(None, layout.close(), "close")]
         self._last = [each for each in self._last if each.encoded]
         return self._last, layout
 
@@ -173,7 +173,7 @@ def split_system(messages: tuple[Message, ...], system: str) -> tuple[str, tuple
     return own or system, messages[count:]
 
 
-def count_same(known: Iterable[Message | None], messages: Iterable[Message]) -> int:
+def common_prefix_length(known: Iterable[Message | None], messages: Iterable[Message]) -> int:
     """How many messages at the beginning are the very same."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(known, messages, strict=False)))
 
@@ -182,15 +182,15 @@ def block(label: str, encoded: bytes) -> Block:
     return Block(label, hashlib.blake2b(encoded, digest_size=DIGEST_BYTES).digest(), len(encoded))
 
 
-def joined(items: Sequence[Item]) -> bytes:
+def join_items(items: Sequence[Item]) -> bytes:
     return encode_json(items)[1:-1]
 
 
-def _keep(message: Message | None, laid: Laid | list[Item], label: str) -> Kept:
-    if isinstance(laid, list):
-        laid = Laid(laid, "", [], [])
-    encoded = laid.encoded or joined(laid.items)
-    return Kept(message, laid, encoded, block(label, encoded))
+def _encode_items(message: Message | None, layout_step: MessageLayout | list[Item], label: str) -> EncodedMessage:
+    if isinstance(layout_step, list):
+        layout_step = MessageLayout(layout_step, "", [], [])
+    encoded = layout_step.encoded or join_items(layout_step.items)
+    return EncodedMessage(message, layout_step, encoded, block(label, encoded))
 
 
 class OfferedTools:
@@ -199,18 +199,18 @@ class OfferedTools:
     def __init__(self) -> None:
         self._key: Hashable = None
         self.specs: tuple[ToolSpec, ...] = ()
-        self.written: list[dict[str, Any]] = []
+        self.items: list[dict[str, Any]] = []
         self.encoded = b""
-        """`written` as a JSON list; empty when no tool is offered."""
+        """`items` as a JSON list; empty when no tool is offered."""
 
     def take(self, specs: tuple[ToolSpec, ...], write: Callable[[ToolSpec], dict[str, Any]], key: Hashable = None) -> bytes:
         """`write` says how one stands on the wire, `key` what else that depends on. Of two with one name the later counts."""
-        if key != self._key or not _are_same(specs, self.specs):
+        if key != self._key or not _same_objects(specs, self.specs):
             self.specs, self._key = specs, key
-            self.written = list({tool.name: write(tool) for tool in specs}.values())
-            self.encoded = encode_json(self.written) if self.written else b""
+            self.items = list({tool.name: write(tool) for tool in specs}.values())
+            self.encoded = encode_json(self.items) if self.items else b""
         return self.encoded
 
 
-def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
+def _same_objects(some: Sequence[object], others: Sequence[object]) -> bool:
     return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from wolo.formats.decoding.tolerant_json import read_strictly
+from wolo.formats.decoding.tolerant_json import read_json
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, TextPart, ToolPart
 from wolo.messages.unicode import clean, whole
@@ -38,7 +38,7 @@ BLANK = "(blank output)"
 SUMMARIES = ("branch_summary", "compaction_summary")
 
 
-def as_sent(message: Message, seen: set[str]) -> Message | None:
+def visible_message(message: Message, seen: set[str]) -> Message | None:
     """The message as a model may see it, summaries as what the user says; None for an extension's own, for an empty one and for
     an answer that the provider's own filter ended: sent again it would be refused again.
 
@@ -59,7 +59,7 @@ def has_content(message: Message) -> bool:
 
 def result_text(part: ToolPart, notes: Iterable[str] = ()) -> str:
     """What the model reads as the result of this call, with notes on what else came of it; never blank."""
-    text = "\n".join([clean(_told(part)), *notes])
+    text = "\n".join([clean(_result_body(part)), *notes])
     return text if text.strip() else BLANK
 
 
@@ -72,14 +72,14 @@ def outcome_of(part: ToolPart) -> Outcome:
     return part.outcome or ("error" if part.status == "failed" else "ok")
 
 
-def _told(part: ToolPart) -> str:
+def _result_body(part: ToolPart) -> str:
     outcome = outcome_of(part)
     opening = OPENINGS.get(outcome)
     if opening is None:
         return part.output or EMPTY
     if not part.output:
         return opening
-    if _says_so(part.output, outcome):
+    if _mentions_outcome(part.output, outcome):
         return part.output
     between = "Output until then:" if outcome == "interrupted" else "Details:"
     return f"{opening}\n{between}\n{part.output}"
@@ -97,7 +97,7 @@ def _without_repeated_calls(message: Message, seen: set[str]) -> Message:
     return message if len(kept) == len(message.parts) else replace(message, parts=tuple(kept))
 
 
-def _says_so(output: str, outcome: Outcome) -> bool:
+def _mentions_outcome(output: str, outcome: Outcome) -> bool:
     """The result's own words suffice, at the beginning or at the end of it; errors always speak for themselves."""
     word = _SAYS_SO.get(outcome)
     if word is None:
@@ -107,18 +107,18 @@ def _says_so(output: str, outcome: Outcome) -> bool:
 
 def arguments_text(call: ToolPart) -> str:
     """What the model wrote where that is JSON and still what it means, otherwise the parsed arguments written anew."""
-    if call.raw_input and read_strictly(call.raw_input) == call.input:
+    if call.raw_input and read_json(call.raw_input) == call.input:
         return call.raw_input
-    return _written(call.input) if call.input else "{}"
+    return _dump_arguments(call.input) if call.input else "{}"
 
 
 def arguments_object(call: ToolPart) -> dict[str, Any]:
     """For formats that carry an object. The keys keep the order in which the model wrote them; always strict JSON."""
-    arguments = read_strictly(arguments_text(call))
+    arguments = read_json(arguments_text(call))
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _written(arguments: Mapping[str, Any]) -> str:
+def _dump_arguments(arguments: Mapping[str, Any]) -> str:
     """As models write it, with a blank behind comma and colon."""
     try:
         return json.dumps(msgspec.json.decode(msgspec.json.encode(arguments)), ensure_ascii=False)

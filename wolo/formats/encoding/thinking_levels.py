@@ -12,7 +12,7 @@ LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
 """From least to most."""
 
 
-def nearest(level: ThinkingLevel, known: Sequence[ThinkingLevel]) -> ThinkingLevel:
+def nearest_level(level: ThinkingLevel, known: Sequence[ThinkingLevel]) -> ThinkingLevel:
     """The level itself, or the next one above it that is known, or the highest. "off" turns into the lowest."""
     ranks = sorted(LEVELS.index(each) for each in known)
     wanted = LEVELS.index(level)

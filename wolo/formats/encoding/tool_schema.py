@@ -24,7 +24,7 @@ def adapt_schema(schema: Mapping[str, Any], *, null_types: bool = True) -> dict[
     bent = _Adapter(schema, null_types).adapt(schema, (), 0)
     named = bent.get("type", "object")
     if named != "object" and not (isinstance(named, list) and "object" in named):
-        bent = _described(bent, {})
+        bent = _with_description(bent, {})
     return {**bent, "type": "object", "properties": bent.get("properties", {})}
 
 
@@ -42,7 +42,7 @@ class _Adapter:
         reference = schema.get("$ref")
         if isinstance(reference, str):
             if reference in above:
-                return _described(schema, {"type": "object"})
+                return _with_description(schema, {"type": "object"})
             target = self._look_up(reference)
             beside = {name: value for name, value in schema.items() if name != "$ref"}
             return self.adapt({**target, **beside}, (*above, reference), depth + 1)
@@ -127,5 +127,5 @@ def _may_be(bent: Mapping[str, Any], kind: str) -> bool:
     return named == kind or (isinstance(named, list) and kind in named)
 
 
-def _described(schema: Mapping[str, Any], bent: dict[str, Any]) -> dict[str, Any]:
+def _with_description(schema: Mapping[str, Any], bent: dict[str, Any]) -> dict[str, Any]:
     return {**bent, "description": schema["description"]} if "description" in schema else bent

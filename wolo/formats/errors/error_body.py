@@ -11,7 +11,7 @@ from wolo.formats.decoding.tolerant_json import read_object
 _WRAPPINGS = ("error", "errors", "detail")
 
 
-class Refusal(NamedTuple):
+class ErrorResponse(NamedTuple):
     status: int
     message: str
     code: str
@@ -24,7 +24,7 @@ class Refusal(NamedTuple):
     is_page: bool = False
 
 
-def understand(status: int, body: bytes | str | Mapping[str, Any]) -> Refusal:
+def parse_error(status: int, body: bytes | str | Mapping[str, Any]) -> ErrorResponse:
     if isinstance(body, Mapping):
         document: Mapping[str, Any] | None = body
         text = ""
@@ -33,8 +33,8 @@ def understand(status: int, body: bytes | str | Mapping[str, Any]) -> Refusal:
         document = read_object(data)
         text = data.decode("utf-8", "replace").strip()
     if document is None:
-        page = page_text(text)
-        return Refusal(status, page or text, "", text[:2000], (), "", {}, is_page=page is not None)
+        page = html_text(text)
+        return ErrorResponse(status, page or text, "", text[:2000], (), "", {}, is_page=page is not None)
     error = _innermost(document)
     message = _first_text(error, "message", "msg", "Message", "detail", "error", "error_msg", "error_message", "title")
     message = _with_upstream(message, error.get("metadata"))
@@ -44,7 +44,7 @@ def understand(status: int, body: bytes | str | Mapping[str, Any]) -> Refusal:
     if message and param and param not in message and not error.get("param"):
         message = f"{param}: {message}"
     words = " ".join([message, param, *codes])
-    return Refusal(_status(status, code), message, code, words, codes, param, document)
+    return ErrorResponse(_status(status, code), message, code, words, codes, param, document)
 
 
 def _innermost(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -137,7 +137,7 @@ _READ_CHARACTERS = 200_000
 _FLAGS = re.IGNORECASE | re.DOTALL
 
 
-def page_text(text: str) -> str | None:
+def html_text(text: str) -> str | None:
     """None when it is no page; otherwise the title and what the page says, without tags."""
     source = text[:_READ_CHARACTERS].lstrip("\ufeff")
     if not re.match(_BEGINNING, source, _FLAGS):

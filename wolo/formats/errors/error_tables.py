@@ -76,7 +76,7 @@ CODES: Mapping[str, Kind] = {
     "throttling.burstrate": RateLimited,
 }
 
-ANOTHER_TRY = frozenset({"tool_use_failed"})
+RETRYABLE_CODES = frozenset({"tool_use_failed"})
 """The model wrote a call that its server could not read: mostly it writes a better one the next time."""
 
 
@@ -147,8 +147,8 @@ NO_TOOLS = r"does not support (?:tools|function)|endpoints? found that supports?
 NO_THINKING = r"does not support (?:thinking|reasoning)"
 NOT_PULLED = r"^model ['\"]([^'\"]+)['\"] not found(?:, try pulling it first)?$"
 AUTH = r"authentication|unauthorized|permission|(?:invalid|incorrect|missing|expired|no) (?:api[ _-]?)?(?:key|token)"
-CROWDED = r"rate[_ -]?limit|too many requests|throttl|concurrency|resource_exhausted"
-BROKEN = r"overloaded|server_error|internal|unavailable|timed? ?out|temporar|try again|upstream|bad gateway|capacity"
+RATE_LIMITED = r"rate[_ -]?limit|too many requests|throttl|concurrency|resource_exhausted"
+SERVER_FAILED = r"overloaded|server_error|internal|unavailable|timed? ?out|temporar|try again|upstream|bad gateway|capacity"
 INVALID = (
     r"\binvalid_[a-z]|bad_request|validation|unsupported|not[_ ]supported|not_found|does not exist|"
     r"\b(?:image|file|audio)_[a-z]|_(?:image|file|audio)\b"
@@ -204,5 +204,5 @@ SECRETS = r"(?i:bearer)\s+\S+|\bsk-[\w*-]{6,}|\b[0-9a-f]{32}\.\w{16}\b"
 """What looks like a key, for `re.sub`: servers repeat what they were sent."""
 
 
-def says(pattern: str, words: str) -> bool:
+def matches(pattern: str, words: str) -> bool:
     return re.search(pattern, words, re.IGNORECASE) is not None

@@ -12,9 +12,9 @@ from wolo.formats.encoding.sampling import sampling_of
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import Block, Framing, Request, ToolSpec
 from wolo.formats.gemini.decode import GeminiDecoder, read_refusal
-from wolo.formats.gemini.dialect import GeminiDialect, settled, thinking_config
+from wolo.formats.gemini.dialect import GeminiDialect, resolve_dialect, thinking_config
 from wolo.formats.gemini.encode import NAME, GeminiLayout, gemini_name
-from wolo.formats.gemini.openapi_schema import reduce
+from wolo.formats.gemini.openapi_schema import reduce_schema
 from wolo.messages.deltas import Delta
 from wolo.messages.unicode import clean
 
@@ -61,7 +61,7 @@ class Gemini:
 
     def encode(self, request: Request) -> bytes:
         """The keys stand in a fixed order, so equal histories give equal bytes, in this process and in the next."""
-        dialect = settled(self._given, request.model)
+        dialect = resolve_dialect(self._given, request.model)
         dropped = {OTHER_NAMES.get(field, field) for field in request.dropped_fields}
         contents = self._contents(request, dialect, dropped)
         fields: list[tuple[str, bytes]] = [("systemInstruction", self._encoded_system)]
@@ -95,7 +95,7 @@ class Gemini:
         withheld = CONTENT_FIELDS.intersection(dropped)
         key = (request.producer, dialect, withheld)
         spoken = "" if has_field else system
-        kept, _ = self._history.lay(messages, spoken, key, lambda: GeminiLayout(dialect, request.producer, withheld))
+        kept, _ = self._history.encode(messages, spoken, key, lambda: GeminiLayout(dialect, request.producer, withheld))
         return [each.encoded for each in kept]
 
     # Tools
@@ -124,7 +124,7 @@ class Gemini:
 def _declaration(tool: ToolSpec, field: str) -> dict[str, Any]:
     """A tool without arguments has no schema: an empty object is refused."""
     name = gemini_name(tool.name)
-    schema = adapt_schema(tool.parameters) if field == "parametersJsonSchema" else reduce(tool.parameters)
+    schema = adapt_schema(tool.parameters) if field == "parametersJsonSchema" else reduce_schema(tool.parameters)
     says_something = bool(schema.get("properties")) or bool(set(schema) - {"type", "properties", "description", "title"})
     return {"name": name, "description": clean(tool.description) or name, **({field: schema} if says_something else {})}
 
@@ -134,5 +134,5 @@ def _answer_schema(request: Request, dialect: GeminiDialect) -> dict[str, Any]:
         return {}
     schema = request.json_schema or {}
     if dialect.schema_field == "parameters":
-        return {"responseMimeType": JSON_TYPE, "responseSchema": reduce(schema)}
+        return {"responseMimeType": JSON_TYPE, "responseSchema": reduce_schema(schema)}
     return {"responseMimeType": JSON_TYPE, "responseJsonSchema": schema}

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.decoding.tolerant_json import Halves, as_raw, read_object
-from wolo.formats.gemini.encode import called_by
+from wolo.formats.decoding.tolerant_json import SurrogateJoiner, as_raw, read_object
+from wolo.formats.gemini.encode import own_name
 from wolo.messages.deltas import CallDelta
 from wolo.messages.parts import Blob
 from wolo.messages.unicode import whole_throughout
@@ -76,11 +76,11 @@ class EventReader:
     def __init__(self) -> None:
         self.skipped = 0
         """Payloads that were no JSON object."""
-        self._halves = Halves()
-        self._torn = self._halves.kept
+        self._halves = SurrogateJoiner()
+        self._split_chars = self._halves.kept
 
     def read(self, payload: bytes) -> Event | None:
-        if not self._torn:
+        if not self._split_chars:
             try:
                 return _decoder.decode(payload)
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -94,15 +94,15 @@ class EventReader:
         try:
             return _patient_decoder.decode(msgspec.json.encode(mended))
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return _salvaged(mended)
+            return _salvage(mended)
 
     def _mend_halves(self, document: dict[str, Any]) -> None:
         for part in _parts(document):
             if isinstance(text := part.get("text"), str):
-                part["text"] = self._halves.mend(bool(part.get("thought")), text)
+                part["text"] = self._halves.join(bool(part.get("thought")), text)
 
 
-def _salvaged(document: dict[str, Any]) -> Event:
+def _salvage(document: dict[str, Any]) -> Event:
     """What can be understood of a payload whose fields are not of the types they should be."""
     candidates = document.get("candidates")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
@@ -169,7 +169,7 @@ class OpenCalls:
             if not call.name and args in ABSENT and not call.partial_args:
                 return deltas
             self._count += 1
-            tool = called_by(call.name or "", self._names)
+            tool = own_name(call.name or "", self._names)
             deltas.append(CallDelta(self._count - 1, call.id or "", tool, "", blobs=blobs))
             self._open = _Arguments()
         elif blobs:
@@ -209,7 +209,7 @@ class _Arguments:
                 fragments = self._fragments.setdefault(path, [])
                 fragments.append(piece.string_value)
                 value = "".join(fragments)
-            _put(self._built, path, value)
+            _set_at_path(self._built, path, value)
 
     def written(self) -> str:
         """As the server wrote them; empty where there are none."""
@@ -218,7 +218,7 @@ class _Arguments:
         return self._whole.decode("utf-8", "replace")
 
 
-def _put(built: dict[str, Any], path: str, value: Any) -> None:
+def _set_at_path(built: dict[str, Any], path: str, value: Any) -> None:
     """Sets what the path names; what lies on the way to it is made."""
     steps = _steps(path)
     if not steps:

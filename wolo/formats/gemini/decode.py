@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, QuotaExhausted, RateLimited
-from wolo.formats.decoding.response_end import ended_early, no_document, no_message, settled_finish
-from wolo.formats.decoding.tolerant_json import NOTHING, read_object, read_strictly, token_count
+from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
+from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
 from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.errors.error_tables import MEDIA
 from wolo.formats.gemini.chunks import Candidate, Event, EventReader, OpenCalls, Part, split_list
@@ -86,10 +86,10 @@ class GeminiDecoder:
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """One answer, or the list of them that a stream is without `alt=sse`."""
         if split_list(body) is None and read_object(body) is None:
-            raise no_document(body)
+            raise bad_body_error(body)
         deltas = [*self.feed(body.strip())]
         if not (self._finish or self._blocked or deltas):
-            raise no_message()
+            raise no_message_error()
         return [*deltas, *self.close()]
 
     def _feed_one(self, payload: bytes) -> Sequence[Delta]:
@@ -97,9 +97,9 @@ class GeminiDecoder:
         return () if event is None else self._take(event, payload)
 
     def _take(self, event: Event, payload: bytes) -> Sequence[Delta]:
-        if event.error and bytes(event.error) not in NOTHING:
+        if event.error and bytes(event.error) not in EMPTY_JSON:
             raise read_refusal(200, {}, payload, self._hint)
-        if event.usage_metadata and (usage := bytes(event.usage_metadata)) not in NOTHING:
+        if event.usage_metadata and (usage := bytes(event.usage_metadata)) not in EMPTY_JSON:
             self._usage = usage
         if event.prompt_feedback is not None and event.prompt_feedback.block_reason not in (None, *UNSPECIFIED):
             self._blocked = event.prompt_feedback.block_reason or ""
@@ -155,11 +155,11 @@ class GeminiDecoder:
         if not self._finish:
             if self._blocked:
                 return "refused"
-            raise ended_early(self._events.skipped)
+            raise ended_early_error(self._events.skipped)
         known, said = FINISHES.get(self._finish.upper()), self._finish_message[:SHOWN_CHARACTERS]
-        reason = settled_finish(self._finish, known, has_calls=bool(self._calls), said=said)
+        reason = resolve_finish(self._finish, known, has_calls=bool(self._calls), said=said)
         if self._calls.is_open and reason == "tool_calls":
-            raise ended_early(self._events.skipped, "in the middle of a call")
+            raise ended_early_error(self._events.skipped, "in the middle of a call")
         return reason
 
     def _why(self, word: str) -> str:
@@ -169,7 +169,7 @@ class GeminiDecoder:
 
 def read_usage(raw: bytes) -> Usage | None:
     """None when it is no usage at all. Prompt counts include what was cached; thoughts come on top of the candidates."""
-    usage = read_strictly(raw)
+    usage = read_json(raw)
     if not isinstance(usage, dict):
         return None
     prompt = token_count(usage.get("promptTokenCount")) + token_count(usage.get("toolUsePromptTokenCount"))
@@ -207,10 +207,10 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes, provider_
     if status in (404, 405) and not NAMES_A_MODEL.search(error.message):
         error.hint = HOST_ALONE
     if isinstance(error, BadRequest) and TOO_LARGE.search(error.message):
-        return _as(ContextOverflow, error)
+        return _convert(ContextOverflow, error)
     if isinstance(error, QuotaExhausted):
-        if error.resets_at is None and _is_of_a_minute(document):
-            return _as(RateLimited, error)
+        if error.resets_at is None and _is_per_minute(document):
+            return _convert(RateLimited, error)
         error.hint = f"The quota is used up; it resets at {error.resets_at}." if error.resets_at else error.hint
     if isinstance(error, BadRequest):
         error.field = refused_field(error.message) or (error.field if error.field in MEDIA else None)
@@ -225,11 +225,11 @@ def refused_field(message: str) -> str | None:
     return next((field for wording, field in REFUSED_FIELDS if re.search(wording, message, re.IGNORECASE)), None)
 
 
-def _as(kind: type[ProviderError], error: ProviderError) -> ProviderError:
+def _convert(kind: type[ProviderError], error: ProviderError) -> ProviderError:
     return kind(error.message, hint=error.hint, status=error.status, code=error.code)
 
 
-def _is_of_a_minute(document: Mapping[str, Any]) -> bool:
+def _is_per_minute(document: Mapping[str, Any]) -> bool:
     """By the names of the quotas that are used up, such as `GenerateContentInputTokensPerModelPerMinute`."""
     error = document.get("error")
     details = error.get("details") if isinstance(error, dict) else None

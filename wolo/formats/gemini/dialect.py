@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.format import ThinkingLevel
 
 GENERATION = re.compile(r"gemini-(\d+)(?:[.-](\d)(?!\d))?", re.IGNORECASE)
@@ -54,7 +54,7 @@ class GeminiDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The server fetches what it is given the address of."""
 
 
-def settled(dialect: GeminiDialect, model: str) -> GeminiDialect:
+def resolve_dialect(dialect: GeminiDialect, model: str) -> GeminiDialect:
     """The same flags without any `auto`."""
     generation = generation_of(model)
     is_new = generation >= NEWEST
@@ -87,7 +87,7 @@ def thinking_config(dialect: GeminiDialect, level: ThinkingLevel | None) -> dict
     if level is None:
         return {"includeThoughts": True}
     if dialect.thinking_style == "level":
-        known = nearest(level, dialect.thinking_levels)
+        known = nearest_level(level, dialect.thinking_levels)
         return {"includeThoughts": level != "off", "thinkingLevel": known.upper()}
     fewest, most = dialect.thinking_budgets
     budget = min(max(BUDGETS.get(level, most), fewest), most)

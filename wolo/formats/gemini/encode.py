@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from wolo.formats.encoding.attachments import MEDIA_FOLLOW, NOTHING_SAID, base64_text, not_sent, read_data_url
-from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, not_sent, read_data_url
+from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
 from wolo.formats.encoding.pairing import arguments_object, outcome_of, result_text
 from wolo.formats.encoding.wire_names import LEGAL_IDS, wire_name
 from wolo.formats.gemini.dialect import GeminiDialect
@@ -41,29 +41,29 @@ class GeminiLayout(Layout):
         self._nests_media = dialect.result_media == "native" and "functionResponse.parts" not in withheld
         self._sends_ids = dialect.call_ids and "id" not in withheld
 
-    def open_with(self, system: str) -> list[Item]:
+    def opening_items(self, system: str) -> list[Item]:
         """Only where the server has no field for it."""
         if not system.strip():
             return []
         self.role = "user"
-        return [self.user_says(clean(system))]
+        return [self.user_item(clean(system))]
 
-    def user_says(self, text: str) -> Item:
+    def user_item(self, text: str) -> Item:
         return {"role": "user", "parts": [{"text": text}]}
 
     def _between(self, role: str) -> list[Item]:
         if role == "model" and self.role != "user":
-            return [self.user_says(GO_ON)]
+            return [self.user_item(CONTINUE)]
         if role == self.role == "user":
             return [{"role": "model", "parts": [{"text": self.no_answer}]}]
         return []
 
-    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+    def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         if message.role != "assistant":
             yield {"role": "user", "parts": self._user_parts(message)}
             return
         calls = message.calls
-        ids = {call.id: self._id(call, message, laid) for call in calls}
+        ids = {call.id: self._id(call, message, layout_step) for call in calls}
         yield {"role": "model", "parts": self._model_parts(message, ids)}
         if calls:
             yield {"role": "user", "parts": self._results(calls, ids)}
@@ -97,15 +97,15 @@ class GeminiLayout(Layout):
                         signed = {"thoughtSignature": NO_SIGNATURE}
                     parts.append({"functionCall": self._call(part, ids[part.id]), **signed})
                     is_first = False
-        return parts or [{"text": NOTHING_SAID}]
+        return parts or [{"text": ONLY_ATTACHMENT}]
 
-    def _id(self, call: ToolPart, message: Message, laid: Laid) -> str:
+    def _id(self, call: ToolPart, message: Message, layout_step: MessageLayout) -> str:
         """The id that a server of this format gave; never one of ours or of another format."""
         came = message.producer is not None and message.producer.format == NAME
         own = call.call_id
-        if not (came and self._sends_ids and LEGAL_IDS["opaque"].fullmatch(own)) or own in self._taken:
+        if not (came and self._sends_ids and LEGAL_IDS["opaque"].fullmatch(own)) or own in self._used_ids:
             return ""
-        return self.wire_id(call, laid)
+        return self.wire_id(call, layout_step)
 
     def _call(self, call: ToolPart, wire: str) -> WirePart:
         return {**({"id": wire} if wire else {}), "name": gemini_name(call.tool), "args": arguments_object(call)}
@@ -129,7 +129,7 @@ class GeminiLayout(Layout):
                 **({"parts": nested} if nested else {}),
             }
             responses.append({"functionResponse": response})
-        return [*responses, {"text": MEDIA_FOLLOW}, *following] if following else responses
+        return [*responses, {"text": MEDIA_BELOW}, *following] if following else responses
 
 
 def is_signature(text: str) -> bool:
@@ -236,7 +236,7 @@ def own_names(tools: Iterable[str]) -> dict[str, str]:
     return {gemini_name(tool): tool for tool in tools}
 
 
-def called_by(wire: str, names: Mapping[str, str]) -> str:
+def own_name(wire: str, names: Mapping[str, str]) -> str:
     """Our name of the tool that a call means."""
     if wire in names:
         return names[wire]

@@ -18,7 +18,7 @@ _BOUNDS = ("minimum", "maximum")
 Schema = dict[str, Any]
 
 
-def reduce(schema: Mapping[str, Any]) -> Schema:
+def reduce_schema(schema: Mapping[str, Any]) -> Schema:
     """As much of the meaning as can be said with the allowed keys; reducing twice changes nothing more."""
     root = _reduce(adapt_schema(schema))
     return _as_object(root) if root.get("type") != "object" else root

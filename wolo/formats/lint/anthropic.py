@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_tool_name, prefix_complaints
+from wolo.formats.lint.checks import is_tool_name, prefix_problems
 
 CALL_ID = re.compile(r"[A-Za-z0-9_-]+")
 MOST_MARKS = 4
@@ -47,7 +47,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_thinking(body, messages),
         *_marks(body),
         *_tools(body, messages),
-        *prefix_complaints(body, previous, head=("tools", "system"), turns="messages", plain=_without_marks),
+        *prefix_problems(body, previous, head=("tools", "system"), turns="messages", plain=_without_marks),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_object_text, is_tool_name, prefix_complaints, schema_complaints
+from wolo.formats.lint.checks import is_object_text, is_tool_name, prefix_problems, schema_problems
 from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, check_message
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -32,7 +32,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_order(messages, strict_template),
         *_tools(body),
         *_marks(body),
-        *prefix_complaints(body, previous, head=("tools",), turns="messages", plain=_unmarked),
+        *prefix_problems(body, previous, head=("tools",), turns="messages", plain=_unmarked),
     ]
 
 
@@ -148,7 +148,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
         if name in seen:
             yield f"tools: {name!r} is offered twice"
         seen.add(name)
-        yield from schema_complaints(name, function.get("parameters", {"type": "object"}) if isinstance(function, dict) else None)
+        yield from schema_problems(name, function.get("parameters", {"type": "object"}) if isinstance(function, dict) else None)
 
 
 def _marks(body: Mapping[str, Any]) -> Iterator[str]:

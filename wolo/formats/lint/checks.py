@@ -33,7 +33,7 @@ IN_LIST = ("anyOf", "oneOf", "allOf", "prefixItems")
 ALONE = ("items", "additionalProperties", "not")
 
 
-def schema_complaints(name: Any, schema: Any) -> Iterator[str]:
+def schema_problems(name: Any, schema: Any) -> Iterator[str]:
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         yield f"tools: the parameters of {name!r} are no object schema"
         return
@@ -58,7 +58,7 @@ def _all_within(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         waiting.extend(each for each in inner if isinstance(each, Mapping))
 
 
-def prefix_complaints(
+def prefix_problems(
     body: Mapping[str, Any],
     previous: Mapping[str, Any] | None,
     *,
@@ -79,7 +79,7 @@ def prefix_complaints(
 
     for name in head:
         old, new = previous.get(name), body.get(name)
-        if differs(*((_one_by_one(old), _one_by_one(new)[: len(_one_by_one(old))]) if name == "tools" and old else (old, new))):
+        if differs(*((_flat_tools(old), _flat_tools(new)[: len(_flat_tools(old))]) if name == "tools" and old else (old, new))):
             yield f"{name} differs from the request before"
     before, now = previous.get(turns) or [], body[turns]
     if len(now) < len(before):
@@ -89,7 +89,7 @@ def prefix_complaints(
         yield f"{turns}[{at}] differs from the request before"
 
 
-def _one_by_one(tools: Any) -> list[Any]:
+def _flat_tools(tools: Any) -> list[Any]:
     """Also where a format has them in a list within the list."""
     groups = ((each.get("functionDeclarations") if isinstance(each, Mapping) else None, each) for each in tools or ())
     return [tool for within, each in groups for tool in (within if isinstance(within, list) else [each])]

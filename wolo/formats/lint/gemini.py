@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import prefix_complaints
+from wolo.formats.lint.checks import prefix_problems
 
 FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 KINDS = ("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult")
@@ -54,7 +54,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_system(body),
         *_tools(body),
         *_options(body),
-        *prefix_complaints(body, previous, head=("systemInstruction", "tools"), turns="contents"),
+        *prefix_problems(body, previous, head=("systemInstruction", "tools"), turns="contents"),
     ]
 
 

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import prefix_complaints
+from wolo.formats.lint.checks import prefix_problems
 
 ROLES = ("system", "user", "assistant", "tool")
 LEVELS = ("low", "medium", "high", "max")
@@ -33,7 +33,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_order(messages, strict_template),
         *_tools(body),
         *_fields(body),
-        *prefix_complaints(body, previous, head=("tools",), turns="messages"),
+        *prefix_problems(body, previous, head=("tools",), turns="messages"),
     ]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import is_object_text, is_tool_name, prefix_complaints
+from wolo.formats.lint.checks import is_object_text, is_tool_name, prefix_problems
 
 CALL_ID = re.compile(r"(?=.{1,64}\Z)[A-Za-z0-9_-]*[A-Za-z0-9-]")
 PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc"}
@@ -47,7 +47,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *_order(items, strict_template),
         *_tools(body),
         *_fields(body),
-        *prefix_complaints(body, previous, head=("tools", "instructions"), turns="input"),
+        *prefix_problems(body, previous, head=("tools", "instructions"), turns="input"),
     ]
 
 

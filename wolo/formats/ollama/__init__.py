@@ -9,7 +9,7 @@ from typing import Any
 from wolo.errors import BadRequest, ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
@@ -70,7 +70,7 @@ class Ollama:
 
     def _messages(self, request: Request) -> list[bytes]:
         system, messages = split_system(request.messages, request.system)
-        kept, _ = self._history.lay(messages, system, request.producer, lambda: OllamaLayout(self._dialect, request.producer))
+        kept, _ = self._history.encode(messages, system, request.producer, lambda: OllamaLayout(self._dialect, request.producer))
         return [each.encoded for each in kept]
 
     def _fields(self, request: Request) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Ollama:
             return None
         if style == "levels" or (style == "auto" and KNOWS_LEVELS_ONLY.search(request.model)):
             if "think" not in request.dropped_fields:
-                return nearest(level, self._dialect.thinking_levels)
+                return nearest_level(level, self._dialect.thinking_levels)
         elif "think" in request.dropped_fields:
             return None
         return level != "off"

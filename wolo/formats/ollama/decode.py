@@ -10,13 +10,13 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from wolo.formats.decoding.response_end import ended_early, no_document, no_message, settled_finish
-from wolo.formats.decoding.tolerant_json import BEYOND_BELIEF, NOTHING, as_raw, read_object, read_strictly, token_count
+from wolo.formats.decoding.response_end import bad_body_error, ended_early_error, no_message_error, resolve_finish
+from wolo.formats.decoding.tolerant_json import EMPTY_JSON, MAX_COUNT, as_raw, read_json, read_object, token_count
 from wolo.formats.encoding.wire_names import names_by_wire
 from wolo.formats.errors.classify import classify, is_error
 from wolo.formats.ollama.dialect import OllamaDialect
-from wolo.formats.text_recovery.leaked_calls import Leaked
-from wolo.formats.text_recovery.text_filter import SpokenText
+from wolo.formats.text_recovery.leaked_calls import LeakedCall
+from wolo.formats.text_recovery.text_filter import TextFilter
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
@@ -35,14 +35,14 @@ class Call(Struct, gc=False):
     id: str | None = None
 
 
-class Said(Struct, gc=False):
+class MessageChunk(Struct, gc=False):
     content: str | None = None
     thinking: str | None = None
     tool_calls: list[Call] | None = None
 
 
-class Line(Struct, gc=False):
-    message: Said | None = None
+class ResponseLine(Struct, gc=False):
+    message: MessageChunk | None = None
     done: bool | None = None
     done_reason: str | None = None
     error: Raw = Raw()
@@ -50,7 +50,7 @@ class Line(Struct, gc=False):
     eval_count: int | None = None
 
 
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(ResponseLine).decode
 
 
 class OllamaDecoder:
@@ -59,7 +59,7 @@ class OllamaDecoder:
     def __init__(self, dialect: OllamaDialect, offered: Mapping[str, Mapping[str, Any]]) -> None:
         """`offered` holds the schema of every tool's arguments."""
         self._names = names_by_wire(offered)
-        self._text = SpokenText(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
+        self._text = TextFilter(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
         self._calls: list[tuple[str, str]] = []
         """Tool and argument text of each call; its place is its slot."""
         self._numbered: set[tuple[str, int, str, str]] = set()
@@ -89,62 +89,62 @@ class OllamaDecoder:
                 self._skipped += 1
                 return ()
             line = _read_loosely(document)
-        said = line.message
-        if said is None or line.done or line.error:
-            return self._take(line, payload)
+        message = line.message
+        if message is None or line.done or line.error:
+            return self._on_line(line, payload)
         deltas: list[Delta] = []
-        if said.content and not (said.thinking or said.tool_calls):  # the short way of `_hear`: nearly every line
-            self._text.feed(said.content, deltas)
+        if message.content and not (message.thinking or message.tool_calls):  # the short way of `_hear`: nearly every line
+            self._text.feed(message.content, deltas)
         else:
-            self._hear(said, deltas)
+            self._on_message(message, deltas)
         return deltas
 
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
         if not self._ended:
-            raise ended_early(self._skipped)
+            raise ended_early_error(self._skipped)
         deltas: list[Delta] = []
-        self._text.settle(deltas, self._written)
+        self._text.finish(deltas, self._resolve_leak)
         if self._usage is not None:
             deltas.append(UsageDelta(self._usage))
-        deltas.append(FinishDelta(settled_finish(self._reason, has_calls=bool(self._calls)), self._reason))
+        deltas.append(FinishDelta(resolve_finish(self._reason, has_calls=bool(self._calls)), self._reason))
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """An answer in one document needs no `done`: its closing brace says it."""
         document = read_object(body)
         if document is None:
-            raise no_document(body)
+            raise bad_body_error(body)
         line = _read_loosely(document)
-        deltas = [*self._take(line, body)]
+        deltas = [*self._on_line(line, body)]
         if line.message is None:
-            raise no_message()
+            raise no_message_error()
         self._ended = True
         return [*deltas, *self.close()]
 
-    def _take(self, line: Line, payload: bytes) -> Sequence[Delta]:
-        if line.error and bytes(line.error) not in NOTHING:
+    def _on_line(self, line: ResponseLine, payload: bytes) -> Sequence[Delta]:
+        if line.error and bytes(line.error) not in EMPTY_JSON:
             raise classify(200, {}, payload)
         if line.message is None and not line.done and is_error(read_object(payload) or {}):
             raise classify(200, {}, payload)
         deltas: list[Delta] = []
         if line.message is not None:
-            self._hear(line.message, deltas)
+            self._on_message(line.message, deltas)
         if line.done:
             self._end(line)
         return deltas
 
-    def _hear(self, said: Said, deltas: list[Delta]) -> None:
-        if said.thinking:
-            self._text.expect_no_tags(deltas)
-            deltas.append(ThinkingDelta(said.thinking, THINKING_FIELD))
-        if said.content:
-            self._text.feed(said.content, deltas)
-        if said.tool_calls:
-            for call in said.tool_calls:
-                self._hear_call(call, deltas)
+    def _on_message(self, message: MessageChunk, deltas: list[Delta]) -> None:
+        if message.thinking:
+            self._text.stop_tags(deltas)
+            deltas.append(ThinkingDelta(message.thinking, THINKING_FIELD))
+        if message.content:
+            self._text.feed(message.content, deltas)
+        if message.tool_calls:
+            for call in message.tool_calls:
+                self._on_call(call, deltas)
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: ResponseLine) -> None:
         self._ended = True
         self._reason = line.done_reason or self._reason
         prompt, answer = token_count(line.prompt_eval_count), token_count(line.eval_count)
@@ -153,11 +153,11 @@ class OllamaDecoder:
 
     # Calls
 
-    def _hear_call(self, call: Call, deltas: list[Delta]) -> None:
+    def _on_call(self, call: Call, deltas: list[Delta]) -> None:
         function = call.function
         if function is None or not (function.name or function.arguments):
             return
-        self._text.expect_plain(deltas)
+        self._text.stop(deltas)
         name, arguments, wire_id = function.name or "", _arguments_text(bytes(function.arguments)), call.id or ""
         if wire_id or function.index is not None:
             key = (wire_id, -1 if function.index is None else function.index, name, arguments)
@@ -171,7 +171,7 @@ class OllamaDecoder:
         self._calls.append((tool, arguments))
         return CallDelta(len(self._calls) - 1, wire_id, tool, arguments)
 
-    def _written(self, leaked: Leaked) -> Sequence[Delta]:
+    def _resolve_leak(self, leaked: LeakedCall) -> Sequence[Delta]:
         """Beside a real call what looks like one is text, or the same call twice."""
         if not self._has_native:
             call = self._begin(leaked.tool, leaked.arguments)
@@ -187,7 +187,7 @@ def _arguments_text(raw: bytes) -> str:
         return "{}"
     text = raw.decode("utf-8", "replace")
     if raw[:1] == b'"' or "\\u" in text:
-        value = read_strictly(raw)
+        value = read_json(raw)
         if isinstance(value, str):
             return value
         if value is not None:
@@ -196,17 +196,17 @@ def _arguments_text(raw: bytes) -> str:
 
 
 def _same(some: str, other: str) -> bool:
-    return some == other or (isinstance(value := read_strictly(some), dict) and value == read_strictly(other))
+    return some == other or (isinstance(value := read_json(some), dict) and value == read_json(other))
 
 
 # Lines that keep to no rule
 
 
-def _read_loosely(document: Mapping[str, Any]) -> Line:
+def _read_loosely(document: Mapping[str, Any]) -> ResponseLine:
     message = document.get("message")
     reason = document.get("done_reason")
-    return Line(
-        message=_said(message) if isinstance(message, dict) else None,
+    return ResponseLine(
+        message=_message_chunk(message) if isinstance(message, dict) else None,
         done=document.get("done") in (True, "true", 1),
         done_reason=None if reason is None else whole(str(reason)),
         error=as_raw(document.get("error")),
@@ -215,10 +215,10 @@ def _read_loosely(document: Mapping[str, Any]) -> Line:
     )
 
 
-def _said(message: Mapping[str, Any]) -> Said:
+def _message_chunk(message: Mapping[str, Any]) -> MessageChunk:
     calls = message.get("tool_calls")
     listed = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
-    return Said(
+    return MessageChunk(
         content=_text(message.get("content")),
         thinking=_text(message.get("thinking")),
         tool_calls=[_call(call) for call in listed if isinstance(call, dict)],
@@ -245,4 +245,4 @@ def _text(value: object) -> str | None:
 
 
 def _integer(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < BEYOND_BELIEF else None
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_COUNT else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wolo.formats.encoding.attachments import MEDIA_FOLLOW, NOTHING_SAID, base64_text, not_fetched, not_sent, read_data_url
-from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, not_fetched, not_sent, read_data_url
+from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
 from wolo.formats.encoding.pairing import arguments_object, result_text
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.ollama.dialect import OllamaDialect
@@ -22,29 +22,29 @@ class OllamaLayout(Layout):
         self._dialect = dialect
         self._producer = producer
 
-    def open_with(self, system: str) -> list[Item]:
+    def opening_items(self, system: str) -> list[Item]:
         text = clean(system)
         if not text.strip():
             return []
         self.role = "system"
         return [{"role": "system", "content": text}]
 
-    def user_says(self, text: str) -> Item:
+    def user_item(self, text: str) -> Item:
         return {"role": "user", "content": text}
 
     def _between(self, role: str) -> list[Item]:
         """Chat templates of many models insist on turns, and on a user who speaks first."""
         if role == "assistant" and self.role in ("", "system", "assistant"):
-            return [self.user_says(GO_ON)]
+            return [self.user_item(CONTINUE)]
         if role == "user" and self.role == "user":
             return [{"role": "assistant", "content": self.no_answer}]
         return []
 
-    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+    def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         if message.role != "assistant":
             yield self._user(message)
             return
-        calls = [(call, self.wire_id(call, laid)) for call in message.calls]
+        calls = [(call, self.wire_id(call, layout_step)) for call in message.calls]
         yield self._assistant(message, calls)
         images = list[str]()
         for call, wire in calls:
@@ -52,7 +52,7 @@ class OllamaLayout(Layout):
             images += of_call
             yield item
         if images:
-            yield {"role": "user", "content": MEDIA_FOLLOW, "images": images}
+            yield {"role": "user", "content": MEDIA_BELOW, "images": images}
 
     def _user(self, message: Message) -> Item:
         texts, images, has_media = list[str](), list[str](), False
@@ -61,13 +61,13 @@ class OllamaLayout(Layout):
                 texts.append(clean(part.text))
             elif not isinstance(part, ThinkingPart | ToolPart):
                 has_media = True
-                self._put(part, texts, images)
+                self._add_media(part, texts, images)
         item: Item = {"role": "user", "content": ("\n" if has_media else "").join(texts)}
         return {**item, "images": images} if images else item
 
     def _assistant(self, message: Message, calls: list[tuple[ToolPart, str]]) -> Item:
         text = clean(message.text)
-        item: Item = {"role": "assistant", "content": text if text.strip() else "" if calls else NOTHING_SAID}
+        item: Item = {"role": "assistant", "content": text if text.strip() else "" if calls else ONLY_ATTACHMENT}
         if self._dialect.thinking_replay and message.producer == self._producer:
             thoughts = (part.text for part in message.of(ThinkingPart) if part.field != WITHIN_TEXT)
             if thought := clean("".join(thoughts)):
@@ -84,13 +84,13 @@ class OllamaLayout(Layout):
         """The message, and the images that a user message behind all results will carry: templates show none in a result."""
         notes, images = list[str](), list[str]()
         for part in call.output_parts:
-            self._put(part, notes, images)
+            self._add_media(part, notes, images)
         item: Item = {"role": "tool", "tool_name": wire_name(call.tool), "content": result_text(call, notes)}
         if self._dialect.call_ids:
             item["tool_call_id"] = wire
         return item, images
 
-    def _put(self, part: MediaPart, texts: list[str], images: list[str]) -> None:
+    def _add_media(self, part: MediaPart, texts: list[str], images: list[str]) -> None:
         """An image goes to the images, a note to the texts for what this server or this model does not take."""
         if not isinstance(part, ImagePart) or not self._dialect.images:
             texts.append(not_sent(part))

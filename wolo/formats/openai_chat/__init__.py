@@ -9,7 +9,7 @@ from wolo.errors import ProviderError
 from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest
+from wolo.formats.encoding.thinking_levels import GLM_ALWAYS_THINKS, GLM_EFFORTS, always_thinks, glm_version, nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
@@ -129,7 +129,7 @@ _ON = {"type": "enabled", "clear_thinking": False}
 def thinking_fields(dialect: ChatDialect, model: str, level: ThinkingLevel | None) -> dict[str, Any]:
     """The fields of the request body; none when the user said nothing and the server's own default serves."""
     if level is not None and dialect.thinking_levels:
-        level = nearest(level, dialect.thinking_levels)
+        level = nearest_level(level, dialect.thinking_levels)
     if dialect.thinking_param_style == "glm":
         return _glm(model, level)
     if level is None:

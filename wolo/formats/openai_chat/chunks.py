@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from wolo.formats.decoding.tolerant_json import NOTHING, Halves, as_raw, read_object, read_strictly
+from wolo.formats.decoding.tolerant_json import EMPTY_JSON, SurrogateJoiner, as_raw, read_json, read_object
 from wolo.formats.openai_chat.encode import CONTENT_LIST, EXTRA_CONTENT, REASONING_FIELDS
-from wolo.formats.text_recovery.leaked_calls import Leaked
+from wolo.formats.text_recovery.leaked_calls import LeakedCall
 from wolo.messages.deltas import CallDelta, Delta
 from wolo.messages.parts import Blob
 from wolo.messages.unicode import whole
@@ -31,7 +31,7 @@ class Fragment(Struct, gc=False):
     extra_content: Raw = Raw()
 
 
-class Said(Struct, gc=False):
+class MessageDelta(Struct, gc=False):
     """A delta, or the message of an answer that came whole."""
 
     content: str | None = None
@@ -49,8 +49,8 @@ class Said(Struct, gc=False):
 
 class Choice(Struct, gc=False):
     index: int | None = None
-    delta: Said | None = None
-    message: Said | None = None
+    delta: MessageDelta | None = None
+    message: MessageDelta | None = None
     finish_reason: str | None = None
     usage: Raw = Raw()
 
@@ -66,7 +66,7 @@ class Chunk(Struct, gc=False):
     x_groq: _XGroq | None = None
 
 
-class _PlainSaid(Struct, gc=False):
+class _PlainDelta(Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: None = None
@@ -79,7 +79,7 @@ class _PlainSaid(Struct, gc=False):
 
 
 class PlainChoice(Struct, gc=False):
-    delta: _PlainSaid
+    delta: _PlainDelta
     index: int | None = None
     message: None = None
     finish_reason: None = None
@@ -103,8 +103,8 @@ class ChunkReader:
     def __init__(self) -> None:
         self.skipped = 0
         """Payloads that were no JSON object."""
-        self._halves = Halves()
-        self._torn = self._halves.kept
+        self._halves = SurrogateJoiner()
+        self._split_chars = self._halves.kept
         self._expects_plain = True
 
     def read_plain(self, payload: bytes) -> PlainChoice | None:
@@ -112,7 +112,7 @@ class ChunkReader:
 
         Where it was something else once, `read` decides when to look again: to look in vain costs more than to read.
         """
-        if not self._expects_plain or self._torn:
+        if not self._expects_plain or self._split_chars:
             return None
         try:
             return _plain_decoder.decode(payload).choices[0]
@@ -121,7 +121,7 @@ class ChunkReader:
             return None
 
     def read(self, payload: bytes) -> Chunk | None:
-        if not self._torn:
+        if not self._split_chars:
             try:
                 chunk = _decoder.decode(payload)
                 self._expects_plain = _is_plain(chunk)
@@ -148,30 +148,30 @@ class ChunkReader:
         reason = choice.get("finish_reason")
         return Choice(
             index=_integer(choice.get("index")),
-            delta=self._said(choice.get("delta")),
-            message=self._said(choice.get("message")),
+            delta=self._message_delta(choice.get("delta")),
+            message=self._message_delta(choice.get("message")),
             finish_reason=None if reason is None or reason is False else str(reason),
             usage=as_raw(choice.get("usage")),
         )
 
-    def _said(self, delta: Any) -> Said | None:
+    def _message_delta(self, delta: Any) -> MessageDelta | None:
         if not isinstance(delta, dict):
             return None
         calls = delta.get("tool_calls")
         calls = [calls] if isinstance(calls, dict) else calls if isinstance(calls, list) else []
         function = delta.get("function_call")
         content = delta.get("content")
-        said = Said(
-            content=self._mended("content", content),
-            refusal=self._mended("refusal", delta.get("refusal")),
+        message = MessageDelta(
+            content=self._join_surrogates("content", content),
+            refusal=self._join_surrogates("refusal", delta.get("refusal")),
             tool_calls=[self._fragment(at, each) for at, each in enumerate(calls) if isinstance(each, dict)] if calls else None,
             function_call=self._function("function_call", function) if isinstance(function, dict) else None,
             reasoning_details=as_raw(delta.get("reasoning_details")),
             pieces=[piece for item in content for piece in self._piece(item)] if isinstance(content, list) else None,
         )
         for field in REASONING_FIELDS:
-            setattr(said, field, self._mended(field, delta.get(field)))
-        return said
+            setattr(message, field, self._join_surrogates(field, delta.get(field)))
+        return message
 
     def _piece(self, item: Any) -> list[tuple[str, str]]:
         if isinstance(item, str):
@@ -197,17 +197,17 @@ class ChunkReader:
     def _function(self, field: str, function: Mapping[str, Any]) -> Function:
         name, arguments = function.get("name"), function.get("arguments")
         written = arguments if isinstance(arguments, str) or arguments is None else json.dumps(arguments, ensure_ascii=False)
-        return Function(name=whole(name) if isinstance(name, str) else None, arguments=self._mended(field, written))
+        return Function(name=whole(name) if isinstance(name, str) else None, arguments=self._join_surrogates(field, written))
 
-    def _mended(self, field: str, text: Any) -> str | None:
+    def _join_surrogates(self, field: str, text: Any) -> str | None:
         if isinstance(text, dict):
             text = text.get("text", text.get("content"))
-        return self._halves.mend(field, text) if isinstance(text, str) else None
+        return self._halves.join(field, text) if isinstance(text, str) else None
 
 
 def _is_plain(chunk: Chunk) -> bool:
-    said = chunk.choices[0].delta if chunk.choices else None
-    return said is not None and not (said.tool_calls or said.reasoning or chunk.usage)
+    message = chunk.choices[0].delta if chunk.choices else None
+    return message is not None and not (message.tool_calls or message.reasoning or chunk.usage)
 
 
 def _has_text(item: Mapping[str, Any]) -> bool:
@@ -221,7 +221,7 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-class _Open:
+class _OpenCall:
     """A call that is being written."""
 
     def __init__(self, slot: int) -> None:
@@ -238,7 +238,7 @@ class _Open:
     def is_whole(self) -> bool:
         return is_object(self.text)
 
-    def is_torn(self) -> bool:
+    def is_partial(self) -> bool:
         """Its arguments have begun and are not complete."""
         return self.size > 0 and not self.is_whole()
 
@@ -252,9 +252,9 @@ class OpenCalls:
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
-        self._calls: list[_Open] = []
-        self._by_index: dict[int, _Open] = {}
-        self._by_place: dict[int, _Open] = {}
+        self._calls: list[_OpenCall] = []
+        self._by_index: dict[int, _OpenCall] = {}
+        self._by_place: dict[int, _OpenCall] = {}
         """Where the fragments of unnumbered calls stood in their payload."""
 
     def __bool__(self) -> bool:
@@ -269,7 +269,7 @@ class OpenCalls:
     def has(self, tool: str, arguments: str) -> bool:
         return any(self._names.get(call.name, call.name) == tool and _same(call.text, arguments) for call in self._calls)
 
-    def add_written(self, leaked: Leaked, deltas: list[Delta]) -> None:
+    def add_written(self, leaked: LeakedCall, deltas: list[Delta]) -> None:
         """A call that came as text: our own name of the tool, all of its arguments."""
         call = self._begin()
         call.name, call.size = leaked.tool, len(leaked.arguments)
@@ -289,10 +289,10 @@ class OpenCalls:
             call = self._find(fragment.index, wire_id, name, arguments, place if len(fragments) > 1 else None)
             if wire_id in ("", call.id) and call.is_repeated_by(name, arguments):
                 continue
-            deltas.append(self._grown(call, wire_id, name, arguments, bytes(fragment.extra_content)))
+            deltas.append(self._extend(call, wire_id, name, arguments, bytes(fragment.extra_content)))
         return deltas
 
-    def _find(self, index: int | None, wire_id: str, name: str, arguments: str, place: int | None) -> _Open:
+    def _find(self, index: int | None, wire_id: str, name: str, arguments: str, place: int | None) -> _OpenCall:
         if index is None:
             call = self._find_unnumbered(wire_id, name, place)
         else:
@@ -302,7 +302,7 @@ class OpenCalls:
             self._by_place[place] = call
         return call
 
-    def _find_numbered(self, index: int, wire_id: str, name: str, arguments: str) -> _Open:
+    def _find_numbered(self, index: int, wire_id: str, name: str, arguments: str) -> _OpenCall:
         """A number is believed, unless what comes under it plainly begins another call, or goes on with one."""
         known = self._by_index.get(index)
         if known is None:
@@ -315,49 +315,51 @@ class OpenCalls:
         if not known.name and not (known.is_whole() and arguments.lstrip().startswith("{")):
             return known  # its name came late
         if wire_id and known.id:
-            return known if known.is_torn() and name == known.name and not arguments.lstrip().startswith("{") else self._begin()
+            return (
+                known if known.is_partial() and name == known.name and not arguments.lstrip().startswith("{") else self._begin()
+            )
         another = known.is_whole() and (
             name != known.name or (is_object(arguments) and not known.is_repeated_by(name, arguments))
         )
         return self._begin() if another else known
 
-    def _find_unnumbered(self, wire_id: str, name: str, place: int | None) -> _Open:
+    def _find_unnumbered(self, wire_id: str, name: str, place: int | None) -> _OpenCall:
         last = self._calls[-1] if self._calls else None
         if wire_id:
             known = self._with_id(wire_id)
             if known is not None:
                 is_another = name and known.name and name != known.name and known.is_whole()
                 return self._begin() if is_another else known
-            return last if last is not None and not name and last.is_torn() else self._begin()
+            return last if last is not None and not name and last.is_partial() else self._begin()
         before = self._by_place.get(place) if place is not None else last
         if before is None:
             return self._begin() if name or last is None else last
         begins = name and before.name and (before.id or name != before.name or before.is_whole())
         return self._begin() if begins else before
 
-    def _with_id(self, wire_id: str) -> _Open | None:
+    def _with_id(self, wire_id: str) -> _OpenCall | None:
         return next((call for call in reversed(self._calls) if call.id == wire_id), None) if wire_id else None
 
-    def _begin(self) -> _Open:
-        call = _Open(len(self._calls))
+    def _begin(self) -> _OpenCall:
+        call = _OpenCall(len(self._calls))
         self._calls.append(call)
         return call
 
-    def _grown(self, call: _Open, wire_id: str, name: str, arguments: str, extra: bytes) -> CallDelta:
+    def _extend(self, call: _OpenCall, wire_id: str, name: str, arguments: str, extra: bytes) -> CallDelta:
         """The first id stays: some servers give every fragment a fresh one."""
         new_id = wire_id if not call.id else ""
         call.id = call.id or wire_id
         call.name = name or call.name
         call.fragments.append(arguments)
         call.size += len(arguments)
-        is_there = extra not in NOTHING and read_strictly(extra) is not None
+        is_there = extra not in EMPTY_JSON and read_json(extra) is not None
         blobs = (Blob(EXTRA_CONTENT, extra.decode()),) if is_there else ()
         return CallDelta(call.slot, new_id, self._names.get(name, name), arguments, blobs=blobs)
 
 
 def is_object(text: str) -> bool:
-    return isinstance(read_strictly(text), dict)
+    return isinstance(read_json(text), dict)
 
 
 def _same(some: str, other: str) -> bool:
-    return some == other or (is_object(some) and read_strictly(some) == read_strictly(other))
+    return some == other or (is_object(some) and read_json(some) == read_json(other))

@@ -9,14 +9,20 @@ from typing import Any
 import msgspec
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.decoding.response_end import ended_early, neutral_finish, no_document, no_message, settled_finish
-from wolo.formats.decoding.tolerant_json import NOTHING, read_object, read_strictly, token_count
+from wolo.formats.decoding.response_end import (
+    bad_body_error,
+    ended_early_error,
+    no_message_error,
+    normalize_finish,
+    resolve_finish,
+)
+from wolo.formats.decoding.tolerant_json import EMPTY_JSON, read_json, read_object, token_count
 from wolo.formats.encoding.wire_names import names_by_wire
 from wolo.formats.errors.classify import classify, is_error
-from wolo.formats.openai_chat.chunks import Choice, Chunk, ChunkReader, Fragment, OpenCalls, Said
+from wolo.formats.openai_chat.chunks import Choice, Chunk, ChunkReader, Fragment, MessageDelta, OpenCalls
 from wolo.formats.openai_chat.encode import REASONING_DETAILS, REASONING_FIELDS
-from wolo.formats.text_recovery.leaked_calls import Leaked, LeakedReasoning
-from wolo.formats.text_recovery.text_filter import SpokenText
+from wolo.formats.text_recovery.leaked_calls import LeakedCall, LeakedCallsInReasoning
+from wolo.formats.text_recovery.text_filter import TextFilter
 from wolo.messages.deltas import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from wolo.messages.message import FinishReason, Usage, UsageCost
 from wolo.messages.parts import Blob
@@ -30,15 +36,15 @@ class ChatDecoder:
         self._chunks = ChunkReader()
         self._read_plain = self._chunks.read_plain
         self._calls = OpenCalls(names_by_wire(offered, dialect.reserved_tool_names))
-        self._text = SpokenText(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
+        self._text = TextFilter(offered, think_tags=dialect.think_tags, leaked_calls=dialect.leaked_calls)
         named = dialect.reasoning_field
         self._reasoning_fields = REASONING_FIELDS if named not in REASONING_FIELDS else (named, *REASONING_FIELDS)
-        self._leaks = LeakedReasoning(offered) if dialect.leaked_in_reasoning and offered else None
+        self._leaks = LeakedCallsInReasoning(offered) if dialect.leaked_in_reasoning and offered else None
         self._details: list[object] = []
         self._choice: int | None = None
         self._finish = ""
         self._done = False
-        self._has_spoken = False
+        self._has_text = False
         self._usage: bytes | None = None
 
     @property
@@ -56,15 +62,15 @@ class ChatDecoder:
         plain = self._read_plain(payload)
         if plain is None:
             return self._feed_other(payload)
-        if plain.index != self._choice and not self._is_chosen(plain.index):
+        if plain.index != self._choice and not self._is_selected(plain.index):
             return ()
         deltas: list[Delta] = []  # from here on the short way of `_take`, for the same deltas
-        said = plain.delta
-        if said.reasoning_content:
-            self._think(said.reasoning_content, "reasoning_content", deltas)
-        if text := said.content:
-            if not self._has_spoken:
-                self._has_spoken = not text.isspace()
+        message = plain.delta
+        if message.reasoning_content:
+            self._add_reasoning(message.reasoning_content, "reasoning_content", deltas)
+        if text := message.content:
+            if not self._has_text:
+                self._has_text = not text.isspace()
             self._text.feed(text, deltas)
         return deltas
 
@@ -72,26 +78,26 @@ class ChatDecoder:
         """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
         deltas: list[Delta] = []
         native = len(self._calls)
-        self._text.settle(deltas, lambda leaked: self._written(leaked, native))
-        if self._leaks is not None and self._finish and not self._calls and not self._has_spoken:
-            for leaked in self._leaks.calls() if neutral_finish(self._finish) == "stop" else ():
+        self._text.finish(deltas, lambda leaked: self._resolve_leak(leaked, native))
+        if self._leaks is not None and self._finish and not self._calls and not self._has_text:
+            for leaked in self._leaks.calls() if normalize_finish(self._finish) == "stop" else ():
                 self._calls.add_written(leaked, deltas)
         if self._details:
-            blob = Blob(REASONING_DETAILS, msgspec.json.encode(merged(self._details)).decode())
+            blob = Blob(REASONING_DETAILS, msgspec.json.encode(merge_reasoning_details(self._details)).decode())
             deltas.append(ThinkingDelta("", self._reasoning_fields[0], (blob,)))
         if self._usage is not None and (usage := read_usage(self._usage)) is not None:
             deltas.append(UsageDelta(usage))
-        deltas.append(FinishDelta(self._judge_finish(), self._finish))
+        deltas.append(FinishDelta(self._finish_reason(), self._finish))
         return deltas
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """An answer in one document needs no terminal marker: its closing brace is one."""
         chunk = self._chunks.read(body) if read_object(body) is not None else None
         if chunk is None:
-            raise no_document(body)
-        deltas = [*self._take(chunk, body)]
+            raise bad_body_error(body)
+        deltas = [*self._on_chunk(chunk, body)]
         if not chunk.choices:
-            raise no_message()
+            raise no_message_error()
         self._done = True
         return [*deltas, *self.close()]
 
@@ -100,16 +106,16 @@ class ChatDecoder:
             self._done = True
             return ()
         chunk = self._chunks.read(payload)
-        return () if chunk is None else self._take(chunk, payload)
+        return () if chunk is None else self._on_chunk(chunk, payload)
 
-    def _is_chosen(self, index: int | None) -> bool:
+    def _is_selected(self, index: int | None) -> bool:
         """Of several answers to one question the first that speaks is read."""
         if self._choice is None:
             self._choice = index
         return index is None or index == self._choice
 
-    def _take(self, chunk: Chunk, payload: bytes) -> list[Delta]:
-        if chunk.error and bytes(chunk.error) not in NOTHING:
+    def _on_chunk(self, chunk: Chunk, payload: bytes) -> list[Delta]:
+        if chunk.error and bytes(chunk.error) not in EMPTY_JSON:
             raise classify(200, {}, payload)
         if not chunk.choices:
             self._check_for_error(chunk, payload)
@@ -119,8 +125,8 @@ class ChatDecoder:
             self._note_usage(chunk.x_groq.usage)
         deltas: list[Delta] = []
         for choice in chunk.choices or ():
-            if self._is_chosen(choice.index):
-                self._take_choice(choice, deltas)
+            if self._is_selected(choice.index):
+                self._on_choice(choice, deltas)
         return deltas
 
     def _check_for_error(self, chunk: Chunk, payload: bytes) -> None:
@@ -129,68 +135,68 @@ class ChatDecoder:
             raise classify(200, {}, payload)
 
     def _note_usage(self, usage: msgspec.Raw) -> None:
-        if (raw := bytes(usage)) not in NOTHING:
+        if (raw := bytes(usage)) not in EMPTY_JSON:
             self._usage = raw
 
-    def _take_choice(self, choice: Choice, deltas: list[Delta]) -> None:
+    def _on_choice(self, choice: Choice, deltas: list[Delta]) -> None:
         if choice.usage:
             self._note_usage(choice.usage)
         if choice.finish_reason and not self._finish:
             self._finish = choice.finish_reason
-        said = choice.delta if choice.delta is not None else choice.message
-        if said is not None:
-            self._hear(said, deltas)
+        message = choice.delta if choice.delta is not None else choice.message
+        if message is not None:
+            self._on_message(message, deltas)
 
     # What is said
 
-    def _hear(self, said: Said, deltas: list[Delta]) -> None:
-        self._hear_reasoning(said, deltas)
-        if said.content:
-            self._hear_text(said.content, deltas)
-        for field, text in said.pieces or ():
+    def _on_message(self, message: MessageDelta, deltas: list[Delta]) -> None:
+        self._on_reasoning(message, deltas)
+        if message.content:
+            self._on_text(message.content, deltas)
+        for field, text in message.pieces or ():
             if field:
-                self._think(text, field, deltas)
+                self._add_reasoning(text, field, deltas)
             else:
-                self._hear_text(text, deltas)
-        if said.refusal:
-            self._hear_text(said.refusal, deltas)
-        if said.tool_calls:
-            self._hear_calls(said.tool_calls, deltas)
-        if said.function_call is not None:
-            self._hear_calls([Fragment(index=0, function=said.function_call)], deltas)
+                self._on_text(text, deltas)
+        if message.refusal:
+            self._on_text(message.refusal, deltas)
+        if message.tool_calls:
+            self._on_calls(message.tool_calls, deltas)
+        if message.function_call is not None:
+            self._on_calls([Fragment(index=0, function=message.function_call)], deltas)
 
-    def _hear_reasoning(self, said: Said, deltas: list[Delta]) -> None:
+    def _on_reasoning(self, message: MessageDelta, deltas: list[Delta]) -> None:
         """Some servers say the same under two names: the first that holds anything counts."""
         for field in self._reasoning_fields:
-            if text := getattr(said, field):
-                self._think(text, field, deltas)
+            if text := getattr(message, field):
+                self._add_reasoning(text, field, deltas)
                 break
         else:
             text = ""
-        if said.reasoning_details:
-            details = read_strictly(bytes(said.reasoning_details))
+        if message.reasoning_details:
+            details = read_json(bytes(message.reasoning_details))
             if isinstance(details, list):
                 self._details += details
                 if not text and (shown := "".join(map(_shown, details))):
-                    self._think(shown, "reasoning", deltas)
+                    self._add_reasoning(shown, "reasoning", deltas)
 
-    def _think(self, text: str, field: str, deltas: list[Delta]) -> None:
+    def _add_reasoning(self, text: str, field: str, deltas: list[Delta]) -> None:
         if text:
-            self._text.expect_no_tags(deltas)
+            self._text.stop_tags(deltas)
             if self._leaks is not None:
-                self._leaks.hear(text)
+                self._leaks.add(text)
             deltas.append(ThinkingDelta(text, field))
 
-    def _hear_text(self, text: str, deltas: list[Delta]) -> None:
-        if not self._has_spoken and text.strip():
-            self._has_spoken = True
+    def _on_text(self, text: str, deltas: list[Delta]) -> None:
+        if not self._has_text and text.strip():
+            self._has_text = True
         self._text.feed(text, deltas)
 
-    def _hear_calls(self, fragments: list[Fragment], deltas: list[Delta]) -> None:
-        self._text.expect_plain(deltas)
+    def _on_calls(self, fragments: list[Fragment], deltas: list[Delta]) -> None:
+        self._text.stop(deltas)
         deltas += self._calls.add(fragments)
 
-    def _written(self, leaked: Leaked, native: int) -> Sequence[Delta]:
+    def _resolve_leak(self, leaked: LeakedCall, native: int) -> Sequence[Delta]:
         """Beside a real call what looks like one is text, or the same call twice."""
         if not native:
             deltas: list[Delta] = []
@@ -201,16 +207,16 @@ class ChatDecoder:
 
     # How it ended
 
-    def _judge_finish(self) -> FinishReason:
-        return settled_finish(self._finish, has_calls=bool(self._calls)) if self._finish else self._judge_silence()
+    def _finish_reason(self) -> FinishReason:
+        return resolve_finish(self._finish, has_calls=bool(self._calls)) if self._finish else self._finish_without_reason()
 
-    def _judge_silence(self) -> FinishReason:
+    def _finish_without_reason(self) -> FinishReason:
         """Without a finish reason only `[DONE]` behind something complete ends an answer."""
         if self._done and self._calls and self._calls.are_whole():
             return "tool_calls"
-        if self._done and self._has_spoken and not self._calls:
+        if self._done and self._has_text and not self._calls:
             return "stop"
-        raise ended_early(self._chunks.skipped)
+        raise ended_early_error(self._chunks.skipped)
 
 
 def _shown(detail: object) -> str:
@@ -222,7 +228,7 @@ def _shown(detail: object) -> str:
 
 def read_usage(raw: bytes) -> Usage | None:
     """None when it is no usage at all. Prompt counts include what was cached, completion counts include reasoning."""
-    usage = read_strictly(raw)
+    usage = read_json(raw)
     if not isinstance(usage, dict):
         return None
     prompt = _first(usage, "prompt_tokens", "input_tokens")
@@ -269,7 +275,7 @@ def _mapping(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 GROWING = ("text", "summary", "data")
 
 
-def merged(fragments: Sequence[object]) -> list[dict[str, Any]]:
+def merge_reasoning_details(fragments: Sequence[object]) -> list[dict[str, Any]]:
     """Neighbours of the same kind, index and id are one item: their texts grow, other fields keep their last value."""
     items: list[dict[str, Any]] = []
     for fragment in fragments:

@@ -6,11 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wolo.formats.chat_dialect import ChatDialect
-from wolo.formats.decoding.tolerant_json import read_strictly
+from wolo.formats.decoding.tolerant_json import read_json
 from wolo.formats.default_prompt import NAME, default_prompt, renamed
-from wolo.formats.encoding.attachments import MEDIA_FOLLOW, NOTHING_SAID, base64_text, data_url, not_fetched, not_sent
+from wolo.formats.encoding.attachments import MEDIA_BELOW, ONLY_ATTACHMENT, base64_text, data_url, not_fetched, not_sent
 from wolo.formats.encoding.cached_blocks import CACHE_CONTROL, is_cached_block
-from wolo.formats.encoding.encoder import GO_ON, EncodedHistory, Item, Kept, Laid, Layout, joined, split_system
+from wolo.formats.encoding.encoder import (
+    CONTINUE,
+    EncodedHistory,
+    EncodedMessage,
+    Item,
+    Layout,
+    MessageLayout,
+    join_items,
+    split_system,
+)
 from wolo.formats.encoding.pairing import arguments_text, result_text
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.messages.message import Message, Producer
@@ -52,7 +61,7 @@ class ChatLayout(Layout):
         self._is_block = False
         """The item being laid out is a cached block."""
 
-    def open_with(self, system: str) -> list[Item]:
+    def opening_items(self, system: str) -> list[Item]:
         text = clean(system)
         if not text.strip():
             return []
@@ -60,7 +69,7 @@ class ChatLayout(Layout):
         self.role = role
         return [{"role": role, "content": text}]
 
-    def user_says(self, text: str) -> Item:
+    def user_item(self, text: str) -> Item:
         return {"role": "user", "content": text}
 
     def close(self) -> list[Item]:
@@ -72,7 +81,7 @@ class ChatLayout(Layout):
             return []
         if role == "assistant":
             twice = before == "assistant" and self._dialect.alternate_roles
-            return [self.user_says(GO_ON)] if twice or before in ("", "system", "developer") else []
+            return [self.user_item(CONTINUE)] if twice or before in ("", "system", "developer") else []
         if (self._is_block or self.is_behind_block) and self._dialect.cache_marks:
             return []
         twice = before == role == "user" and self._dialect.alternate_roles
@@ -82,20 +91,20 @@ class ChatLayout(Layout):
 
     # What a message becomes
 
-    def _items(self, message: Message, laid: Laid) -> Iterator[dict[str, Any]]:
+    def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[dict[str, Any]]:
         self._is_block = message.role != "assistant" and is_cached_block(message)
         if message.role != "assistant":
             said: Item = {"role": "user", "content": self._user_content(message)}
             yield with_cache_mark(said) if self._dialect.cache_marks and self._is_block else said
             return
         calls = message.calls
-        ids = [self.wire_id(call, laid) for call in calls]
+        ids = [self.wire_id(call, layout_step) for call in calls]
         yield self._assistant(message, list(zip(calls, ids, strict=True)))
         for call, wire in zip(calls, ids, strict=True):
             yield self._result(call, wire)
         media = [item for call in calls for part in call.output_parts if isinstance(item := self._media(part), dict)]
         if media:
-            yield {"role": "user", "content": [_text_item(MEDIA_FOLLOW), *media]}
+            yield {"role": "user", "content": [_text_item(MEDIA_BELOW), *media]}
 
     def _user_content(self, message: Message) -> str | list[dict[str, Any]]:
         """Plain text wherever it is all text: some servers break lists up or make the model copy them."""
@@ -120,7 +129,7 @@ class ChatLayout(Layout):
         item: dict[str, Any] = {"role": "assistant", "content": text if text.strip() else self._no_content(message)}
         replay = self._dialect.reasoning_replay
         if own and (replay in ("always", "always_even_empty") or (replay == "tool_turns" and calls)):
-            self._give_back_reasoning(message, item)
+            self._replay_reasoning(message, item)
         if replay == "always_even_empty":
             field = self._dialect.reasoning_field
             if (name := REASONING_FIELDS[0] if field == "auto" else field) not in self._withheld:
@@ -132,16 +141,16 @@ class ChatLayout(Layout):
     def _no_content(self, message: Message) -> str | None:
         if message.calls:
             return None if self._dialect.content_null_ok else ""
-        return NOTHING_SAID
+        return ONLY_ATTACHMENT
 
-    def _give_back_reasoning(self, message: Message, item: dict[str, Any]) -> None:
+    def _replay_reasoning(self, message: Message, item: dict[str, Any]) -> None:
         """Byte for byte, under the name it came under; reasoning that came inside the text stays behind."""
         by_field: dict[str, list[str]] = {}
         for part in message.of(ThinkingPart):
             by_field.setdefault(part.field, []).append(part.text)
             for blob in part.blobs:
                 if blob.kind == REASONING_DETAILS and "reasoning_details" not in self._withheld:
-                    item |= {"reasoning_details": details} if (details := read_strictly(blob.data)) else {}
+                    item |= {"reasoning_details": details} if (details := read_json(blob.data)) else {}
         for field, texts in by_field.items():
             text = clean("".join(texts))
             if field == CONTENT_LIST and text:
@@ -153,7 +162,7 @@ class ChatLayout(Layout):
     def _call(self, call: ToolPart, wire: str, own: bool) -> dict[str, Any]:
         function = {"name": wire_name(call.tool, self._dialect.reserved_tool_names), "arguments": arguments_text(call)}
         item: dict[str, Any] = {"id": wire, "type": "function", "function": function}
-        if own and (extra := read_strictly(blob_of(call.blobs, EXTRA_CONTENT))):
+        if own and (extra := read_json(blob_of(call.blobs, EXTRA_CONTENT))):
             item["extra_content"] = extra
         return item
 
@@ -240,14 +249,14 @@ class ChatEncoder:
         self._history = history or EncodedHistory()
         self._for_server = for_server
 
-    def lay(self, messages: Sequence[Message], system: str) -> LlmMessages:
-        kept, _ = self._history.lay(messages, system, (self._producer, self._withheld, self._for_server), self.layout)
+    def encode(self, messages: Sequence[Message], system: str) -> LlmMessages:
+        kept, _ = self._history.encode(messages, system, (self._producer, self._withheld, self._for_server), self.layout)
         found = LlmMessages()
         pieces = []
         marks = self._marks(kept)
         for at, each in enumerate(kept):
-            items = _marked_at_end(each.laid.items) if at in marks else each.laid.items
-            pieces.append(joined(items) if at in marks else each.encoded)
+            items = _marked_at_end(each.layout_step.items) if at in marks else each.layout_step.items
+            pieces.append(join_items(items) if at in marks else each.encoded)
             found += items
         found.encoded = b",".join(pieces)
         return found
@@ -255,7 +264,7 @@ class ChatEncoder:
     def layout(self) -> ChatLayout:
         return ChatLayout(self._dialect, self._producer, self._withheld, takes_turns=self._for_server)
 
-    def _marks(self, kept: Sequence[Kept]) -> set[int]:
+    def _marks(self, kept: Sequence[EncodedMessage]) -> set[int]:
         """A cached prefix may end at the system message and at the last message that has words."""
         if not (self._for_server and self._dialect.cache_marks):
             return set()
@@ -284,7 +293,7 @@ def to_llm_messages(
 
         own = to_messages(messages)
     prompt, rest = split_system(own, default_prompt() if system is None else system)
-    return (encoder or ChatEncoder()).lay(rest, renamed(prompt, display_name))
+    return (encoder or ChatEncoder()).encode(rest, renamed(prompt, display_name))
 
 
 def _marked_at_end(items: Sequence[Item]) -> list[Item]:
@@ -295,5 +304,5 @@ def _marked_at_end(items: Sequence[Item]) -> list[Item]:
     return [*items]
 
 
-def _has_words(kept: Kept) -> bool:
-    return any(item["role"] != "tool" and with_cache_mark(item) is not item for item in kept.laid.items)
+def _has_words(kept: EncodedMessage) -> bool:
+    return any(item["role"] != "tool" and with_cache_mark(item) is not item for item in kept.layout_step.items)

@@ -8,7 +8,7 @@ from typing import Any
 from wolo.errors import ProviderError
 from wolo.formats.encoding.encoder import EncodedHistory, OfferedTools, block, encode_json, split_system
 from wolo.formats.encoding.sampling import sampling_of
-from wolo.formats.encoding.thinking_levels import nearest
+from wolo.formats.encoding.thinking_levels import nearest_level
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.errors.classify import classify
@@ -78,7 +78,9 @@ class OpenAIResponses:
         if self._dialect.system == "instructions":
             self._instructions = encode_json(text) if (text := clean(system)).strip() else b""
             system = ""
-        kept, _ = self._history.lay(messages, system, request.producer, lambda: ResponsesLayout(self._dialect, request.producer))
+        kept, _ = self._history.encode(
+            messages, system, request.producer, lambda: ResponsesLayout(self._dialect, request.producer)
+        )
         return [each.encoded for each in kept]
 
     def _function(self, tool: ToolSpec) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class OpenAIResponses:
         dialect, level = self._dialect, request.thinking
         reasoning: dict[str, Any] = {}
         if dialect.effort and level is not None:
-            level = nearest(level, dialect.thinking_levels) if dialect.thinking_levels else level
+            level = nearest_level(level, dialect.thinking_levels) if dialect.thinking_levels else level
             if level == "off":
                 return {"effort": "none"}
             reasoning["effort"] = level

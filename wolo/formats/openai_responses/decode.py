@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.decoding.response_end import ended_early, no_document
+from wolo.formats.decoding.response_end import bad_body_error, ended_early_error
 from wolo.formats.decoding.tolerant_json import read_object
 from wolo.formats.encoding.wire_names import names_by_wire
 from wolo.formats.errors.classify import classify, is_error
@@ -20,10 +20,10 @@ from wolo.formats.openai_responses.output_items import (
     DONE,
     Event,
     EventReader,
-    Going,
     Kind,
     OpenItem,
     Place,
+    RunningText,
     arguments_of,
     content_of,
     custom_arguments,
@@ -57,21 +57,21 @@ class ResponsesDecoder:
         self._items: dict[int, OpenItem] = {}
         self._current: OpenItem | None = None
         """The message or reasoning whose text was told last."""
-        self._going: Going | None = None
+        self._running: RunningText | None = None
         """What the next fragment most probably goes on with."""
         self._calls = 0
-        self._ids_hold = True
+        self._ids_valid = True
         """False behind reasoning that cannot go back: what it led to must not name itself either."""
         self._end: dict[str, Any] | None = None
         self._done = False
         self._read: Mapping[str, Callable[[Event], list[Delta]]] = {
-            TEXT: self._hear_text,
+            TEXT: self._on_text,
             "response.output_text.done": self._end_text,
-            "response.refusal.delta": self._hear_text,
+            "response.refusal.delta": self._on_text,
             "response.refusal.done": self._end_text,
-            "response.reasoning_summary_text.delta": self._hear_reasoning,
-            "response.reasoning_text.delta": self._hear_reasoning,
-            "response.function_call_arguments.delta": self._hear_arguments,
+            "response.reasoning_summary_text.delta": self._on_reasoning,
+            "response.reasoning_text.delta": self._on_reasoning,
+            "response.function_call_arguments.delta": self._on_arguments,
             "response.function_call_arguments.done": self._end_arguments,
             "response.output_item.added": self._begin,
             "response.output_item.done": self._end_item,
@@ -95,9 +95,9 @@ class ResponsesDecoder:
         if event is None:
             self._done = self._done or payload[:6] == DONE
             return ()
-        if self._going is not None and event.delta and self._going.is_meant_by(event):
-            self._going.fragments.append(event.delta)
-            return (self._going.tell(event.delta),)
+        if self._running is not None and event.delta and self._running.continues(event):
+            self._running.fragments.append(event.delta)
+            return (self._running.make_delta(event.delta),)
         if self._end is not None:
             return ()
         if event.type in ("", "error") and is_error(read_object(payload) or {}):
@@ -108,7 +108,7 @@ class ResponsesDecoder:
     def close(self) -> Sequence[Delta]:
         """Raises Unavailable when the answer is not complete, ContextOverflow when it no longer fitted the window."""
         if self._end is None:
-            self._end = self._ended_in_silence()
+            self._end = self._end_without_event()
         usage = read_usage(self._end.get("usage"))
         has_open = any(item.kind == "call" and not item.is_done for item in self._items.values())
         reason, word = finish_of(self._end, has_calls=self._calls > 0, has_open=has_open)
@@ -117,44 +117,44 @@ class ResponsesDecoder:
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         document = read_object(body)
         if document is None:
-            raise no_document(body)
+            raise bad_body_error(body)
         if document.get("status") in BROKEN_OFF:
             raise failure(document)
         if not isinstance(document.get("output"), list):
             raise classify(200, {}, body)
-        return [*self._settle(document), *self.close()]
+        return [*self._finish_response(document), *self.close()]
 
     # Text and reasoning
 
-    def _hear_text(self, event: Event) -> list[Delta]:
-        return self._told("message", event, (SAID, event.content_index or 0), event.delta or "")
+    def _on_text(self, event: Event) -> list[Delta]:
+        return self._text_fragment("message", event, (SAID, event.content_index or 0), event.delta or "")
 
     def _end_text(self, event: Event) -> list[Delta]:
         place = (SAID, event.content_index or 0)
         final = event.text or event.refusal or ""
-        return self._told("message", event, place, self._item(event, "message").untold(place, final))
+        return self._text_fragment("message", event, place, self._item(event, "message").remaining(place, final))
 
-    def _hear_reasoning(self, event: Event) -> list[Delta]:
+    def _on_reasoning(self, event: Event) -> list[Delta]:
         is_summary = event.type.startswith("response.reasoning_summary")
         place = (SUMMARY, event.summary_index or 0) if is_summary else (CONTENT, event.content_index or 0)
-        return self._told("reasoning", event, place, event.delta or "")
+        return self._text_fragment("reasoning", event, place, event.delta or "")
 
-    def _told(self, kind: Kind, event: Event, place: Place, text: str) -> list[Delta]:
+    def _text_fragment(self, kind: Kind, event: Event, place: Place, text: str) -> list[Delta]:
         item = self._item(event, kind)
         if not text or item.kind != kind:
             return []
         deltas: list[Delta] = []
-        self._tell(item, place, text, deltas)
+        self._add_text(item, place, text, deltas)
         field = item.field
         tell = TextDelta if kind == "message" else lambda delta: ThinkingDelta(delta, field)
-        self._going = Going(event, item.fragments(place), tell)
+        self._running = RunningText(event, item.fragments(place), tell)
         return deltas
 
-    def _tell(self, item: OpenItem, place: Place, text: str, deltas: list[Delta]) -> None:
+    def _add_text(self, item: OpenItem, place: Place, text: str, deltas: list[Delta]) -> None:
         if not text:
             return
-        deltas += self._turn_to(item)
-        begins = item.begins_anew(place)
+        deltas += self._switch_to(item)
+        begins = item.begins_new_piece(place)
         item.fragments(place).append(text)
         if item.kind == "message":
             deltas.append(TextDelta(text))
@@ -162,18 +162,18 @@ class ResponsesDecoder:
         item.field = item.field or place[0]
         deltas.append(ThinkingDelta(BETWEEN + text if begins else text, item.field))
 
-    def _turn_to(self, item: OpenItem) -> list[Delta]:
+    def _switch_to(self, item: OpenItem) -> list[Delta]:
         """Each item is a part of its own."""
         if self._current is item:
             return []
         is_first = self._current is None
         self._current = item
-        self._going = None
+        self._running = None
         return [] if is_first else [BreakDelta()]
 
     # Calls
 
-    def _hear_arguments(self, event: Event) -> list[Delta]:
+    def _on_arguments(self, event: Event) -> list[Delta]:
         item = self._item(event, "call")
         if not event.delta or item.kind not in ("call", "wrapper"):
             return []
@@ -181,7 +181,7 @@ class ResponsesDecoder:
         fragments.append(event.delta)
         if item.kind == "wrapper":
             return []
-        self._going = Going(event, fragments, lambda delta: CallDelta(slot, "", "", delta))
+        self._running = RunningText(event, fragments, lambda delta: CallDelta(slot, "", "", delta))
         return [CallDelta(slot, arguments=event.delta)]
 
     def _end_arguments(self, event: Event) -> list[Delta]:
@@ -190,7 +190,7 @@ class ResponsesDecoder:
 
     def _complete(self, item: OpenItem, final: str, item_id: str = "") -> list[Delta]:
         """The last word on the arguments counts, whatever the fragments were."""
-        told = item.told_at(ARGUMENTS)
+        told = item.text_at(ARGUMENTS)
         if not final or final == told:
             return [CallDelta(item.slot, item_id=item_id)] if item_id else []
         fragments = item.fragments(ARGUMENTS)
@@ -216,8 +216,8 @@ class ResponsesDecoder:
 
     def _next_slot(self) -> int:
         self._calls += 1
-        self._current = None if self._current is None else _BEFORE_A_CALL
-        self._going = None
+        self._current = None if self._current is None else _TEXT_BEFORE_CALL
+        self._running = None
         return self._calls - 1
 
     def _begin(self, event: Event) -> list[Delta]:
@@ -225,9 +225,9 @@ class ResponsesDecoder:
         index = event.output_index if event.output_index is not None else len(self._items)
         if index in self._items:
             return []
-        return self._head(self._opened(index, kind_of(given)), given)
+        return self._name_call(self._opened(index, kind_of(given)), given)
 
-    def _head(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
+    def _name_call(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
         """What a call is named; told again when the last word differs."""
         call_id, name = text_of(given, "call_id"), text_of(given, "name")
         if item.kind != "call" or (call_id or item.call_id, name or item.name) == (item.call_id, item.name):
@@ -245,7 +245,7 @@ class ResponsesDecoder:
         if item.is_done or not given:
             return []
         item.is_done = True
-        is_whole = self._ids_hold and text_of(given, "status") != "incomplete"
+        is_whole = self._ids_valid and text_of(given, "status") != "incomplete"
         item_id = text_of(given, "id") if is_whole else ""
         match item.kind:
             case "message":
@@ -253,9 +253,9 @@ class ResponsesDecoder:
             case "reasoning":
                 return self._close_reasoning(item, given)
             case "call":
-                return [*self._head(item, given), *self._complete(item, arguments_of(given), item_id)]
+                return [*self._name_call(item, given), *self._complete(item, arguments_of(given), item_id)]
             case "wrapper":
-                return self._unwrap(given, arguments_of(given) or item.told_at(ARGUMENTS))
+                return self._unwrap(given, arguments_of(given) or item.text_at(ARGUMENTS))
             case "custom":
                 return self._take_custom(given)
             case _:
@@ -266,30 +266,30 @@ class ResponsesDecoder:
         content = content_of(given)
         for at, piece in enumerate(content):
             final = piece.get("text") or piece.get("refusal") or ""
-            self._tell(item, (SAID, at), item.untold((SAID, at), final), deltas)
+            self._add_text(item, (SAID, at), item.remaining((SAID, at), final), deltas)
         phase = phase_of(text_of(given, "phase"))
         is_plain = [piece["type"] for piece in content] == ["output_text"]
         blobs = () if is_plain or not content else (Blob(MESSAGE_CONTENT, msgspec.json.encode(content).decode()),)
-        if item is self._current and item.has_told and (item_id or phase):
+        if item is self._current and item.has_text and (item_id or phase):
             deltas.append(TextMark(item_id, phase, blobs if item_id else ()))
         return deltas
 
     def _close_reasoning(self, item: OpenItem, given: Mapping[str, Any]) -> list[Delta]:
         deltas: list[Delta] = []
         for field, at, final in pieces_of(given):
-            self._tell(item, (field, at), item.untold((field, at), final), deltas)
+            self._add_text(item, (field, at), item.remaining((field, at), final), deltas)
         is_last = item is next(reversed(self._items.values()))
-        if not is_last or (item.has_told and item is not self._current):
-            self._ids_hold = False  # another item was begun since: its part cannot be marked any more
+        if not is_last or (item.has_text and item is not self._current):
+            self._ids_valid = False  # another item was begun since: its part cannot be marked any more
             return deltas
         field = item.field or SUMMARY
         text = BETWEEN.join(text for _, _, text in pieces_of(given))
         blobs = blobs_of(given, text, field)
-        self._ids_hold = bool(text_of(given, "id")) and text_of(given, "status") != "incomplete"
+        self._ids_valid = bool(text_of(given, "id")) and text_of(given, "status") != "incomplete"
         if not any(blob.kind == ENCRYPTED for blob in blobs) and not text:
-            self._ids_hold = False
+            self._ids_valid = False
             return deltas
-        return [*deltas, *self._turn_to(item), ThinkingDelta("", field, blobs, item_id=text_of(given, "id"))]
+        return [*deltas, *self._switch_to(item), ThinkingDelta("", field, blobs, item_id=text_of(given, "id"))]
 
     def _unwrap(self, given: Mapping[str, Any], arguments: str) -> list[Delta]:
         """The calls in a wrapper have no ids of their own, and the wrapper's would name what never goes back."""
@@ -310,24 +310,24 @@ class ResponsesDecoder:
     def _end_answer(self, event: Event) -> list[Delta]:
         answer = read_part(event.response)
         answer.setdefault("status", event.type.rpartition(".")[2])
-        return self._settle(answer)
+        return self._finish_response(answer)
 
-    def _settle(self, answer: dict[str, Any]) -> list[Delta]:
+    def _finish_response(self, answer: dict[str, Any]) -> list[Delta]:
         """Some proxies announce nothing, or close no item: then the answer as a whole tells the rest."""
         self._end = answer
-        self._going = None
+        self._running = None
         output = answer.get("output")
         deltas: list[Delta] = []
         for index, given in enumerate(output if isinstance(output, list) else ()):
             if not isinstance(given, dict):
                 continue
-            if self._fits(index, given):
+            if self._matches_item(index, given):
                 deltas += self._close_item(index, given)
             else:
-                self._ids_hold = False
+                self._ids_valid = False
         return deltas
 
-    def _fits(self, index: int, given: Mapping[str, Any]) -> bool:
+    def _matches_item(self, index: int, given: Mapping[str, Any]) -> bool:
         """Whether this is the item at this place, and not one of an output that was numbered otherwise."""
         item = self._items.get(index)
         return item.kind == kind_of(given) if item is not None else index > max(self._items, default=-1)
@@ -335,12 +335,12 @@ class ResponsesDecoder:
     def _fail(self, event: Event) -> list[Delta]:
         raise failure(read_part(event.response))
 
-    def _ended_in_silence(self) -> dict[str, Any]:
+    def _end_without_event(self) -> dict[str, Any]:
         """Without a last event only `[DONE]` behind items that are all complete ends an answer."""
         if self._done and self._items and all(item.is_done for item in self._items.values()):
             return {"status": "completed"}
-        raise ended_early(self._events.skipped)
+        raise ended_early_error(self._events.skipped)
 
 
-_BEFORE_A_CALL = OpenItem("other")
+_TEXT_BEFORE_CALL = OpenItem("other")
 """Stands for the text before a call: what is told next is a part of its own in any case."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from wolo.formats.decoding.tolerant_json import read_strictly
-from wolo.formats.encoding.attachments import NOTHING_SAID, data_url, not_sent
-from wolo.formats.encoding.encoder import GO_ON, Item, Laid, Layout
+from wolo.formats.decoding.tolerant_json import read_json
+from wolo.formats.encoding.attachments import ONLY_ATTACHMENT, data_url, not_sent
+from wolo.formats.encoding.encoder import CONTINUE, Item, Layout, MessageLayout
 from wolo.formats.encoding.pairing import arguments_text, result_text
 from wolo.formats.encoding.wire_names import wire_name
 from wolo.formats.openai_responses.dialect import ResponsesDialect
@@ -36,14 +36,14 @@ class ResponsesLayout(Layout):
         self._dialect = dialect
         self._producer = producer
 
-    def open_with(self, system: str) -> list[Item]:
+    def opening_items(self, system: str) -> list[Item]:
         text = clean(system)
         if self._dialect.system == "instructions" or not text.strip():
             return []
         self.role = self._dialect.system
         return [_message(self.role, [_text(text)])]
 
-    def user_says(self, text: str) -> Item:
+    def user_item(self, text: str) -> Item:
         return _message("user", [_text(text)])
 
     def role_of(self, item: Item) -> str:
@@ -51,11 +51,11 @@ class ResponsesLayout(Layout):
 
     def _between(self, role: str) -> list[Item]:
         """A conversation is opened by the user."""
-        return [self.user_says(GO_ON)] if role == "assistant" and self.role in ("", "system", "developer") else []
+        return [self.user_item(CONTINUE)] if role == "assistant" and self.role in ("", "system", "developer") else []
 
-    def _items(self, message: Message, laid: Laid) -> Iterator[Item]:
+    def _items(self, message: Message, layout_step: MessageLayout) -> Iterator[Item]:
         if message.role != "assistant":
-            yield _message("user", self._heard(message))
+            yield _message("user", self._user_content(message))
             return
         is_own = message.producer == self._producer
         calls: list[tuple[ToolPart, str]] = []
@@ -63,18 +63,18 @@ class ResponsesLayout(Layout):
         for group in _groups(message.parts):
             ids = self._ids_of(group) if is_own else set()
             for part in group:
-                item = self._said(part, ids, laid, calls, is_own=is_own)
+                item = self._assistant_item(part, ids, layout_step, calls, is_own=is_own)
                 if item is not None:
                     is_silent = False
                     yield item
         if is_silent:
-            yield _message("assistant", NOTHING_SAID)
+            yield _message("assistant", ONLY_ATTACHMENT)
         for call, wire in calls:
             yield self._result(call, wire)
 
     # The user's side
 
-    def _heard(self, message: Message) -> list[Item]:
+    def _user_content(self, message: Message) -> list[Item]:
         content: list[Item] = []
         for part in message.parts:
             if isinstance(part, TextPart):
@@ -136,29 +136,31 @@ class ResponsesLayout(Layout):
         """The id is one of this kind of item, and no item before has it."""
         prefix = "rs" if isinstance(part, ThinkingPart) else "msg" if isinstance(part, TextPart) else "fc"
         item_id = part.item_id
-        return item_id.startswith(prefix) and _ITEM_ID.fullmatch(item_id) is not None and _taken(item_id) not in self._taken
+        return item_id.startswith(prefix) and _ITEM_ID.fullmatch(item_id) is not None and _item_key(item_id) not in self._used_ids
 
-    def _said(self, part: AnyPart, ids: set[str], laid: Laid, calls: list[tuple[ToolPart, str]], *, is_own: bool) -> Item | None:
+    def _assistant_item(
+        self, part: AnyPart, ids: set[str], layout_step: MessageLayout, calls: list[tuple[ToolPart, str]], *, is_own: bool
+    ) -> Item | None:
         if isinstance(part, TextPart):
-            return self._spoken(part, ids, laid, is_own=is_own)
+            return self._assistant_text(part, ids, layout_step, is_own=is_own)
         if isinstance(part, ToolPart):
-            wire = self.wire_id(part, laid)
+            wire = self.wire_id(part, layout_step)
             calls.append((part, wire))
             name = wire_name(part.tool, self._dialect.reserved_tool_names)
             item = {"type": "function_call", "call_id": wire, "name": name, "arguments": arguments_text(part)}
-            if self._take(part, ids, laid):
+            if self._claim_id(part, ids, layout_step):
                 item["id"] = part.item_id
             return item
-        if isinstance(part, ThinkingPart) and self._take(part, ids, laid):
+        if isinstance(part, ThinkingPart) and self._claim_id(part, ids, layout_step):
             return reasoning_item(part)
         return None
 
-    def _spoken(self, part: TextPart, ids: set[str], laid: Laid, *, is_own: bool) -> Item | None:
+    def _assistant_text(self, part: TextPart, ids: set[str], layout_step: MessageLayout, *, is_own: bool) -> Item | None:
         """With its id it is the item it was; without one, and from other producers, it is plain text."""
         text = clean(part.text)
         if not text.strip():
             return None
-        if self._take(part, ids, laid):
+        if self._claim_id(part, ids, layout_step):
             item = {**_message("assistant", _content(part, text)), "id": part.item_id, "status": "completed"}
         else:
             item = _message("assistant", text)
@@ -166,18 +168,18 @@ class ResponsesLayout(Layout):
             item["phase"] = part.phase
         return item
 
-    def _take(self, part: AnyPart, ids: set[str], laid: Laid) -> bool:
+    def _claim_id(self, part: AnyPart, ids: set[str], layout_step: MessageLayout) -> bool:
         """An id goes out once. Item ids live beside call ids, which may be the same words."""
         if part.item_id not in ids:
             return False
         ids.remove(part.item_id)
-        taken = _taken(part.item_id)
-        self._taken.add(taken)
-        laid.wire_ids.append(taken)
+        taken = _item_key(part.item_id)
+        self._used_ids.add(taken)
+        layout_step.wire_ids.append(taken)
         return True
 
 
-def _taken(item_id: str) -> str:
+def _item_key(item_id: str) -> str:
     return f"item {item_id}"
 
 
@@ -199,7 +201,7 @@ def _is_blank(part: AnyPart) -> bool:
 
 def _content(part: TextPart, text: str) -> list[Item]:
     """As it came, refusals included, as long as it still says what the part says."""
-    stored = read_strictly(blob_of(part.blobs, MESSAGE_CONTENT))
+    stored = read_json(blob_of(part.blobs, MESSAGE_CONTENT))
     if isinstance(stored, list) and all(isinstance(piece, dict) for piece in stored):
         says = [piece.get("text") or piece.get("refusal") for piece in stored]
         if all(isinstance(each, str) for each in says) and "".join(map(str, says)) == text:
@@ -217,7 +219,7 @@ def _text(text: str) -> Item:
 
 ENCRYPTED = "openai.encrypted"
 """The kind of a blob that holds `encrypted_content`."""
-AS_IT_CAME = "openai.reasoning"
+ORIGINAL_PARTS = "openai.reasoning"
 """The kind of a blob that holds summary and content where the text alone does not tell how they were divided."""
 SUMMARY = "summary"
 CONTENT = "reasoning_text"
@@ -241,7 +243,7 @@ def blobs_of(item: Mapping[str, Any], text: str, field: str) -> tuple[Blob, ...]
     blobs = [Blob(ENCRYPTED, encrypted)] if isinstance(encrypted, str) and encrypted else []
     divided = {name: pieces for name in ("summary", "content") if (pieces := _pieces(item, name)) or name == "summary"}
     if divided != _divided(text, field):
-        blobs.append(Blob(AS_IT_CAME, msgspec.json.encode(divided).decode()))
+        blobs.append(Blob(ORIGINAL_PARTS, msgspec.json.encode(divided).decode()))
     return tuple(blobs)
 
 
@@ -264,7 +266,7 @@ def _divided(text: str, field: str) -> dict[str, Any]:
 
 
 def _divided_as_it_came(blobs: Iterable[Blob]) -> dict[str, Any] | None:
-    stored = read_strictly(blob_of(blobs, AS_IT_CAME))
+    stored = read_json(blob_of(blobs, ORIGINAL_PARTS))
     if not isinstance(stored, dict):
         return None
     content = _pieces(stored, "content")

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from wolo.errors import ProviderError, Unavailable
-from wolo.formats.decoding.response_end import settled_finish
-from wolo.formats.decoding.tolerant_json import Halves, as_raw, read_object, read_strictly, token_count
+from wolo.formats.decoding.response_end import resolve_finish
+from wolo.formats.decoding.tolerant_json import SurrogateJoiner, as_raw, read_json, read_object, token_count
 from wolo.formats.errors.classify import classify
 from wolo.messages.deltas import Delta
 from wolo.messages.message import FinishReason, Usage
@@ -49,12 +49,12 @@ class EventReader:
     def __init__(self) -> None:
         self.skipped = 0
         """Payloads that were no JSON object."""
-        self._halves = Halves()
-        self._torn = self._halves.kept
+        self._halves = SurrogateJoiner()
+        self._split_chars = self._halves.kept
 
     def read(self, payload: bytes) -> Event | None:
         """Fields of another type than expected are as good as absent."""
-        if not self._torn:
+        if not self._split_chars:
             try:
                 return _decode(payload)
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -69,7 +69,7 @@ class EventReader:
         event = Event(**known)
         if isinstance(delta := document.get("delta"), str):
             place = (event.type, event.output_index, event.content_index, event.summary_index)
-            event.delta = self._halves.mend(place, delta)
+            event.delta = self._halves.join(place, delta)
         return event
 
 
@@ -97,45 +97,45 @@ class OpenItem:
         self.name = ""
         self.is_done = False
         self.place: Place = ("", -1)
-        self._told: dict[Place, list[str]] = {}
+        self._texts: dict[Place, list[str]] = {}
         self.field = ""
         """The field of the thinking part that a reasoning item becomes."""
 
     @property
-    def has_told(self) -> bool:
-        return bool(self._told)
+    def has_text(self) -> bool:
+        return bool(self._texts)
 
-    def told_at(self, place: Place) -> str:
-        return "".join(self._told.get(place, ()))
+    def text_at(self, place: Place) -> str:
+        return "".join(self._texts.get(place, ()))
 
-    def begins_anew(self, place: Place) -> bool:
+    def begins_new_piece(self, place: Place) -> bool:
         """A text of this place would be the first there, and not the first of the item."""
-        return bool(self._told) and place not in self._told
+        return bool(self._texts) and place not in self._texts
 
     def fragments(self, place: Place) -> list[str]:
         """To be added to, as text of this place is told."""
         self.place = place
-        return self._told.setdefault(place, [])
+        return self._texts.setdefault(place, [])
 
-    def untold(self, place: Place, final: str) -> str:
+    def remaining(self, place: Place, final: str) -> str:
         """What of the final text is still to be told; nothing where another text was begun behind it, or it says otherwise."""
-        told = self.told_at(place)
-        may_follow = place == self.place or place not in self._told
+        told = self.text_at(place)
+        may_follow = place == self.place or place not in self._texts
         return final[len(told) :] if may_follow and final.startswith(told) else ""
 
 
-class Going:
+class RunningText:
     """A text that is being told: most events are one more fragment of the same, and are not looked at further."""
 
-    __slots__ = ("_content", "_output", "_summary", "_type", "fragments", "tell")
+    __slots__ = ("_content", "_output", "_summary", "_type", "fragments", "make_delta")
 
-    def __init__(self, event: Event, fragments: list[str], tell: Callable[[str], Delta]) -> None:
+    def __init__(self, event: Event, fragments: list[str], make_delta: Callable[[str], Delta]) -> None:
         self._type = event.type
         self._output, self._content, self._summary = event.output_index, event.content_index, event.summary_index
         self.fragments = fragments
-        self.tell = tell
+        self.make_delta = make_delta
 
-    def is_meant_by(self, event: Event) -> bool:
+    def continues(self, event: Event) -> bool:
         return (
             event.type == self._type
             and event.output_index == self._output
@@ -178,7 +178,7 @@ def custom_arguments(item: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 def unwrapped(arguments: str) -> list[tuple[str, str]]:
     """The calls inside a wrapper, each as name and argument text; none where it cannot be read."""
-    document = read_strictly(arguments) or read_object(arguments.encode("utf-8", "replace"))
+    document = read_json(arguments) or read_object(arguments.encode("utf-8", "replace"))
     uses = document.get("tool_uses") if isinstance(document, dict) else None
     if not isinstance(uses, list):
         return []
@@ -224,7 +224,7 @@ def finish_of(answer: Mapping[str, Any], *, has_calls: bool, has_open: bool) -> 
         return ("tool_calls" if has_calls else "stop"), status
     details = answer.get("incomplete_details")
     word = text_of(details, "reason") if isinstance(details, dict) else ""
-    reason = settled_finish(word, INCOMPLETE.get(word), has_calls=has_calls)
+    reason = resolve_finish(word, INCOMPLETE.get(word), has_calls=has_calls)
     return ("length" if reason == "tool_calls" and has_open else reason), word or status
 
 

@@ -28,7 +28,7 @@ from wolo.formats.text_recovery.leaked_forms import (
 )
 from wolo.formats.text_recovery.markdown_quoting import Quoting
 
-__all__ = ["MAY_OPEN", "MAY_OPEN_AT_END", "Leaked", "LeakedCalls", "LeakedReasoning"]
+__all__ = ["MAY_OPEN", "MAY_OPEN_AT_END", "LeakedCall", "LeakedCalls", "LeakedCallsInReasoning"]
 
 NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "action_input", "params")
@@ -51,7 +51,7 @@ _FIRST_KEY_BEGUN = re.compile(r"\{\s{0,1000}")
 _decoder = json.JSONDecoder(strict=False)  # tiny models write line breaks into strings as they are
 
 
-class Leaked(NamedTuple):
+class LeakedCall(NamedTuple):
     tool: str
     arguments: str
     raw: str
@@ -82,7 +82,7 @@ class LeakedCalls:
         self._content_chars = 0
         self._closers: tuple[str, ...] = ()
         """What may close the call that was found last."""
-        self._calls: list[Leaked] = []
+        self._calls: list[LeakedCall] = []
         """Those at the end of the text so far, with nothing but blanks and fences between them."""
         self._fence = ""
         """What opened the fence that is being read."""
@@ -90,7 +90,7 @@ class LeakedCalls:
         """How many fences the calls stand in; 0: in none."""
         self._quoting = Quoting()
         """Follows the text that was given."""
-        self._has_spoken = False
+        self._has_text = False
         """Text that is not blank was given."""
 
     @property
@@ -106,11 +106,11 @@ class LeakedCalls:
     def follow(self, text: str) -> None:
         """Told of text that was let through unread."""
         self._quoting.follow(text)
-        if not self._has_spoken:
-            self._has_spoken = not text.isspace()
+        if not self._has_text:
+            self._has_text = not text.isspace()
 
-    def feed(self, text: str) -> Sequence[str | Leaked]:
-        found: list[str | Leaked] = []
+    def feed(self, text: str) -> Sequence[str | LeakedCall]:
+        found: list[str | LeakedCall] = []
         if self.is_idle and not CANDIDATE.search(text):
             self._let_through(text, found)
             return found
@@ -120,9 +120,9 @@ class LeakedCalls:
                 pass
         return found
 
-    def expect_no_more(self) -> Sequence[str | Leaked]:
+    def flush(self) -> Sequence[str | LeakedCall]:
         """The text has ended, or something other than text came."""
-        found: list[str | Leaked] = []
+        found: list[str | LeakedCall] = []
         if self._state == "fence" and (end := _FENCE_END.fullmatch(self._buffer.lstrip())) and self._closes_fence(end[1]):
             self._add_to_call(len(self._buffer))
         self._num_fences += bool(self._fence)
@@ -131,13 +131,13 @@ class LeakedCalls:
             self._let_through(self._buffer, found)
         else:
             self._add_to_call(len(self._buffer))
-            in_fence = self._num_fences > 1 or (self._num_fences == 1 and self._has_spoken)
+            in_fence = self._num_fences > 1 or (self._num_fences == 1 and self._has_text)
             found += [call._replace(in_fence=in_fence) for call in self._calls]
             self._calls = []
         self._state, self._buffer, self._fence, self._num_fences = "text", "", "", 0
         return found
 
-    def _advance(self, found: list[str | Leaked]) -> bool:
+    def _advance(self, found: list[str | LeakedCall]) -> bool:
         """One step; False when more text is needed."""
         match self._state:
             case "content":
@@ -151,20 +151,20 @@ class LeakedCalls:
 
     # Text
 
-    def _read_text(self, found: list[str | Leaked]) -> bool:
+    def _read_text(self, found: list[str | LeakedCall]) -> bool:
         """Up to the next line, which a call may begin."""
         if self._quoting.indentation is None:
-            self._take(self._buffer.find("\n") + 1 or len(self._buffer), found)
+            self._pass_through(self._buffer.find("\n") + 1 or len(self._buffer), found)
             return True
         begin = len(self._buffer) - len(self._buffer.lstrip())
         if begin:
-            self._take(begin, found)
+            self._pass_through(begin, found)
             return True
         opening = self._find_opening(0) if CANDIDATE.match(self._buffer) else NEVER
         if opening == NOT_YET:
             return False
         if isinstance(opening, int) or self._is_quoted():
-            self._take(1, found)
+            self._pass_through(1, found)
         else:
             self._open(opening)
         return True
@@ -172,10 +172,10 @@ class LeakedCalls:
     def _is_quoted(self) -> bool:
         """Whether what begins here would be an example: behind other text a call is not even indented."""
         quoting = self._quoting
-        is_indented = bool(quoting.indentation) and self._has_spoken
-        return is_indented or quoting.is_begun or quoting.is_quoted or quoting.is_fenced or bool(quoting.open_backticks)
+        is_indented = bool(quoting.indentation) and self._has_text
+        return is_indented or quoting.continues_line or quoting.is_quoted or quoting.is_fenced or bool(quoting.open_backticks)
 
-    def _read_behind_call(self, found: list[str | Leaked]) -> bool:
+    def _read_behind_call(self, found: list[str | LeakedCall]) -> bool:
         """More calls of the same kind, or text, behind which those before are text as well."""
         begin = _skip_space(self._buffer, 0)
         if begin > MOST_BLANKS:
@@ -184,9 +184,9 @@ class LeakedCalls:
         if begin == len(self._buffer):
             return False
         is_fence = self._buffer[begin] in FENCES
-        return self._go_on(begin, self._find_opening(begin) if is_fence == bool(self._num_fences) else NEVER, found)
+        return self._continue_calls(begin, self._find_opening(begin) if is_fence == bool(self._num_fences) else NEVER, found)
 
-    def _go_on(self, begin: int, opening: Opening | int, found: list[str | Leaked]) -> bool:
+    def _continue_calls(self, begin: int, opening: Opening | int, found: list[str | LeakedCall]) -> bool:
         """Behind a call and blanks."""
         if opening == NOT_YET:
             return False
@@ -227,7 +227,7 @@ class LeakedCalls:
 
     # Calls
 
-    def _read_content(self, found: list[str | Leaked]) -> bool:
+    def _read_content(self, found: list[str | LeakedCall]) -> bool:
         self._content_chars += len(self._buffer)
         rest = self._content.take(self._buffer)
         if rest is None:
@@ -259,7 +259,7 @@ class LeakedCalls:
         self._state = "fence" if self._fence else "text"
         return True
 
-    def _read_fence(self, found: list[str | Leaked]) -> bool:
+    def _read_fence(self, found: list[str | LeakedCall]) -> bool:
         """More calls, or its end; with anything else in it, it is text."""
         begin = _skip_space(self._buffer, 0)
         if begin > MOST_BLANKS:
@@ -275,7 +275,7 @@ class LeakedCalls:
                 self._state, self._fence = "text", ""
                 self._num_fences += 1
                 return True
-        return self._go_on(begin, self._find_opening(begin), found)
+        return self._continue_calls(begin, self._find_opening(begin), found)
 
     def _closes_fence(self, run: str) -> bool:
         return run.startswith(self._fence)
@@ -286,11 +286,11 @@ class LeakedCalls:
         self._calls[-1] = last._replace(raw=last.raw + self._buffer[:size])
         self._buffer = self._buffer[size:]
 
-    def _as_call(self) -> Leaked | None:
+    def _as_call(self) -> LeakedCall | None:
         raw = self._head + self._content.text
         if isinstance(self._content, Markup):
             markup = self._content
-            return None if markup.arguments is None else Leaked(self._opening.tool, markup.arguments, raw, markup.problem)
+            return None if markup.arguments is None else LeakedCall(self._opening.tool, markup.arguments, raw, markup.problem)
         if self._opening.form is BARE and not (self._may_be_bare or self._calls):
             return None
         try:
@@ -298,32 +298,32 @@ class LeakedCalls:
         except (ValueError, RecursionError):
             return None
         if self._opening.form.content == "arguments":
-            return Leaked(self._opening.tool, self._content.text, raw)
+            return LeakedCall(self._opening.tool, self._content.text, raw)
         call = _name_and_arguments(value)
-        return Leaked(*call, raw) if call is not None and call[0] in self._offered else None
+        return LeakedCall(*call, raw) if call is not None and call[0] in self._offered else None
 
     def _schema(self, tool: str) -> Mapping[str, Any]:
         return self._offered.get(tool, {})
 
     # What turned out to be text
 
-    def _take(self, size: int, found: list[str | Leaked]) -> None:
+    def _pass_through(self, size: int, found: list[str | LeakedCall]) -> None:
         text, self._buffer = self._buffer[:size], self._buffer[size:]
         self._let_through(text, found)
 
-    def _release(self, found: list[str | Leaked]) -> None:
+    def _release(self, found: list[str | LeakedCall]) -> None:
         """All that is held before the buffer."""
         read = self._head + self._content.text if self._state == "content" else ""
         self._let_through("".join(call.raw for call in self._calls) + read, found)
         self._state, self._calls, self._fence, self._num_fences = "text", [], "", 0
 
-    def _let_through(self, text: str, found: list[str | Leaked]) -> None:
+    def _let_through(self, text: str, found: list[str | LeakedCall]) -> None:
         if text:
             self.follow(text)
             found.append(text)
 
 
-class LeakedReasoning:
+class LeakedCallsInReasoning:
     """The calls at the very end of the reasoning, for an answer that says nothing else.
 
     There the model went on and forgot to stop thinking; what it considers on the way is not called.
@@ -331,15 +331,15 @@ class LeakedReasoning:
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]]) -> None:
         self._offered = offered
-        self._heard: list[str] = []
+        self._reasoning: list[str] = []
 
-    def hear(self, text: str) -> None:
-        self._heard.append(text)
+    def add(self, text: str) -> None:
+        self._reasoning.append(text)
 
-    def calls(self) -> Sequence[Leaked]:
+    def calls(self) -> Sequence[LeakedCall]:
         scanner = LeakedCalls(self._offered, may_be_bare=False)
-        found = (*scanner.feed("".join(self._heard)), *scanner.expect_no_more())
-        return [piece for piece in found if isinstance(piece, Leaked) and not piece.in_fence]
+        found = (*scanner.feed("".join(self._reasoning)), *scanner.flush())
+        return [piece for piece in found if isinstance(piece, LeakedCall) and not piece.in_fence]
 
 
 def _first_key_known(text: str, at: int) -> int:

@@ -228,12 +228,12 @@ class Markup:
         self.problem = ""
         at = 0
         while value := self._values.value.match(text, at):
-            key, said = value[1].strip(), value[2].removeprefix("\n").removesuffix("\n")
+            key, value_text = value[1].strip(), value[2].removeprefix("\n").removesuffix("\n")
             if self._values.mark.search(value[1] + "\n" + value[2]):
                 self.problem = SWALLOWED.format(key=self._values.mark.split(key, maxsplit=1)[0].strip())
             elif key in arguments:
                 self.problem = self.problem or TWICE.format(key=key)
-            arguments[key] = _converted(said, _kinds(properties.get(key), self._schema))
+            arguments[key] = _converted(value_text, _kinds(properties.get(key), self._schema))
             at = value.end()
         return arguments if not text[at:end].strip() else None
 

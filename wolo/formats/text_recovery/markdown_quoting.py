@@ -108,7 +108,7 @@ class Quoting(CodeSpans):
         super().__init__()
         self._is_quoted = False
         """The last line belongs to a quoted paragraph."""
-        self._is_begun = False
+        self._continues_line = False
         self._elements: list[str] = []
         """Elements that are open and show their content as it is."""
         self._begin: str | None = ""
@@ -137,9 +137,9 @@ class Quoting(CodeSpans):
         return bool(self._elements_after(line) if "<" in line else self._elements)
 
     @property
-    def is_begun(self) -> bool:
+    def continues_line(self) -> bool:
         """The last line that is not blank goes on in this one."""
-        return self._is_begun
+        return self._continues_line
 
     def _end_line(self, line: str) -> None:
         was_fenced = bool(self._fence)
@@ -147,7 +147,7 @@ class Quoting(CodeSpans):
         if not was_fenced:
             self._is_quoted = bool(line.strip()) and (self._is_quoted or _QUOTE.match(line) is not None)
         if line.strip():
-            self._is_begun = _BEGUN.search(line) is not None
+            self._continues_line = _BEGUN.search(line) is not None
         if not (was_fenced or self._fence) and ("<" in line or "-->" in line):
             self._elements = self._elements_after(line)
 

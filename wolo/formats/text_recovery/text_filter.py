@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from wolo.formats.text_recovery.leaked_calls import MAY_OPEN, MAY_OPEN_AT_END, Leaked, LeakedCalls
+from wolo.formats.text_recovery.leaked_calls import MAY_OPEN, MAY_OPEN_AT_END, LeakedCall, LeakedCalls
 from wolo.messages.deltas import Delta, TextDelta, ThinkingDelta
 
 TAGS = {
@@ -31,15 +31,15 @@ _MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS + MAY_OPEN)}]").search
 
 
-class SpokenText:
-    """Takes text as it streams; how it is cut changes nothing. Calls are given by `settle`: a real one may still come."""
+class TextFilter:
+    """Takes text as it streams; how it is cut changes nothing. Calls are given by `finish`: a real one may still come."""
 
     def __init__(self, offered: Mapping[str, Mapping[str, Any]], *, think_tags: bool, leaked_calls: bool) -> None:
         """`offered` holds the schema of every tool's arguments."""
         self._offered = offered
         self._tags = ThinkTags() if think_tags else None
         self._scanner = LeakedCalls(offered) if leaked_calls and offered else None
-        self._behind_leak: list[str | Leaked] = []
+        self._held: list[str | LeakedCall] = []
         """From the first call written as text on: held until it is sure that no real call comes."""
         self._is_idle = False
         """Text that cannot matter goes through unread, as nearly all text does."""
@@ -57,43 +57,41 @@ class SpokenText:
             return
         self._read(text, deltas)
         self._is_idle = (
-            (self._tags is None or self._tags.is_idle)
-            and (self._scanner is None or self._scanner.is_idle)
-            and not self._behind_leak
+            (self._tags is None or self._tags.is_idle) and (self._scanner is None or self._scanner.is_idle) and not self._held
         )
 
-    def expect_no_tags(self, deltas: list[Delta]) -> None:
+    def stop_tags(self, deltas: list[Delta]) -> None:
         """Reasoning came by its own name: tags in the text are text. A call may still be followed by more text."""
-        self._let_tags_go(deltas)
+        self._flush_tags(deltas)
         self._tags = None
 
-    def expect_plain(self, deltas: list[Delta]) -> None:
+    def stop(self, deltas: list[Delta]) -> None:
         """A real call came: all further text is just that."""
         if self._tags is not None or self._scanner is not None:
             self._flush(deltas)
             self._tags = self._scanner = None
 
-    def _let_tags_go(self, deltas: list[Delta]) -> None:
+    def _flush_tags(self, deltas: list[Delta]) -> None:
         """What may have been the beginning of a tag was just text."""
-        for piece in self._tags.expect_no_more() if self._tags is not None else ():
+        for piece in self._tags.flush() if self._tags is not None else ():
             if isinstance(piece, TextDelta):
-                self._speak(piece.text, deltas)
+                self._scan_text(piece.text, deltas)
             else:
                 deltas.append(piece)
 
     def _flush(self, deltas: list[Delta]) -> None:
         """No more text comes in which a tag or a call could end."""
-        self._let_tags_go(deltas)
-        for rest in self._scanner.expect_no_more() if self._scanner is not None else ():
-            self._pass_on(rest, deltas)
+        self._flush_tags(deltas)
+        for rest in self._scanner.flush() if self._scanner is not None else ():
+            self._emit(rest, deltas)
 
-    def settle(self, deltas: list[Delta], call: Callable[[Leaked], Sequence[Delta]]) -> None:
+    def finish(self, deltas: list[Delta], call: Callable[[LeakedCall], Sequence[Delta]]) -> None:
         """The answer has ended: `call` says what a passage that looks like a call becomes.
 
         One that may be an example is text as well: a person decides about the call, and reads the answer as it was written.
         """
         self._flush(deltas)
-        held, self._behind_leak = self._behind_leak, []
+        held, self._held = self._held, []
         for piece in held:
             if isinstance(piece, str):
                 deltas.append(TextDelta(piece))
@@ -104,36 +102,36 @@ class SpokenText:
 
     def _read(self, text: str, deltas: list[Delta]) -> None:
         if self._tags is None:
-            self._speak(text, deltas)
+            self._scan_text(text, deltas)
             return
         for piece in self._tags.feed(text):
             if isinstance(piece, TextDelta):
-                self._speak(piece.text, deltas)
+                self._scan_text(piece.text, deltas)
             else:
-                deltas += self._unleaked() if piece.takes_text else ()
+                deltas += self._discard_leaks() if piece.takes_text else ()
                 deltas.append(piece)
 
-    def _speak(self, text: str, deltas: list[Delta]) -> None:
+    def _scan_text(self, text: str, deltas: list[Delta]) -> None:
         if self._scanner is None:
             deltas.append(TextDelta(text))
             return
         for piece in self._scanner.feed(text):
-            self._pass_on(piece, deltas)
+            self._emit(piece, deltas)
 
-    def _pass_on(self, piece: str | Leaked, deltas: list[Delta]) -> None:
-        if self._behind_leak or isinstance(piece, Leaked):
-            self._behind_leak.append(piece)
+    def _emit(self, piece: str | LeakedCall, deltas: list[Delta]) -> None:
+        if self._held or isinstance(piece, LeakedCall):
+            self._held.append(piece)
         else:
             deltas.append(TextDelta(piece))
 
-    def _unleaked(self) -> list[Delta]:
+    def _discard_leaks(self) -> list[Delta]:
         """Calls written in what turned out to be reasoning are no calls."""
         deltas: list[Delta] = []
-        for rest in self._scanner.expect_no_more() if self._scanner is not None else ():
-            self._pass_on(rest, deltas)
-        held, self._behind_leak = self._behind_leak, []
+        for rest in self._scanner.flush() if self._scanner is not None else ():
+            self._emit(rest, deltas)
+        held, self._held = self._held, []
         self._scanner = LeakedCalls(self._offered) if self._scanner is not None else None
-        return [*deltas, *(TextDelta(piece.raw if isinstance(piece, Leaked) else piece) for piece in held)]
+        return [*deltas, *(TextDelta(piece.raw if isinstance(piece, LeakedCall) else piece) for piece in held)]
 
 
 class ThinkTags:
@@ -168,7 +166,7 @@ class ThinkTags:
         self._held += text
         return list(self._split())
 
-    def let_go(self) -> Sequence[TextDelta]:
+    def release(self) -> Sequence[TextDelta]:
         """What is held of plain text was no tag, for something else stands behind it; the text goes on after that."""
         if self._state == "inside":
             return ()
@@ -176,7 +174,7 @@ class ThinkTags:
         self._state = "text"
         return (TextDelta(held),) if held else ()
 
-    def expect_no_more(self) -> Sequence[TextDelta | ThinkingDelta]:
+    def flush(self) -> Sequence[TextDelta | ThinkingDelta]:
         """What is held was no tag: something other than text came, or the end."""
         held, self._held = self._held, ""
         if self._state == "inside":

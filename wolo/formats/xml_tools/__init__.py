@@ -12,9 +12,9 @@ from wolo.formats.chat_dialect import ChatDialect
 from wolo.formats.encoding.encoder import split_system
 from wolo.formats.format import Block, Decoder, Format, Framing, Request, ToolSpec
 from wolo.formats.text_recovery.text_filter import FIRST_LETTERS, ThinkTags
-from wolo.formats.xml_tools.call_blocks import CLOSE, Written
+from wolo.formats.xml_tools.call_blocks import CLOSE, CallBlock
 from wolo.formats.xml_tools.decode import BracketThinking, ToolBlocks
-from wolo.formats.xml_tools.encode import PlainHistory, describe_tools, keep_raw
+from wolo.formats.xml_tools.encode import PlainHistory, describe_tools, raw_blobs
 from wolo.messages.deltas import CallDelta, Delta, FinishDelta, TextDelta, ThinkingDelta, size_of
 
 _may_matter = re.compile(f"[{re.escape(FIRST_LETTERS)}]").search
@@ -60,11 +60,11 @@ class XmlTools:
 
     def decoder(self, request: Request) -> Decoder:
         carrier = self._carrier.decoder(replace(request, tools=()))
-        return XmlDecoder(carrier, _Reading({tool.name for tool in request.tools}, self._dialect))
+        return XmlDecoder(carrier, _TextReader({tool.name for tool in request.tools}, self._dialect))
 
     def read_whole(self, body: bytes) -> Sequence[Delta]:
         """Calls in it are those of the tools that were encoded last."""
-        reading = _Reading({tool.name for tool in self._tools}, self._dialect)
+        reading = _TextReader({tool.name for tool in self._tools}, self._dialect)
         return reading.take(self._carrier.read_whole(body))
 
     def read_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -81,7 +81,7 @@ class XmlTools:
 class XmlDecoder:
     """Reads one answer through the format below."""
 
-    def __init__(self, carrier: Decoder, reading: _Reading) -> None:
+    def __init__(self, carrier: Decoder, reading: _TextReader) -> None:
         self._carrier = carrier
         self._reading = reading
         self._held_chars = 0
@@ -96,17 +96,17 @@ class XmlDecoder:
 
     def feed(self, payload: bytes) -> Sequence[Delta]:
         deltas = self._carrier.feed(payload)
-        if self._reading.lets_through(deltas):
+        if self._reading.passes_through(deltas):
             return deltas
-        taken = self._reading.take(deltas)
-        self._held_chars += size_of(deltas) - size_of(taken)
-        return taken
+        out = self._reading.take(deltas)
+        self._held_chars += size_of(deltas) - size_of(out)
+        return out
 
     def close(self) -> Sequence[Delta]:
         return self._reading.take(self._carrier.close())
 
 
-class _Reading:
+class _TextReader:
     """The deltas of one answer, with the calls in its text made calls.
 
     From the first call on everything is held until the end: all of it may turn out to have been reasoning, when a closing think
@@ -118,12 +118,12 @@ class _Reading:
         self._blocks = ToolBlocks(offered)
         self._unopened = ThinkTags() if dialect.think_tags else None
         self._brackets = BracketThinking() if dialect.bracket_thinking else None
-        self._held: list[str | Written] = []
+        self._held: list[str | CallBlock] = []
         self._num_calls = 0
         self._is_idle = False
         self._follow = self._blocks.follow
 
-    def lets_through(self, deltas: Sequence[Delta]) -> bool:
+    def passes_through(self, deltas: Sequence[Delta]) -> bool:
         """Words in which nothing can begin, where nothing has begun, are what they are: nearly all text is such."""
         if not self._is_idle or len(deltas) != 1:
             return False
@@ -134,18 +134,18 @@ class _Reading:
         return True
 
     def take(self, deltas: Sequence[Delta]) -> Sequence[Delta]:
-        taken: list[Delta] = []
+        out: list[Delta] = []
         for delta in deltas:
             if isinstance(delta, TextDelta):
-                self._hear(delta.text, taken)
+                self._on_text(delta.text, out)
             elif isinstance(delta, FinishDelta):
-                self._settle(taken)
+                self._finish(out)
                 is_calling = self._num_calls and delta.reason == "stop"
-                taken.append(FinishDelta("tool_calls", delta.raw) if is_calling else delta)
+                out.append(FinishDelta("tool_calls", delta.raw) if is_calling else delta)
             else:
                 if isinstance(delta, ThinkingDelta) and self._opened is not None:
-                    self._expect_no_tags(taken)
-                taken.append(delta)
+                    self._expect_no_tags(out)
+                out.append(delta)
         self._is_idle = (
             (self._opened is None or self._opened.is_idle)
             and self._blocks.is_idle
@@ -153,91 +153,91 @@ class _Reading:
             and self._brackets is None
             and not self._held
         )
-        return taken
+        return out
 
     # On its way an answer passes think tags that were opened, calls, think tags that were not, and brackets
 
-    def _hear(self, text: str, taken: list[Delta]) -> None:
+    def _on_text(self, text: str, out: list[Delta]) -> None:
         if self._opened is None or self._opened.is_idle:  # idle: the text has begun, no tag can open any more
-            self._find_calls(text, taken)
+            self._find_calls(text, out)
             return
         for piece in self._opened.feed(text):
             if isinstance(piece, TextDelta):
-                self._find_calls(piece.text, taken)
+                self._find_calls(piece.text, out)
             else:
-                taken.append(piece)
+                out.append(piece)
 
-    def _find_calls(self, text: str, taken: list[Delta]) -> None:
+    def _find_calls(self, text: str, out: list[Delta]) -> None:
         for piece in self._blocks.feed(text):
-            self._pass_on(piece, taken)
+            self._emit(piece, out)
 
-    def _pass_on(self, piece: str | Written, taken: list[Delta]) -> None:
-        if isinstance(piece, Written):
-            for rest in self._unopened.let_go() if self._unopened is not None else ():
-                self._speak(rest.text, taken)
+    def _emit(self, piece: str | CallBlock, out: list[Delta]) -> None:
+        if isinstance(piece, CallBlock):
+            for rest in self._unopened.release() if self._unopened is not None else ():
+                self._emit_text(rest.text, out)
             self._held.append(piece)
         elif self._unopened is None:
-            self._speak(piece, taken)
+            self._emit_text(piece, out)
         else:
             for each in self._unopened.feed(piece):
-                self._hear_piece(each, taken)
+                self._on_piece(each, out)
 
-    def _hear_piece(self, piece: TextDelta | ThinkingDelta, taken: list[Delta]) -> None:
+    def _on_piece(self, piece: TextDelta | ThinkingDelta, out: list[Delta]) -> None:
         if isinstance(piece, TextDelta):
-            self._speak(piece.text, taken)
+            self._emit_text(piece.text, out)
             return
         if piece.takes_text:
             held, self._held = self._held, []
-            taken += [TextDelta(each if isinstance(each, str) else each.raw) for each in held]
-        taken.append(piece)
+            out += [TextDelta(each if isinstance(each, str) else each.raw) for each in held]
+        out.append(piece)
 
-    def _speak(self, text: str, taken: list[Delta]) -> None:
+    def _emit_text(self, text: str, out: list[Delta]) -> None:
         if self._held:
             self._held.append(text)
         elif self._brackets is None:
-            taken.append(TextDelta(text))
+            out.append(TextDelta(text))
         else:
-            taken += self._brackets.feed(text)
+            out += self._brackets.feed(text)
 
     # What was held back
 
-    def _expect_no_tags(self, taken: list[Delta]) -> None:
+    def _expect_no_tags(self, out: list[Delta]) -> None:
         """The server tells reasoning from text itself: there are no tags in the text."""
-        self._let_tags_go(self._opened, taken)
-        self._let_tags_go(self._unopened, taken)
+        self._flush_tags(self._opened, out)
+        self._flush_tags(self._unopened, out)
         self._opened = self._unopened = None
 
-    def _let_tags_go(self, tags: ThinkTags | None, taken: list[Delta]) -> None:
-        for piece in tags.expect_no_more() if tags is not None else ():
+    def _flush_tags(self, tags: ThinkTags | None, out: list[Delta]) -> None:
+        for piece in tags.flush() if tags is not None else ():
             if isinstance(piece, ThinkingDelta):
-                taken.append(piece)
+                out.append(piece)
             elif tags is self._opened:
-                self._find_calls(piece.text, taken)
+                self._find_calls(piece.text, out)
             else:
-                self._speak(piece.text, taken)
+                self._emit_text(piece.text, out)
 
-    def _settle(self, taken: list[Delta]) -> None:
-        self._let_tags_go(self._opened, taken)
-        for piece in self._blocks.expect_no_more():
-            self._pass_on(piece, taken)
-        self._let_tags_go(self._unopened, taken)
+    def _finish(self, out: list[Delta]) -> None:
+        self._flush_tags(self._opened, out)
+        for piece in self._blocks.flush():
+            self._emit(piece, out)
+        self._flush_tags(self._unopened, out)
         held, self._held = self._held, []
         for piece in held:
             if isinstance(piece, str):
-                self._speak(piece, taken)
+                self._emit_text(piece, out)
             else:
-                self._end_brackets(taken)
-                taken.append(self._call(piece))
-        self._end_brackets(taken)
+                self._end_brackets(out)
+                out.append(self._call(piece))
+        self._end_brackets(out)
 
-    def _end_brackets(self, taken: list[Delta]) -> None:
+    def _end_brackets(self, out: list[Delta]) -> None:
         if self._brackets is not None:
-            taken += self._brackets.expect_no_more()
+            out += self._brackets.flush()
 
-    def _call(self, written: Written) -> CallDelta:
+    def _call(self, written: CallBlock) -> CallDelta:
         slot = FIRST_SLOT + self._num_calls
         self._num_calls += 1
-        return CallDelta(slot, "", written.tool, written.arguments, blobs=keep_raw(written), problem=written.problem)
+        return CallDelta(slot, "", written.tool, written.arguments, blobs=raw_blobs(written), problem=written.problem)
 
 
 class XmlDialect(ChatDialect, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -32,7 +32,7 @@ class Malformed(Exception):
     """The message says what is wrong with a call or a message of the text protocol."""
 
 
-class Written(NamedTuple):
+class CallBlock(NamedTuple):
     """A call as it was read."""
 
     tool: str
@@ -63,7 +63,7 @@ def check_call(text: str) -> tuple[str, str, Member | None]:
     return _parts_of(text[begin + len(OPEN) : end])
 
 
-def read_block(raw: str, offered: Collection[str]) -> Written | None:
+def read_block(raw: str, offered: Collection[str]) -> CallBlock | None:
     """A whole block, both tags included. None: it is about no tool that is offered, and so just text.
 
     What cannot be read is a call all the same, with a problem: the model has to hear of it.
@@ -77,15 +77,15 @@ def read_block(raw: str, offered: Collection[str]) -> Written | None:
     if tool is None:
         return None
     if arguments is None:  # the whole object was written as a string: there is no passage to cut out
-        return Written(tool, _arguments_in(inner), raw)
-    return Written(tool, inner[arguments.begin : arguments.end], raw, len(OPEN) + arguments.begin)
+        return CallBlock(tool, _arguments_in(inner), raw)
+    return CallBlock(tool, inner[arguments.begin : arguments.end], raw, len(OPEN) + arguments.begin)
 
 
-def failed_block(raw: str, problem: str, offered: Collection[str]) -> Written | None:
+def failed_block(raw: str, problem: str, offered: Collection[str]) -> CallBlock | None:
     named = _NAME.search(raw)
     server = _SERVER.search(raw)
     tool = find_tool(server[1] if server else LOCAL, named[1], offered) if named else ""
-    return None if tool is None else Written(tool, raw, raw, 0, problem)
+    return None if tool is None else CallBlock(tool, raw, raw, 0, problem)
 
 
 def find_tool(server: str, name: str, offered: Collection[str]) -> str | None:
@@ -100,7 +100,7 @@ def split_name(tool: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (LOCAL, tool)
 
 
-def spell_call(tool: str, arguments: str) -> str:
+def format_call(tool: str, arguments: str) -> str:
     server, name = split_name(tool)
     quoted = (json.dumps(each, ensure_ascii=False) for each in (server, name))
     head = '{{"server_name": {}, "tool_name": {}, "arguments": '.format(*quoted)

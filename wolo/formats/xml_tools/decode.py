@@ -9,7 +9,7 @@ from typing import Literal
 
 from wolo.formats.text_recovery.json_scanner import JsonObject, read_members
 from wolo.formats.text_recovery.markdown_quoting import CodeSpans, Quoting, find_closing
-from wolo.formats.xml_tools.call_blocks import CLOSE, MISSING_CLOSE, NOTHING_RUN, OPEN, Written, failed_block, read_block
+from wolo.formats.xml_tools.call_blocks import CLOSE, MISSING_CLOSE, NOTHING_RUN, OPEN, CallBlock, failed_block, read_block
 from wolo.messages.deltas import BreakDelta, TextDelta, ThinkingDelta
 
 _ENDS_SPAN = re.compile(r"[`\n]")
@@ -42,7 +42,7 @@ class ToolBlocks:
         """Text without `<` would come out as it went in, if it is followed."""
         return self._state == "text" and not self._buffer
 
-    def feed(self, text: str) -> Sequence[str | Written]:
+    def feed(self, text: str) -> Sequence[str | CallBlock]:
         if self._state == "text" and not self._buffer and "<" not in text:
             self._code.follow(text)
             return (text,) if text else ()
@@ -51,20 +51,20 @@ class ToolBlocks:
             return ()
         return self._advance_all()
 
-    def expect_no_more(self) -> Sequence[str | Written]:
+    def flush(self) -> Sequence[str | CallBlock]:
         """The answer has ended."""
         self._is_all = True
         return self._advance_all()
 
-    def _advance_all(self) -> list[str | Written]:
+    def _advance_all(self) -> list[str | CallBlock]:
         self._buffer = "".join([self._buffer, *self._waiting])
         self._waiting.clear()
-        found: list[str | Written] = []
+        found: list[str | CallBlock] = []
         while (self._buffer or self._state != "text") and self._advance(found):
             pass
         return found
 
-    def _advance(self, found: list[str | Written]) -> bool:
+    def _advance(self, found: list[str | CallBlock]) -> bool:
         """One step; False when more text is needed."""
         match self._state:
             case "text":
@@ -78,7 +78,7 @@ class ToolBlocks:
             case "broken":
                 return self._is_all and self._end_broken(found)
 
-    def _look_for_tag(self, found: list[str | Written]) -> bool:
+    def _look_for_tag(self, found: list[str | CallBlock]) -> bool:
         begin = self._buffer.find(OPEN)
         if begin < 0:
             held = 0 if self._is_all else _begun_at_end(self._buffer)
@@ -93,7 +93,7 @@ class ToolBlocks:
             return self._begin(found)
         return True
 
-    def _look_for_end_of_span(self, found: list[str | Written]) -> bool:
+    def _look_for_end_of_span(self, found: list[str | CallBlock]) -> bool:
         """The backticks before the tag quote it if others close them; otherwise they meant nothing."""
         end = find_closing(self._buffer, self._code.open_backticks, is_all=self._is_all)
         if end is None:
@@ -104,7 +104,7 @@ class ToolBlocks:
         self._let_through(end, found)
         return True
 
-    def _begin(self, found: list[str | Written]) -> bool:
+    def _begin(self, found: list[str | CallBlock]) -> bool:
         """A tag that no object follows is a word of the text, unless it begins a line and so is meant to be a call."""
         rest = self._buffer[len(OPEN) :].lstrip()
         if not rest and not self._is_all:
@@ -127,7 +127,7 @@ class ToolBlocks:
             self._break()
         return rest is not None or self._is_all
 
-    def _read_closing(self, found: list[str | Written]) -> bool:
+    def _read_closing(self, found: list[str | CallBlock]) -> bool:
         behind = self._buffer.lstrip()
         if behind.startswith(CLOSE):
             end = len(self._buffer) - len(behind) + len(CLOSE)
@@ -147,7 +147,7 @@ class ToolBlocks:
         self._buffer = f"{self._head}{self._object.text}{self._buffer}"
         self._state = "broken"
 
-    def _end_broken(self, found: list[str | Written]) -> bool:
+    def _end_broken(self, found: list[str | CallBlock]) -> bool:
         raw, rest = self._split_broken()
         self._state, self._buffer = "text", rest
         if raw.endswith(CLOSE):
@@ -187,11 +187,11 @@ class ToolBlocks:
             return ""
         return begin
 
-    def _take(self, piece: str | Written, found: list[str | Written]) -> None:
+    def _take(self, piece: str | CallBlock, found: list[str | CallBlock]) -> None:
         self._code.follow(piece if isinstance(piece, str) else ".")  # what a call writes quotes nothing behind it
         found.append(piece)
 
-    def _let_through(self, size: int, found: list[str | Written]) -> None:
+    def _let_through(self, size: int, found: list[str | CallBlock]) -> None:
         if size:
             text, self._buffer = self._buffer[:size], self._buffer[size:]
             self._code.follow(text)
@@ -251,7 +251,7 @@ class BracketThinking:
             return ()
         return self._split(is_all=False)
 
-    def expect_no_more(self) -> Sequence[Piece]:
+    def flush(self) -> Sequence[Piece]:
         """Something other than text comes, or the end; what follows a call does not begin a line."""
         pieces = self._split(is_all=True)
         self._is_in_line, self._was_thought = True, False
@@ -269,7 +269,7 @@ class BracketThinking:
             elif text.lstrip(" \t").startswith("[") and not self._code.is_fenced:
                 size, thought = self._look_at_brackets(text, is_all=is_all)
                 if thought:
-                    self._think(thought, pieces)
+                    self._emit_thought(thought, pieces)
                     text = text[size:]
                     continue
             else:
@@ -277,7 +277,7 @@ class BracketThinking:
                 continue
             if not size:
                 break
-            self._speak(text[:size], pieces)
+            self._emit_text(text[:size], pieces)
             text = text[size:]
         self._waiting = [text]
         return pieces
@@ -309,13 +309,13 @@ class BracketThinking:
         self._size += len(text)
         return False
 
-    def _think(self, thought: str, pieces: list[Piece]) -> None:
+    def _emit_thought(self, thought: str, pieces: list[Piece]) -> None:
         if self._was_thought:
             pieces.append(BreakDelta())
         pieces.append(ThinkingDelta(thought, BRACKETS))
         self._was_thought = True
 
-    def _speak(self, text: str, pieces: list[Piece]) -> None:
+    def _emit_text(self, text: str, pieces: list[Piece]) -> None:
         self._was_thought = False
         self._code.follow(text)
         pieces.append(TextDelta(text))

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.formats.decoding.tolerant_json import read_strictly
-from wolo.formats.encoding.encoder import count_same
-from wolo.formats.encoding.pairing import arguments_text, as_sent, outcome_of, result_text
+from wolo.formats.decoding.tolerant_json import read_json
+from wolo.formats.encoding.encoder import common_prefix_length
+from wolo.formats.encoding.pairing import arguments_text, outcome_of, result_text, visible_message
 from wolo.formats.encoding.tool_schema import adapt_schema
 from wolo.formats.format import ToolSpec
-from wolo.formats.xml_tools.call_blocks import ERROR, OPEN, RESULT, Written, spell_call, split_name
+from wolo.formats.xml_tools.call_blocks import ERROR, OPEN, RESULT, CallBlock, format_call, split_name
 from wolo.formats.xml_tools.decode import BRACKETS, in_brackets
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import Message, Producer
@@ -26,7 +26,7 @@ QUOTED_OPEN = "&lt;tool>"
 """How the tag stands in what the user and the tools say: nothing that is quoted there looks like a call."""
 
 
-class Plain(NamedTuple):
+class ConvertedMessage(NamedTuple):
     """One message of ours and what it became."""
 
     message: Message
@@ -39,25 +39,25 @@ class PlainHistory:
 
     def __init__(self) -> None:
         self._producer: Producer | None = None
-        self._kept: list[Plain] = []
+        self._kept: list[ConvertedMessage] = []
         self._seen: set[str] = set()
 
     def of(self, messages: Sequence[Message], producer: Producer) -> tuple[Message, ...]:
         if producer != self._producer:
             self._producer, self._kept, self._seen = producer, [], set()
-        keep = count_same((kept.message for kept in self._kept), messages)
+        keep = common_prefix_length((kept.message for kept in self._kept), messages)
         while len(self._kept) > keep:
             self._seen.difference_update(self._kept.pop().call_ids)
         for message in messages[keep:]:
             calls = message.calls if message.role == "assistant" else ()
             call_ids = tuple(call.id for call in calls if call.id not in self._seen)
-            visible = as_sent(message, self._seen)
+            visible = visible_message(message, self._seen)
             became = tuple(_plain(visible, producer)) if visible is not None else ()
-            self._kept.append(Plain(message, became, call_ids))
+            self._kept.append(ConvertedMessage(message, became, call_ids))
         return tuple(each for kept in self._kept for each in kept.became)
 
 
-def keep_raw(written: Written) -> tuple[Blob, ...]:
+def raw_blobs(written: CallBlock) -> tuple[Blob, ...]:
     """What goes to disk beside the arguments, so that the call goes back as it came."""
     if written.begin < 0:
         return (Blob(BLOCK, json.dumps([written.raw])),)
@@ -67,18 +67,18 @@ def keep_raw(written: Written) -> tuple[Blob, ...]:
 
 def _plain(message: Message, producer: Producer) -> Iterator[Message]:
     if message.role != "assistant":
-        yield _quoted(message)
+        yield _quote_message(message)
         return
     calls = message.calls
     if not calls and not any(_is_bracketed(part, message, producer) for part in message.parts):
         yield message
         return
-    yield _spoken(message, producer)
+    yield _assistant_text(message, producer)
     if calls:
         yield _results(message, calls)
 
 
-def _quoted(message: Message) -> Message:
+def _quote_message(message: Message) -> Message:
     """What anybody else says; in the middle of a conversation that is the user, whoever it was."""
     message = replace(message, role="user") if message.role == "system" else message
     if not any(isinstance(part, TextPart) and OPEN in part.text for part in message.parts):
@@ -94,7 +94,7 @@ def _quote(text: str) -> str:
     return text.replace(OPEN, QUOTED_OPEN)
 
 
-def _spoken(message: Message, producer: Producer) -> Message:
+def _assistant_text(message: Message, producer: Producer) -> Message:
     """All that was said becomes one text, calls in their places."""
     is_own = message.producer == producer
     text, others = "", []
@@ -117,7 +117,7 @@ def _is_bracketed(part: AnyPart, message: Message, producer: Producer) -> bool:
 def _with_call(text: str, call: ToolPart, is_own: bool) -> str:
     if is_own and (raw := _raw(call)):
         return text + raw
-    return f"{_on_new_line(text)}{spell_call(call.tool, arguments_text(call))}\n"
+    return f"{_on_new_line(text)}{format_call(call.tool, arguments_text(call))}\n"
 
 
 def _on_new_line(text: str) -> str:
@@ -127,12 +127,12 @@ def _on_new_line(text: str) -> str:
 def _raw(call: ToolPart) -> str:
     """As the model wrote it, if that is still what the call is."""
     kept = blob_of(call.blobs, BLOCK)
-    frame = read_strictly(kept) if kept else None
+    frame = read_json(kept) if kept else None
     return call.raw_input.join(frame) if frame and (not call.input or _is_meant(call)) else ""
 
 
 def _is_meant(call: ToolPart) -> bool:
-    if read_strictly(call.raw_input) == call.input:
+    if read_json(call.raw_input) == call.input:
         return True
     try:
         return read_arguments(call.raw_input) == call.input
@@ -157,7 +157,7 @@ def _result(call: ToolPart) -> str:
     return text if outcome_of(call) == "ok" or text.startswith(ERROR) else f"{ERROR}{text}"
 
 
-_EXAMPLE = spell_call("NAME", "{…}")
+_EXAMPLE = format_call("NAME", "{…}")
 _RULES = f"""\
 # Calling tools
 

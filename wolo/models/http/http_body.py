@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin
 
 from wolo.errors import BadAnswer, Unavailable
-from wolo.formats.errors.error_body import page_text
+from wolo.formats.errors.error_body import html_text
 from wolo.models.address import host_of, shown
 from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.stream_framing import BYTE_ORDER_MARK, MEBIBYTE, LineSplitter, SseSplitter
@@ -254,7 +254,7 @@ def _unpacker(encoding: str) -> zlib._Decompress | None:
 def _words(body: bytes) -> str:
     """The beginning of what a person would read there."""
     text = body.decode("utf-8", "replace")
-    words = " ".join((page_text(text) or text).split())
+    words = " ".join((html_text(text) or text).split())
     return "".join(letter for letter in words if letter.isprintable())[:SHOWN_LETTERS] or "nothing readable"
 
 

@@ -75,7 +75,7 @@ def _laid_out(said: Iterator[Message]) -> Iterator[dict[str, Any]]:
         opening.append(first)
         first = next(said, None)
     prompt, _ = split_system(tuple(opening), "")
-    yield from layout.open_with(prompt)
+    yield from layout.opening_items(prompt)
     for message in itertools.chain([first] if first else [], said):
         yield from layout.add(message).items
 
