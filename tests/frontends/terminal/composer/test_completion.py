@@ -9,7 +9,7 @@ from prompt_toolkit.document import Document
 
 from wolo.conversation.attachments import compose
 from wolo.frontends.terminal.composer.completion import FileNames, mention, ranked, takes_up
-from wolo.frontends.terminal.composer.dropped_files import as_mentions
+from wolo.frontends.terminal.composer.pastes import as_mentions
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -8,7 +8,7 @@ from rich.text import Text
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.spinner import StatusLine
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
 
 
 def test_whatever_is_printed_steers_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,18 +11,17 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.keys import Keys
 
-from wolo.frontends.terminal.io.focus_tracking import Presence
-from wolo.frontends.terminal.io.input_parser import Incoming
+from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
 
 ENTER, PASTE, IN, OUT = Keys.ControlM, Keys.BracketedPaste, "\x1b[I", "\x1b[O"
 AT_ONCE_S, SOON_S, LATER_S = 0.0, 0.01, 1.0
 
 
-class Line(Incoming):
+class Line(TerminalInput):
     """A keyboard at the other end of a line: each piece arrives so long after the one before."""
 
     def __init__(self, *pieces: tuple[float, str]) -> None:
-        self.presence = Presence(None)
+        self.presence = FocusTracker(None)
         super().__init__(self.presence)
         self.coming = list(pieces)
 

@@ -19,14 +19,12 @@ from prompt_toolkit.search import SearchDirection, start_search
 
 from wolo.agent.events import Event, PromptRefused
 from wolo.frontends.terminal.composer.completion import is_command_name, takes_up
-from wolo.frontends.terminal.composer.drafts import Drafts
-from wolo.frontends.terminal.composer.dropped_files import as_mentions
-from wolo.frontends.terminal.composer.history import DirectoryHistory
 from wolo.frontends.terminal.composer.message_queue import MessageQueue
+from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, cleaned, readable
+from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.io.pastes import Pastes, cleaned, readable
-from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S
-from wolo.frontends.terminal.io.suspend import is_within_paste, suspend
+from wolo.frontends.terminal.io.input_parser import is_within_paste
+from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S, suspend
 from wolo.frontends.terminal.live.component import Row
 from wolo.places import find_places
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 
 from wolo.conversation.conversation import Conversation
+from wolo.frontends.terminal.composer.pastes import Pastes
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.pastes import Pastes
 from wolo.frontends.terminal.live.component import Row
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean_line

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wolo.agent.events import Event
 from wolo.frontends.terminal.display.spinner import Status
 from wolo.frontends.terminal.display.terminal_state import Dialog
-from wolo.frontends.terminal.io.focus_tracking import Presence
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
+
+if TYPE_CHECKING:
+    from wolo.frontends.terminal.io.input_parser import FocusTracker
 
 T = TypeVar("T")
 
 
 class Stage(Protocol):
-    presence: Presence
+    presence: FocusTracker
 
     @property
     def stdout(self) -> Stdout:

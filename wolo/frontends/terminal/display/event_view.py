@@ -55,7 +55,7 @@ from wolo.frontends.terminal.display.ink import Ink
 from wolo.frontends.terminal.display.spinner import Status, StatusLine, StatusLines
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.display.thinking_view import ThinkingShown
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.theme import is_light
 from wolo.frontends.terminal.render import progress, tool
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream

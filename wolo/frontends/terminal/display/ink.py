@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.text import Text
 
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.theme import Depth, shaded
 from wolo.frontends.terminal.render.links import link_addresses, takes_links
 from wolo.frontends.terminal.render.table import Grid

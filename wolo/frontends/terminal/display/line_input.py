@@ -7,7 +7,7 @@ import os
 import sys
 
 from wolo.frontends.terminal.io.keyboard import Keyboard
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
 
 _MOST_BYTES = 65_536
 _BURST_S = 0.02

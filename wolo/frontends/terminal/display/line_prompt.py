@@ -55,21 +55,34 @@ async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: 
 async def _read(question: str, keyboard: Keyboard, draft: str, may_pass: bool) -> str:
     from prompt_toolkit import PromptSession  # noqa: PLC0415  # 100 ms, only when something is asked
     from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415  # the same
+    from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415  # the same
 
-    from wolo.frontends.terminal.io.focus_tracking import Presence  # noqa: PLC0415  # the same
-    from wolo.frontends.terminal.io.input_parser import Incoming  # noqa: PLC0415  # the same
-    from wolo.frontends.terminal.io.suspend import line_keys  # noqa: PLC0415  # the same
+    from wolo.frontends.terminal.io.input_parser import (  # noqa: PLC0415  # the same
+        FocusTracker,
+        TerminalInput,
+        is_within_paste,
+    )
 
-    keys = line_keys(_interrupt)
+    keys = KeyBindings()
+    keys.add("enter")(lambda event: _send(event, is_line_end=is_within_paste(event.app)))
+    keys.add("c-c")(_interrupt)
     if may_pass:
         keys.add("escape")(_pass_over)
     session: PromptSession[str] = PromptSession(
-        clean(question), key_bindings=keys, input=Incoming(Presence(None)), output=make_output()
+        clean(question), key_bindings=keys, input=TerminalInput(FocusTracker(None)), output=make_output()
     )
     session.app.timeoutlen = session.app.ttimeoutlen = ESCAPE_S
     clear_typeahead(session.app.input)
     keyboard.forget_typed()
     return await session.prompt_async(default=draft, handle_sigint=False, set_exception_handler=False)
+
+
+def _send(event: KeyPressEvent, *, is_line_end: bool) -> None:
+    """Some terminals do not mark a paste: an Enter in the middle of one is a line end."""
+    if is_line_end:
+        event.current_buffer.insert_text("\n")
+    else:
+        event.current_buffer.validate_and_handle()
 
 
 def _interrupt(event: KeyPressEvent) -> None:

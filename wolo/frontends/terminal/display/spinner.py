@@ -9,7 +9,7 @@ from typing import Protocol
 
 from wolo.frontends.terminal.display.activity import UnderWay, Words
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.messages.terminal_text import spelled_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

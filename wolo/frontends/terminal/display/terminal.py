@@ -12,7 +12,7 @@ from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.keyboard import Keyboard
 from wolo.frontends.terminal.io.signals import Signals
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
 
 
 class Abandonable(Protocol):

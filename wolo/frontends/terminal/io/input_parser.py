@@ -1,84 +1,141 @@
-"""What comes from the keyboard: keys one by one, and pastes as a whole, whether the terminal marks them or not."""
+"""Reads the keyboard: keys one by one, pastes as a whole whether the terminal marks them or not, and focus reports."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import select
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
-from prompt_toolkit.input import ansi_escape_sequences
-from prompt_toolkit.input.posix_utils import PosixStdinReader
-from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit import Application
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from wolo.frontends.terminal.io.focus_tracking import FOCUS_IN, FOCUS_OUT, Presence
-from wolo.frontends.terminal.io.pastes import readable
+from wolo.frontends.terminal.io.prompt_toolkit_adapter import KeyInput, map_sequence
+
+if TYPE_CHECKING:
+    from wolo.frontends.terminal.io.terminal_output import Sender
 
 BEGIN, END = "\x1b[200~", "\x1b[201~"
-"""How terminals mark a paste, those that do."""
+"""Marks around a paste, from terminals that send them."""
+FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
+"""Sent by a terminal that gains or loses focus, once it was asked to report it."""
+REPORT, NO_REPORT = "\x1b[?1004h", "\x1b[?1004l"
 MOST_READ_BYTES = 65_536
 SAME_PASTE_S = 0.02
-"""What comes sooner after the piece before belongs to the same paste."""
+"""Input that follows sooner belongs to the same paste."""
 LAST_LINE_S = 0.1
-"""Nor does anyone press Enter so soon after the last of several lines: it is one more line end of the paste, or its last one."""
+"""Wait after the last of several lines: nobody presses Enter sooner, so a line end is part of the paste."""
 NEXT_LINE_S = 0.03
-"""A line that came with its end is waited on for so long: it may be the first of several."""
+"""Wait after one line that came with its line end: more lines may follow."""
 BURST_S = 0.1
-"""A line end so soon after a paste is looked behind for as long as after any piece of it."""
+"""A line end so soon after a paste may be followed by more of it."""
 MOST_S = 1.0
-"""Nothing else is done while a paste is taken in; so it is for so long at a time."""
+"""Longest time that reading one paste blocks everything else."""
 FASTEST_CHARS = 64
-"""More at once than fingers type: it was pasted."""
+"""More characters at once were not typed."""
 
 STOP = "\x03"
 _UNFINISHED = re.compile(r"(?:\r|\x1b(?:\[[0-?]*[ -/]*)?)\Z")
-"""The end of a piece of a paste, where the next one may make a line end, a sequence or the mark of the end of it."""
+"""End of a piece that the next piece may complete to a line end, a sequence or the end mark."""
 _REPORT = re.compile(f"({re.escape(FOCUS_IN)}|{re.escape(FOCUS_OUT)})")
+_IN_TEXT = (Keys.ControlM, Keys.ControlJ, Keys.ControlI)
+"""Line ends and tabs."""
 
 
-class Incoming(Vt100Input):
-    def __init__(self, presence: Presence) -> None:
-        """The `presence` hears of every key, and of what the terminal says of itself, which is no key."""
-        super().__init__(sys.stdin)
-        self._presence = presence
-        for report in (FOCUS_IN, FOCUS_OUT):
-            ansi_escape_sequences.ANSI_SEQUENCES[report] = Keys.Ignore  # one that came in pieces
-        self.stdin_reader = PosixStdinReader(self._fileno, encoding="utf-8")
+class FocusTracker:
+    """Tells whether the user looks at the terminal: from its focus reports, or else from the keys pressed."""
+
+    def __init__(self, sender: Sender | None) -> None:
+        """Without a `sender` the terminal is never asked to report."""
+        self._sender = sender
+        self._is_in_front: bool | None = None
+        """None: the terminal has not reported; many never do."""
+        self._pressed_at = time.monotonic()
+        self._changed = asyncio.Event()
+
+    def report(self, wanted: bool) -> None:
+        if self._sender is not None:
+            self._sender.send(REPORT if wanted else NO_REPORT)
+        self._is_in_front = None
+
+    def on_key(self, data: str) -> bool:
+        """True for a focus report; anything else was pressed by the user, who is here then."""
+        if is_report := data in (FOCUS_IN, FOCUS_OUT):
+            self._is_in_front = data == FOCUS_IN
+        else:
+            self._pressed_at = time.monotonic()
+            self._is_in_front = True if self._is_in_front is not None else None
+        self._changed.set()
+        return is_report
+
+    def is_away(self, after_s: float) -> bool:
+        """Without focus reports: no key was pressed for so long."""
+        if self._is_in_front is not None:
+            return not self._is_in_front
+        return time.monotonic() - self._pressed_at >= after_s
+
+    async def until_away(self, after_s: float) -> None:
+        while not self.is_away(after_s):
+            self._changed.clear()
+            left_s = None if self._is_in_front else self._pressed_at + after_s - time.monotonic()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._changed.wait()
+
+
+class TerminalInput(KeyInput):
+    def __init__(self, focus: FocusTracker) -> None:
+        super().__init__()
+        self._focus = focus
+        for ignored in (FOCUS_IN, FOCUS_OUT, END):  # reports that came in pieces; an end mark that was pasted itself
+            map_sequence(ignored, Keys.Ignore)
         self._held = ""
-        """What may be the beginning of a mark."""
+        """Input that may be the beginning of a mark."""
         self._escaped = False
-        """What came last was an Escape, and nothing for so long that it counts as the key."""
+        """The last input was an Escape that was given out as a key."""
         self._open: str | None = None
-        """What has come of a marked paste that has not ended, and is not given out; None: there is none."""
+        """Text of a marked paste that has not ended and was not given out; None: there is none."""
         self._does_mark = False
-        """The terminal is known to mark pastes, because it did. Those that report whether one looks at them do so, too."""
+        """The terminal has marked a paste or reported focus; terminals that do one do the other."""
         self._pasted_at = float("-inf")
         self._reported = ""
-        """What the terminal has said of itself, behind all keys."""
+        """The last focus report, handled after all keys."""
 
     def read_keys(self) -> list[KeyPress]:
         come = self._read()
         if come == STOP:
-            self._open = None  # its end may be lost on the way: nobody shall be shut out
+            self._open = None  # the end mark may be lost: Ctrl-C always works
         elif self._escaped and come.startswith(BEGIN[1:]):
             come = BEGIN[:1] + come
         text, self._held, self._escaped = self._held + come, "", False
         while text:
-            text = self._take(text)
-        return self._taken()
+            text = self._parse(text)
+        return self._pop()
 
-    def _take(self, text: str) -> str:
-        """Takes in its beginning, and returns what has to be looked at anew."""
+    def flush_keys(self) -> list[KeyPress]:
+        """Called after a moment without input: gives out a lone Escape, and an unfinished paste as far as it has come."""
+        if self._held == BEGIN[:1]:
+            self.parse_keys(self._held)
+            self._held, self._escaped = "", True
+        if self._open:
+            unfinished = _UNFINISHED.search(self._open)
+            at = unfinished.start() if unfinished else len(self._open)
+            self._paste(self._open[:at])
+            self._open = self._open[at:]
+        return [*self._pop(), *super().flush_keys()]
+
+    def _parse(self, text: str) -> str:
+        """Parses the beginning, and returns the rest."""
         if self._open is not None:
             return self._marked(text)
         text = self._without_reports(text)
         before, mark, behind = text.partition(BEGIN)
         if mark:
-            self._keys(before)
+            self.parse_keys(before)
             self._open, self._does_mark = "", True
             return self._marked(behind)
         self._held = _beginning_of_mark(text)
@@ -87,22 +144,10 @@ class Incoming(Vt100Input):
             return text + more
         return self._unmarked(text.removesuffix(self._held))
 
-    def flush_keys(self) -> list[KeyPress]:
-        """Nothing has come for a moment: a lone Escape is the key, and a paste shows as far as it has come."""
-        if self._held == BEGIN[:1]:
-            self._keys(self._held)
-            self._held, self._escaped = "", True
-        if self._open:
-            unfinished = _UNFINISHED.search(self._open)
-            at = unfinished.start() if unfinished else len(self._open)
-            self._paste(self._open[:at])
-            self._open = self._open[at:]
-        return [*self._taken(), *super().flush_keys()]
-
     def _marked(self, text: str) -> str:
-        """Takes a paste as far as it has come, and returns what stands behind its end.
+        """Reads a paste as far as it has come, and returns the text behind its end.
 
-        An end mark with more behind it, and another end mark behind that, was pasted itself.
+        An end mark that is followed by more text and another end mark was pasted itself.
         """
         pieces, began = [self._open or "", text], time.monotonic()
         while (more := self._more(SAME_PASTE_S)) and time.monotonic() - began < MOST_S:
@@ -119,12 +164,12 @@ class Incoming(Vt100Input):
         return behind + following
 
     def _unmarked(self, text: str) -> str:
-        """Several lines at once, or very much of one, were pasted, too: a line end in them does not send.
+        """Treats several lines at once, or one very long one, as a paste: its line ends do not send.
 
-        Returns what came behind it and is no text.
+        Returns the rest, from the first escape sequence on.
         """
-        if "\x1b" in text or not self._may_go_on(text):
-            self._keys(text)
+        if "\x1b" in text or not self._may_continue(text):
+            self.parse_keys(text)
             return ""
         began = time.monotonic()
         pieces = [text]
@@ -137,13 +182,13 @@ class Incoming(Vt100Input):
             ends = text.endswith(("\r", "\n")) and not escape
             self._pasted_at = time.monotonic()
             self._paste(text[:-1] if ends else text)
-            self._keys("\r" if ends else "")
+            self.parse_keys("\r" if ends else "")
         else:
-            self._keys(text)
+            self.parse_keys(text)
         return escape + rest
 
-    def _may_go_on(self, text: str) -> bool:
-        """Fingers press Enter by itself; and where pastes are marked, it ends what was typed before it."""
+    def _may_continue(self, text: str) -> bool:
+        """A typed Enter comes alone; where pastes are marked, it ends the text before it."""
         return _is_paste(text) or (text.endswith(("\r", "\n")) and not self._does_mark)
 
     def _patience_s(self, pieces: list[str]) -> float:
@@ -154,7 +199,7 @@ class Incoming(Vt100Input):
         return SAME_PASTE_S if time.monotonic() - self._pasted_at < BURST_S else 0.0
 
     def _without_reports(self, text: str) -> str:
-        """What the terminal says of itself stands anywhere between the keys. Whoever has pressed one since then looks at it."""
+        """Takes out focus reports, which stand anywhere between keys. A key pressed after one means focus."""
         pieces = _REPORT.split(text)
         if reports := pieces[1::2]:
             self._does_mark, self._reported = True, reports[-1]
@@ -163,50 +208,54 @@ class Incoming(Vt100Input):
         return "".join(pieces[::2])
 
     def _more(self, patience_s: float) -> str:
-        """What comes in this time; empty when nothing does."""
+        """Input within this time; empty when there is none."""
         try:
-            ready, _, _ = select.select([self._fileno], [], [], patience_s)
+            ready, _, _ = select.select([self.descriptor], [], [], patience_s)
         except (OSError, ValueError):
             return ""
         return self._read() if ready else ""
 
     def _read(self) -> str:
-        """Bytes that are no text become a sign for that at once: halves of characters can be neither shown nor kept."""
-        return readable(self.stdin_reader.read(MOST_READ_BYTES))
+        return self.read_text(MOST_READ_BYTES)
 
     def _paste(self, text: str) -> None:
         if text:
-            self._buffer.append(KeyPress(Keys.BracketedPaste, text))
+            self.add_key(KeyPress(Keys.BracketedPaste, text))
 
-    def _keys(self, text: str) -> None:
-        self.vt100_parser.feed(text)
-
-    def _taken(self) -> list[KeyPress]:
-        taken, self._buffer = self._buffer, []
-        keys = [key for key in taken if not self._presence.hear(key.data)]
+    def _pop(self) -> list[KeyPress]:
+        keys = [key for key in self.pop_keys() if not self._focus.on_key(key.data)]
         if self._reported:
-            self._presence.hear(self._reported)
+            self._focus.on_key(self._reported)
             self._reported = ""
         return keys
 
     @contextmanager
     def raw_mode(self) -> Iterator[None]:
         with super().raw_mode():
-            self._presence.report(True)
+            self._focus.report(True)
             try:
                 yield
             finally:
-                self._presence.report(False)
+                self._focus.report(False)
 
     @contextmanager
     def cooked_mode(self) -> Iterator[None]:
-        """While the terminal is another's."""
-        self._presence.report(False)
+        """Another program has the terminal while the block runs."""
+        self._focus.report(False)
         try:
             with super().cooked_mode():
                 yield
         finally:
-            self._presence.report(True)
+            self._focus.report(True)
+
+
+def is_within_paste(app: Application[Any]) -> bool:
+    """Text that arrived together with this Enter follows it, so the Enter was pasted.
+
+    Keys that write nothing do not count: the user may type ahead.
+    """
+    behind = [pressed.key for pressed in app.key_processor.input_queue]
+    return bool(behind) and (not isinstance(behind[0], Keys) or behind[0] in _IN_TEXT or behind[0] == Keys.Escape != behind[-1])
 
 
 def _is_paste(text: str) -> bool:
@@ -214,11 +263,11 @@ def _is_paste(text: str) -> bool:
 
 
 def _has_lines(text: str) -> bool:
-    """A line end with something behind it."""
+    """A line end is followed by more text."""
     lines = text.replace("\r", "\n").strip("\n")
     return "\n" in lines
 
 
 def _beginning_of_mark(text: str) -> str:
-    """The end of a text, where it may be the first half of the mark of a paste."""
+    """The end of the text, if it may be the first part of a paste mark."""
     return next((text[-size:] for size in range(len(BEGIN) - 1, 0, -1) if text.endswith(BEGIN[:size])), "")

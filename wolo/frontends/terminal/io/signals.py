@@ -112,3 +112,8 @@ class Signals:
 
 def _cancel(task: asyncio.Task[object]) -> None:
     task.cancel()
+
+
+def suspend() -> None:
+    """Stops the process until `fg`."""
+    os.kill(os.getpid(), signal.SIGSTOP)

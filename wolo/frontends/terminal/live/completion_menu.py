@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from prompt_toolkit.application.current import get_app
-from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.filters import has_completions, is_done
 from prompt_toolkit.layout import ConditionalContainer, Dimension, ScrollbarMargin, ScrollOffsets, Window
-from prompt_toolkit.layout.menus import CompletionsMenuControl
 from prompt_toolkit.widgets import SearchToolbar
 
+from wolo.frontends.terminal.io.prompt_toolkit_adapter import CompletionRows
 from wolo.frontends.terminal.panels.panel import NARROW_COLUMNS
 
 MENU_ROWS = 8
@@ -38,7 +37,6 @@ def _is_narrow() -> bool:
     return get_app().output.get_size().columns < NARROW_COLUMNS
 
 
-class _Names(CompletionsMenuControl):
-    def _show_meta(self, complete_state: CompletionState) -> bool:
-        """What they are for stands beside them, where it can be read."""
-        return super()._show_meta(complete_state) and not _is_narrow()
+class _Names(CompletionRows):
+    def shows_help(self) -> bool:
+        return not _is_narrow()

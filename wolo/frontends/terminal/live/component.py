@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.io.async_output import Flushable
-from wolo.frontends.terminal.io.focus_tracking import Sender
+from wolo.frontends.terminal.io.terminal_output import Flushable, Sender
 
 Row = list[tuple[str, str]]
 """Style and text, piece by piece, as prompt_toolkit takes them."""

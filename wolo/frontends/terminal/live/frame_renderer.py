@@ -1,4 +1,4 @@
-"""How the foot is painted: in whole frames, only where something has changed, and on rows that a resize has wrapped anew."""
+"""Paints the live region in whole frames: only changed cells, also on rows that a resize has rewrapped."""
 
 from __future__ import annotations
 
@@ -15,47 +15,48 @@ from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.layout import Layout, Window
 from prompt_toolkit.layout.screen import Char, Screen
 from prompt_toolkit.output.color_depth import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
-from prompt_toolkit.renderer import Renderer
 from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
 
-from wolo.frontends.terminal.io.async_output import Flushable, Outlet
 from wolo.frontends.terminal.io.graphemes import spelled_out
+from wolo.frontends.terminal.io.prompt_toolkit_adapter import BufferedOutput, PaintedRenderer, RegionApplication
+from wolo.frontends.terminal.io.terminal_output import AsyncOutput, Flushable
 from wolo.frontends.terminal.render.scroll_insert import Shown, grow, move_down, print_above, rows_taken
 
 BEGIN_SYNC, END_SYNC = "\x1b[?2026h", "\x1b[?2026l"
-"""Terminals that know it show nothing in between; others pass over it."""
+"""Terminals that know it show nothing in between; others ignore it."""
 
 SETTLED_S = 0.3
-"""tmux tells of several changes of size in a row only after a quarter of a second."""
+"""tmux reports repeated resizes only after a quarter of a second."""
 
 _CHARS_IN_CELL = 10
-"""At the most, with their colours, in a text whose rows are worth counting."""
+"""Characters per cell, colours included, up to which the rows of a text are counted."""
 _NOTHING = re.compile(r"(?:\x1b\[0?m|\x1b\[\?(?:7|12|25)[hl])*")
-"""What a frame without a change consists of."""
+"""A frame without a change."""
 _LAST_ROW = " class:last-line"
-"""What prompt_toolkit adds to the style of a window's last row: it is another one when the window grows."""
+"""prompt_toolkit adds it to the style of a window's last row, which is another row when the window grows."""
 _WITHOUT_REFLOW = ("linux", "screen", "vt", "cons", "xterm-mono")
 _WITHOUT_INSERT = ("vt52", "vt100", "vt101", "vt131")
 
 
-class FrameOutput(Vt100_Output):
-    """Gathers a frame and sends it as one piece. Never asks the terminal anything: a reply could end up in what is typed."""
+class FrameOutput(BufferedOutput):
+    """Sends each frame as one piece. Never queries the terminal: a reply could end up in the typed text."""
 
-    def __init__(self, outlet: Outlet) -> None:
+    def __init__(self, outlet: AsyncOutput) -> None:
         super().__init__(
             sys.stdout, _terminal_size, term=os.environ.get("TERM"), enable_cpr=False, default_color_depth=ColorDepth.from_env()
         )
         self._outlet = outlet
         self._depth = 0
         self._is_plain = False
-        """Known to write without colours just now."""
+        """Colours are known to be off."""
         self._cuts = False
         self._encoding = sys.stdout.encoding or "utf-8"
 
     def erase_down(self) -> None:
-        """From the beginning of a row, and that row by itself: tmux takes an erasing that begins in the corner for a clearing of
-        the whole screen, and keeps a copy of what was there."""
+        """Erases from the beginning of a row, and that row by itself.
+
+        tmux takes erasing from the top left corner for clearing the screen, and saves a copy of it in its history.
+        """
         self.write_raw("\x1b7\x1b[K\r\x1b[B\x1b[J\x1b8")
 
     @contextmanager
@@ -94,7 +95,7 @@ class FrameOutput(Vt100_Output):
             super().reset_attributes()
 
     def disable_autowrap(self) -> None:
-        """Only before something for which a terminal might need more room than it is given (`write`)."""
+        """Delayed until `write` gets text that a terminal may show wider than expected."""
 
     def enable_autowrap(self) -> None:
         if self._cuts:
@@ -102,39 +103,37 @@ class FrameOutput(Vt100_Output):
             super().enable_autowrap()
 
     def show_cursor(self) -> None:
-        """Whether it blinks is the person's choice."""
-        if not self._cursor_visible:
-            self._cursor_visible = True
+        """Does not change whether it blinks."""
+        if not self.is_cursor_visible:
+            self.mark_cursor_visible()
             self.write_raw("\x1b[?25h")
 
     def _send(self) -> None:
-        if self._depth or not self._buffer:
+        if self._depth or not (data := self.pop_written()):
             return
-        data = "".join(self._buffer)
-        self._buffer.clear()
         self._is_plain = False
         if not (data.endswith("\x1b[?25h") and _NOTHING.fullmatch(data)):
             self._outlet.write(f"{BEGIN_SYNC}{data}{END_SYNC}".encode(self._encoding, "replace"))
 
 
-class FrameRenderer(Renderer):
-    """Knows where its first row is, also when the window has become narrower and the terminal has wrapped its rows anew."""
+class FrameRenderer(PaintedRenderer):
+    """Finds its first row again after the terminal has rewrapped the rows of a narrower window."""
 
     does_reflow = True
     can_insert = True
 
     def insert(self, text: str, tail: Window, rows: int, *, keeps: bool) -> bool:
-        """Prints whole lines above; then the `tail` has so many rows, and `keeps` those it had, or all are empty.
+        """Prints complete lines above the region and resizes its `tail` window to `rows`.
 
-        False: that cannot be done here, and nothing is written.
+        `keeps`: the tail keeps its rows; otherwise they become empty. False: not possible here, nothing is written.
         """
         self._follow_reflow()
-        screen, size = self._last_screen, self.output.get_size()
+        screen, size = self.painted, self.output.get_size()
         taken = rows_taken(text, size.columns) if len(text) <= size.rows * size.columns * _CHARS_IN_CELL else None
-        if screen is None or size != self._last_size or taken is None or not self.can_insert:
+        if screen is None or size != self.painted_size or taken is None or not self.can_insert:
             return False
         at = screen.visible_windows_to_write_positions.get(tail)
-        foot = Shown(screen.height, self._cursor_pos.y, at.height if at else 0, self._plain_row(screen))
+        foot = Shown(screen.height, self.cursor.y, at.height if at else 0, self._plain_row(screen))
         if screen.height + taken + max(rows - foot.tail, 0) > size.rows or (foot.tail and not rows + taken):
             return False
         if keeps and taken and not foot.continues_in(text):
@@ -150,23 +149,21 @@ class FrameRenderer(Renderer):
     def _insert(self, sequence: str, screen: Screen, foot: Shown, tail: int, kept: int = 0, row: int = 0) -> None:
         self.output.hide_cursor()
         self.output.write_raw(sequence)
-        self._last_screen = _moved(screen, foot, tail, kept)
-        self._cursor_pos = Point(x=0, y=row)
+        self.painted = _moved(screen, foot, tail, kept)
+        self.cursor = Point(x=0, y=row)
 
     def leaves_rows(self, last: Window) -> bool:
-        """There are empty rows below the `last` window: what is painted has become lower."""
-        if self._last_screen is None:
+        """The region has become lower: there are empty rows below its `last` window."""
+        if self.painted is None:
             return False
-        at = self._last_screen.visible_windows_to_write_positions.get(last)
-        return at is not None and at.ypos + at.height < self._last_screen.height
+        at = self.painted.visible_windows_to_write_positions.get(last)
+        return at is not None and at.ypos + at.height < self.painted.height
 
     def _plain_row(self, screen: Screen) -> str:
-        """The first row, where nothing in it has colours."""
+        """The first row; empty if it has colours."""
         cells = [cell for _, cell in sorted(screen.data_buffer[0].items())]
-        styles = self._attrs_for_style
-        if styles is None or any(styles[cell.style] != DEFAULT_ATTRS for cell in cells):
-            return ""
-        return "".join(cell.char for cell in cells).rstrip()
+        is_plain = all(self.has_default_look(cell.style) for cell in cells)
+        return "".join(cell.char for cell in cells).rstrip() if is_plain else ""
 
     def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
         self._follow_reflow()
@@ -178,39 +175,39 @@ class FrameRenderer(Renderer):
 
     def _follow_reflow(self) -> None:
         columns = self.output.get_size().columns
-        if self._last_screen is None or self._last_size is None or columns == self._last_size.columns:
+        if self.painted is None or self.painted_size is None or columns == self.painted_size.columns:
             return
-        if columns < self._last_size.columns and self.does_reflow:
-            rows = self._last_screen.data_buffer
-            above = sum(_rows_taken(rows[row], _length(rows[row]), columns) for row in range(self._cursor_pos.y))
-            within = _rows_taken(rows[self._cursor_pos.y], self._cursor_pos.x + 1, columns) - 1
-            self._cursor_pos = Point(x=self._cursor_pos.x % columns, y=above + within)
-        self._last_size = Size(rows=self._last_size.rows, columns=columns)
-        self._last_screen = None
+        if columns < self.painted_size.columns and self.does_reflow:
+            rows, cursor = self.painted.data_buffer, self.cursor
+            above = sum(_rows_taken(rows[row], _length(rows[row]), columns) for row in range(cursor.y))
+            within = _rows_taken(rows[cursor.y], cursor.x + 1, columns) - 1
+            self.cursor = Point(x=cursor.x % columns, y=above + within)
+        self.painted_size = Size(rows=self.painted_size.rows, columns=columns)
+        self.painted = None
 
 
-class FrameApplication(Application[None]):
-    """Paints nothing while the terminal is behind, or its window is being resized: it would be old by the time it is seen."""
+class FrameApplication(RegionApplication):
+    """Paints nothing while the terminal is behind or its window is being resized: it would be outdated when seen."""
 
-    def __init__(self, outlet: Outlet, output: FrameOutput, painter: Flushable, **given: Any) -> None:
+    def __init__(self, outlet: AsyncOutput, output: FrameOutput, painter: Flushable, **given: Any) -> None:
         """Flushes the `painter` when the window has kept its size for a while."""
-        super().__init__(output=output, terminal_size_polling_interval=None, **given)
+        super().__init__(output=output, **given)
         self._outlet, self._frames, self._painter = outlet, output, painter
         self._settling: asyncio.TimerHandle | None = None
-        self.renderer: FrameRenderer = FrameRenderer(self._merged_style, output)
+        self.renderer: FrameRenderer = FrameRenderer(self.merged_style, output)
         self.renderer.does_reflow, self.renderer.can_insert = does_reflow(os.environ), can_insert(os.environ)
 
-    def _redraw(self, render_as_done: bool = False) -> None:
-        if render_as_done or not self.must_wait:
+    def redraw(self, is_last: bool = False) -> None:
+        if is_last or not self.must_wait:
             with self._frames.frame():
-                super()._redraw(render_as_done)
+                super().redraw(is_last)
 
     @property
     def must_wait(self) -> bool:
         return self._outlet.is_behind or self._settling is not None
 
-    def _on_resize(self) -> None:
-        """A terminal may be further than its last signal; what is painted then would be wrapped by another width."""
+    def on_resize(self) -> None:
+        """Waits: the window may have changed again since the signal."""
         if self._settling is not None:
             self._settling.cancel()
         self._settling = asyncio.get_running_loop().call_later(SETTLED_S, self._settle)
@@ -219,12 +216,12 @@ class FrameApplication(Application[None]):
         self._settling = None
         if self.is_running:
             with self._frames.frame():
-                super()._on_resize()
+                super().on_resize()
             self._painter.flush()
 
 
 def _moved(screen: Screen, foot: Shown, tail: int, kept: int) -> Screen:
-    """The same rows behind a tail of so many, of which the first ones were kept and the rest is empty."""
+    """The screen with a tail of so many rows: the first `kept` ones as they were, the others empty."""
     moved, more = Screen(), tail - foot.tail
     for row in range(foot.tail, foot.height):
         moved.data_buffer[row + more] = screen.data_buffer[row]
@@ -236,24 +233,24 @@ def _moved(screen: Screen, foot: Shown, tail: int, kept: int) -> Screen:
 
 
 def can_insert(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal makes room for rows between others: all but the very oldest do."""
+    """The terminal can insert rows: all but the very oldest can."""
     return not environment.get("TERM", "").startswith(_WITHOUT_INSERT)
 
 
 def does_reflow(environment: Mapping[str, str]) -> bool:
-    """Whether rows that have become too long are wrapped anew (most terminals) or cut (xterm, the console, screen)."""
+    """The terminal rewraps rows that have become too long (most do), instead of cutting them (xterm, the console, screen)."""
     if "TMUX" in environment:
         return True
     return "XTERM_VERSION" not in environment and not environment.get("TERM", "").startswith(_WITHOUT_REFLOW)
 
 
 def _length(row: Mapping[int, Char]) -> int:
-    """Up to its last character that can be seen."""
+    """Cells up to the last visible character."""
     return max((at + cell.width for at, cell in row.items() if cell.char != " "), default=0)
 
 
 def _rows_taken(row: Mapping[int, Char], length: int, columns: int) -> int:
-    """How many rows this one takes in a window of so many columns; a wide character never stands on two of them."""
+    """Rows that this one takes in a window of so many columns; a wide character is never split."""
     rows, column, at = 1, 0, 0
     while at < length:
         width = max(row[at].width, 1)

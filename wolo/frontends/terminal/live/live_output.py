@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wolo.agent.events import Event
 from wolo.frontends.terminal.display.activity import UnderWay, Words
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.stdout import Stdout
+from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.live.component import Painter, Row
 
 TICK_S = 1.0

@@ -38,10 +38,9 @@ from wolo.agent.events import Event
 from wolo.frontends.terminal.display.line_prompt import Interrupted
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.display.terminal_state import Dialog
-from wolo.frontends.terminal.io.async_output import Outlet
-from wolo.frontends.terminal.io.focus_tracking import Presence
-from wolo.frontends.terminal.io.input_parser import Incoming
+from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
 from wolo.frontends.terminal.io.palette import STYLE, Shades
+from wolo.frontends.terminal.io.terminal_output import AsyncOutput
 from wolo.frontends.terminal.live.completion_menu import offered_menu, search_line
 from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
@@ -97,9 +96,9 @@ class LiveRegion:
         self._is_aside = False
         self._tail_window = _window(self._growing, TAIL_ROWS)
         self._below_window = _window(self._below_text, 1)
-        self._outlet = Outlet(sys.stdout.fileno(), self)
+        self._outlet = AsyncOutput(sys.stdout.fileno(), self)
         self._output = FrameOutput(self._outlet)
-        self.presence = Presence(self)
+        self.presence = FocusTracker(self)
         self.app = FrameApplication(
             self._outlet,
             self._output,
@@ -107,7 +106,7 @@ class LiveRegion:
             layout=self._layout(list(processors)),
             key_bindings=ConditionalKeyBindings(keys, ~self._asking),
             editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
-            input=Incoming(self.presence),
+            input=TerminalInput(self.presence),
             style=STYLE,
             style_transformation=Shades(self._state),
             erase_when_done=True,
@@ -211,10 +210,10 @@ class LiveRegion:
             if not self._insert(text) and text:
                 self.app.renderer.erase(leave_alternate_screen=False)
                 self._output.write_raw(text)
-            self.app._redraw()
+            self.app.redraw()
             if self.app.renderer.leaves_rows(self._below_window):
                 self.app.renderer.erase(leave_alternate_screen=False)
-                self.app._redraw()
+                self.app.redraw()
 
     def _insert(self, text: str) -> bool:
         """False: the terminal cannot print it above what stands there."""
@@ -257,7 +256,7 @@ class LiveRegion:
         if self.app.is_running and not self._is_aside and not self.app.must_wait:
             with self._output.frame():
                 self.app.renderer.erase(leave_alternate_screen=False)
-                self.app._redraw()
+                self.app.redraw()
 
     # Drawing
 

@@ -32,7 +32,8 @@ from prompt_toolkit.layout.processors import BeforeInput, Processor
 from rich.text import Text
 
 from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
-from wolo.frontends.terminal.io.suspend import is_within_paste, suspend
+from wolo.frontends.terminal.io.input_parser import is_within_paste
+from wolo.frontends.terminal.io.signals import suspend
 from wolo.frontends.terminal.panels.key_guard import PASTE_S, Attention
 from wolo.frontends.terminal.panels.text_rows import Row, as_rows
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.errors import UsageError
-from wolo.frontends.terminal.io.focus_tracking import Sender
+from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.live.component import TerminalActions
 from wolo.messages.terminal_text import counted
 from wolo.workspace.processes.command_environment import find_program

@@ -16,9 +16,9 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError, WoloError
+from wolo.frontends.terminal.composer.pastes import Pastes
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.io.pastes import Pastes
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool import Output

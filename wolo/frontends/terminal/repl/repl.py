@@ -15,14 +15,13 @@ from wolo.conversation.handover import HandoverFailed
 from wolo.errors import WoloError
 from wolo.frontends.terminal.composer.completion import Suggestions
 from wolo.frontends.terminal.composer.composer import Composer, Quit, Submission
-from wolo.frontends.terminal.composer.key_bindings import composer_keys
-from wolo.frontends.terminal.composer.keymap import Keymap
+from wolo.frontends.terminal.composer.keymap import Keymap, composer_keys
 from wolo.frontends.terminal.composer.line_mode import KEYS, LineMode
-from wolo.frontends.terminal.composer.paste_chips import Chips
+from wolo.frontends.terminal.composer.pastes import Chips
 from wolo.frontends.terminal.display.history_preview import recall
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.io.focus_tracking import Sender
 from wolo.frontends.terminal.io.signals import AGAIN_WITHIN_S
+from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.repl.background_tasks import BackgroundTasks, named_alongside
 from wolo.frontends.terminal.repl.banner import complain, introduce, unfold

@@ -1,24 +1,97 @@
-"""Bytes on their way to a terminal that may be slow: they leave when it takes them, and nobody waits for that."""
+"""Writes to the terminal: to stdout while somebody holds the other end, or without waiting for a slow terminal."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
+import sys
 import time
 from contextlib import suppress
 from typing import Protocol
+
+
+class Stdout:
+    """What the screen writes to. A terminal that is gone takes nothing and complains about nothing."""
+
+    def __init__(self) -> None:
+        self.is_plain = False
+        """Whole lines one after the other: somebody has them read aloud."""
+        self._stream = sys.stdout
+        with contextlib.suppress(AttributeError):
+            sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a locale may know few characters
+
+    @property
+    def encoding(self) -> str:
+        return self._stream.encoding
+
+    @property
+    def can_move(self) -> bool:
+        """The cursor can be moved and lines can be painted again."""
+        return not self.is_plain and os.environ.get("TERM", "dumb") not in ("dumb", "unknown", "") and self.isatty()
+
+    @property
+    def has_colours(self) -> bool:
+        return self.can_move and not os.environ.get("NO_COLOR")
+
+    @property
+    def columns(self) -> int:
+        try:
+            return os.get_terminal_size(self.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    @property
+    def rows(self) -> int:
+        try:
+            return os.get_terminal_size(self.fileno()).lines or 24
+        except (OSError, ValueError):
+            return 24
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except (OSError, ValueError):
+            self.let_go()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except (OSError, ValueError):
+            self.let_go()
+
+    def let_go(self) -> None:
+        """The terminal has gone: whatever else is written leads nowhere, here and in any library."""
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.dup2(nowhere, 2)
+            os.close(nowhere)
+
 
 PATIENCE_S = 2.0
 """How long the end of a conversation waits for a terminal that takes nothing."""
 _PIECE_BYTES = 65_536
 
 
+class Sender(Protocol):
+    def send(self, sequence: str) -> None:
+        """Writes a control sequence to the terminal."""
+
+
 class Flushable(Protocol):
     def flush(self) -> None: ...
 
 
-class Outlet:
+class AsyncOutput:
     """The terminal is opened anew, because the modes of the descriptor that was given are shared with other processes."""
 
     def __init__(self, descriptor: int, painter: Flushable) -> None:

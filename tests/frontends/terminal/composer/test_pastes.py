@@ -1,11 +1,16 @@
-"""Pastes that are folded, sent whole, and come back."""
+"""Pastes: folded in the text, shown by a label, sent whole."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.document import Document
+from prompt_toolkit.layout.controls import BufferControl
+from prompt_toolkit.layout.processors import Transformation, TransformationInput
 
-from wolo.frontends.terminal.io.pastes import MOST_CHARS, MOST_LINES, Pastes, cleaned, readable
+from wolo.frontends.terminal.composer.pastes import MOST_CHARS, MOST_LINES, Chips, Pastes, cleaned, readable
+from wolo.frontends.terminal.io.graphemes import spelled_out
 
 LONG = "line\n" * 5000
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -77,3 +82,43 @@ def test_cleaned_text_can_be_sent_and_has_no_power(pasted: str) -> None:
     assert not any((ord(letter) < 32 and letter not in "\t\n") or 0x7F <= ord(letter) < 0xA0 for letter in text)
     assert cleaned(text) == text
     readable(pasted).encode()
+
+
+def shown(line: str) -> tuple[str, Transformation]:
+    given = TransformationInput(BufferControl(), Document(line), 0, lambda at: at, [("", line)], 80, 24)
+    transformation = Chips(Pastes()).apply_transformation(given)
+    return "".join(fragment[1] for fragment in transformation.fragments), transformation
+
+
+@pytest.mark.parametrize(
+    ("line", "looks"),
+    [("a\tb", "a   b"), ("\tx", "    x"), ("abcd\tx", "abcd    x"), ("ü\t\tx", "ü       x"), ("no tab", "no tab")],
+)
+def test_a_tab_is_blanks_up_to_the_next_stop(line: str, looks: str) -> None:
+    text, transformation = shown(line)
+    assert text == looks
+    assert transformation.source_to_display(len(line)) == len(looks)
+    assert transformation.display_to_source(len(looks)) == len(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "looks"),
+    [
+        ("a\u202eb", "a\\u{202e}b"),
+        ("ü\u2066\u200b", "ü\\u{2066}\\u{200b}"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("\x1b[31mü", "\\x1b[31mü"),
+    ],
+)
+def test_what_would_not_be_seen_is_spelled_out(line: str, looks: str) -> None:
+    text, transformation = shown(line)
+    assert text == looks
+    assert transformation.source_to_display(len(line)) == len(looks)
+
+
+def test_a_private_character_never_looks_like_another_emoji() -> None:
+    text, _ = shown("👨‍👩‍👧")
+    assert len(text) == 1
+    typed, _ = shown(text)
+    assert typed != text
+    assert text in spelled_out(typed)

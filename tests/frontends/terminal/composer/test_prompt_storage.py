@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from wolo.frontends.terminal.composer import history
-from wolo.frontends.terminal.composer.drafts import Drafts
-from wolo.frontends.terminal.composer.history import DirectoryHistory, named_after
-from wolo.frontends.terminal.io.pastes import Pastes
+from wolo.frontends.terminal.composer import prompt_storage
+from wolo.frontends.terminal.composer.pastes import Pastes
+from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts, named_after
 
 
 def opened(folder: Path, directory: str = "here") -> DirectoryHistory:
@@ -85,8 +84,8 @@ def test_a_strange_draft_is_none(tmp_path: Path, strange: str) -> None:
 
 
 def test_a_file_that_has_grown_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_READ_BYTES", 1000)
-    monkeypatch.setattr(history, "MOST_KEPT_BYTES", 3000)
+    monkeypatch.setattr(prompt_storage, "MOST_READ_BYTES", 1000)
+    monkeypatch.setattr(prompt_storage, "MOST_KEPT_BYTES", 3000)
     folder = tmp_path / "history"
     for number in range(200):
         opened(folder).store_string(f"prompt {number}")

@@ -1,14 +1,27 @@
-"""Long pastes: in what is written each is one character, shown as `[Pasted #1: 5,000 lines]`, and sent whole.
+"""Pasted text: folds long pastes into one character, shows them by a label, and turns dropped images into mentions.
 
-One character moves, is deleted and comes back as one thing, whatever key does it. The characters are private ones of Unicode
-that no keyboard has.
+A folded paste moves, is deleted and comes back as one character, whatever key does it. The characters are private ones of
+Unicode that no keyboard has. It is shown as `[Pasted #1: 5,000 lines]` and sent whole.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
+from bisect import bisect_right
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TypedDict
+from urllib.parse import unquote
+
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from wcwidth import iter_graphemes
+
+from wolo.frontends.terminal.composer.completion import mention
+from wolo.frontends.terminal.io.graphemes import stand_in
+from wolo.messages.media import image_type
+from wolo.messages.terminal_text import show_hidden
 
 MOST_CHARS = 1_000
 MOST_LINES = 15
@@ -109,3 +122,90 @@ def cleaned(pasted: str) -> str:
 def readable(typed: str) -> str:
     """Bytes that are no UTF-8 come as halves of characters, which nothing could be sent or kept with."""
     return _HALVES.sub("\ufffd", typed)
+
+
+TAB_STOP = 4
+
+
+class Chips(Processor):
+    def __init__(self, pastes: Pastes) -> None:
+        self._pastes = pastes
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        fragments = transformation_input.fragments
+        if all(fragment[1].isascii() and "\t" not in fragment[1] for fragment in fragments):
+            return Transformation(fragments)
+        shown: StyleAndTextTuples = []
+        begins = [0]
+        """Where each character of the line stands on the screen; inside of what is seen as one, where that begins."""
+        for style, text, *_ in fragments:
+            for grapheme in iter_graphemes(text):
+                label = self._pastes.label(grapheme)
+                piece = label or stand_in(show_hidden(grapheme)) if grapheme != "\t" else " " * (TAB_STOP - begins[-1] % TAB_STOP)
+                shown.append((f"{style} class:chip" if label else style, piece))
+                begins += _places(begins[-1], grapheme, piece)
+        return Transformation(
+            shown,
+            source_to_display=lambda at: begins[min(at, len(begins) - 1)] + max(0, at - len(begins) + 1),
+            display_to_source=lambda at: min(max(bisect_right(begins, at) - 1, 0), len(begins) - 1),
+        )
+
+
+def _places(begin: int, grapheme: str, piece: str) -> list[int]:
+    """Of the characters that follow those of this one."""
+    if piece == grapheme:
+        return [begin + step for step in range(1, len(grapheme) + 1)]
+    return [*([begin] * (len(grapheme) - 1)), begin + len(piece)]
+
+
+LONGEST_CHARS = 8_000
+HEAD_BYTES = 16
+URL = "file://"
+
+
+def as_mentions(pasted: str, cwd: Path) -> str:
+    """`@path` for each image, when nothing but images was pasted; else empty."""
+    text = pasted.strip()
+    if not text or len(text) > LONGEST_CHARS:
+        return ""
+    for words in _readings(text):
+        paths = [_path(word, cwd) for word in words]
+        if paths and all(map(_is_image, paths)):
+            return " ".join(mention(_shortest(path, cwd)) for path in paths) + " "
+    return ""
+
+
+def _readings(text: str) -> list[list[str]]:
+    """As a name with blanks in it, a line a name, or as a shell would read it."""
+    readings = [[text], text.split("\n")]
+    try:
+        readings.append(shlex.split(text))
+    except ValueError:
+        readings.append([])
+    return readings
+
+
+def _path(word: str, cwd: Path) -> Path:
+    word = word.strip()
+    if word.lower().startswith(URL):
+        _host, slash, path_in_url = word[len(URL) :].partition("/")
+        return Path(slash + unquote(path_in_url))
+    path = Path(word)
+    try:
+        return cwd / path.expanduser()
+    except RuntimeError:
+        return cwd / path
+
+
+def _is_image(path: Path) -> bool:
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return bool(image_type(file.read(HEAD_BYTES)))
+    except (OSError, ValueError):
+        return False
+
+
+def _shortest(path: Path, cwd: Path) -> str:
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
