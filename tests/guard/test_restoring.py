@@ -14,7 +14,7 @@ from tests.guard.test_sandbox_contract import need
 from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.guard.sandbox import file_restore
-from wolo.guard.sandbox.file_restore import Keeper
+from wolo.guard.sandbox.file_restore import FileSaver
 from wolo.guard.sandbox.profile import profile_for
 
 
@@ -76,7 +76,7 @@ def restored(folder: Path, command: str) -> tuple[bool, bool, str]:
     work = folder / "work"
     scene(work)
     before = tree(work)
-    snapshot = Keeper(folder / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    snapshot = FileSaver(folder / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
     subprocess.run(["sh", "-c", command], cwd=work, check=True)
     found = snapshot.restore()
     after = tree(work)
@@ -105,7 +105,7 @@ def test_what_a_command_did_to_protected_files_is_restored(way: str) -> None:
 def test_what_runs_nothing_stays_as_the_command_left_it(command: str, tmp_path: Path) -> None:
     work = tmp_path / "work"
     scene(work)
-    snapshot = Keeper(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    snapshot = FileSaver(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
     subprocess.run(["sh", "-c", command], cwd=work, check=True)
     changed = tree(work)
     assert snapshot.restore() is None
@@ -116,7 +116,7 @@ def test_what_runs_nothing_stays_as_the_command_left_it(command: str, tmp_path: 
 def test_a_user_who_wants_its_version_gets_it_back(way: str, tmp_path: Path) -> None:
     work = tmp_path / "work"
     scene(work)
-    snapshot = Keeper(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
+    snapshot = FileSaver(tmp_path / "state").save([f"{work}/{name}" for name in PRESENT], [f"{work}/{name}" for name in MISSING])
     subprocess.run(["sh", "-c", WAYS[way]], cwd=work, check=True)
     changed = tree(work)
     found = snapshot.restore()
@@ -130,7 +130,7 @@ def test_what_is_too_large_to_be_saved_lets_nothing_run(tmp_path: Path, monkeypa
     scene(tmp_path)
     monkeypatch.setattr(file_restore, "_MOST_BYTES", 10)
     with pytest.raises(ToolError, match="too large"):
-        Keeper(tmp_path / "state").save([f"{tmp_path}/.git"])
+        FileSaver(tmp_path / "state").save([f"{tmp_path}/.git"])
 
 
 def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> N
     (work / "sub/.git").mkdir(parents=True)
     (work / "sub/.git/config").write_text("kept")
     elsewhere.mkdir()
-    snapshot = Keeper(tmp_path / "state").save([f"{work}/sub/.git"])
+    snapshot = FileSaver(tmp_path / "state").save([f"{work}/sub/.git"])
     shutil.rmtree(work / "sub")
     (work / "sub").symlink_to(elsewhere)
     snapshot.restore()
@@ -147,7 +147,7 @@ def test_a_folder_that_became_a_link_is_not_written_through(tmp_path: Path) -> N
 
 def test_what_a_killed_repository_lost_is_told(tmp_path: Path) -> None:
     scene(tmp_path / "work")
-    snapshot = Keeper(tmp_path / "state").save([f"{tmp_path}/work/.git"])
+    snapshot = FileSaver(tmp_path / "state").save([f"{tmp_path}/work/.git"])
     shutil.rmtree(tmp_path / "work/.git")
     found = snapshot.restore()
     assert found is not None

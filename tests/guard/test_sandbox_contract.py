@@ -200,7 +200,7 @@ from tests.guard.besieged import put_up
 from wolo.guard.sandbox.profile import profile_for
 work, state = Path(sys.argv[1]), Path(sys.argv[2])
 walls = put_up(sys.argv[3], profile_for((work,), (state,), state))
-enclosed = walls.enclose(["sh", "-c", "touch began; sleep 60; touch ended"], work)
+enclosed = walls.wrap(["sh", "-c", "touch began; sleep 60; touch ended"], work)
 subprocess.run(enclosed.argv, pass_fds=enclosed.pass_fds)
 """
 

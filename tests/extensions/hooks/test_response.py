@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.extensions.hooks.response import NO_REASON, NOTHING, Answer, read_answer, tightening, together
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, Answer, read_answer, restricted, combined
 
 
 def said(output: Any, event: str = "PreToolUse") -> Answer | str:
@@ -106,9 +106,9 @@ ANSWERS = st.builds(
 @given(st.lists(ANSWERS, max_size=5))
 def test_of_many_the_strictest_counts_and_no_project_loosens(answers: list[Answer]) -> None:
     words = [each.decision for each in answers]
-    found = together(answers).decision
+    found = combined(answers).decision
     assert found == next((word for word in ("deny", "ask", "allow") if word in words), "")
-    strict = together([tightening(each) for each in answers])
+    strict = combined([restricted(each) for each in answers])
     assert strict.decision == (found if found in ("deny", "ask") else "")
     assert strict.updated_input is None
     assert strict.updated_output is None
