@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.command import run_wolo
 from wolo.cli.options import parse
-from wolo.config.edit import remember_rule
+from wolo.config.settings_writer import remember_rule
 from wolo.places import find_places
 
 CHAIN = "shell:cd src && git diff | head -30"

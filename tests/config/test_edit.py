@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wolo.config.edit import remember_rule, set_value
 from wolo.config.layers import load
+from wolo.config.settings_writer import remember_rule, set_value
 from wolo.errors import ConfigError
 from wolo.places import Places, find_places
 

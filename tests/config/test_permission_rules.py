@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.command import run_wolo
-from wolo.config.edit import forget_rule, remember_rule
 from wolo.config.layers import load
+from wolo.config.settings_writer import forget_rule, remember_rule
 from wolo.errors import ConfigError
 from wolo.places import find_places
 

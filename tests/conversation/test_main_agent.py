@@ -17,7 +17,7 @@ from wolo.conversation.factory import open_conversation
 from wolo.conversation.resources.main_agent import as_agent, find_main_agent
 from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import UsageError
-from wolo.extensions.agents import Profile
+from wolo.extensions.agent_files import Profile
 from wolo.messages.message import user
 from wolo.places import find_places
 

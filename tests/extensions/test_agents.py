@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wolo.config import consents, layers, project
 from wolo.conversation.resources.user_files import search_paths
-from wolo.extensions.agents import Agents, Profile, find_agents
+from wolo.extensions.agent_files import Agents, Profile, find_agents
 from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.places import find_home, find_places
 from wolo.workspace.root import find_root

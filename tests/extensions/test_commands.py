@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fakes.written import command
 from wolo.config.project import read_file
 from wolo.errors import ExtensionError
-from wolo.extensions.commands import Commands, Run, fill, find_commands
+from wolo.extensions.markdown_commands import Commands, Run, fill, find_commands
 from wolo.extensions.markdown_files import ExtensionFolder
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from wolo.extensions.hooks.definitions import Hook
-from wolo.extensions.hooks.runner import HookEnvironment, Hooks, RegisteredHook
+from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook
 from wolo.workspace.processes.process_runner import Processes
 
 READ = "import json, os, re, sys\ndata = json.load(sys.stdin)\n"

@@ -12,7 +12,7 @@ from tests.fakes.written import skill
 from wolo.config.project import read_file
 from wolo.errors import WoloError
 from wolo.extensions.markdown_files import MAX_BYTES, ExtensionFolder
-from wolo.extensions.skills import MOST_FILES, MOST_LISTED_CHARS, Skills, find_skills, listed, told
+from wolo.extensions.skill_files import MOST_FILES, MOST_LISTED_CHARS, Skills, find_skills, listed, told
 
 
 def shelf(name: str = "skills", *, in_project: bool = True) -> ExtensionFolder:

@@ -11,7 +11,7 @@ from skills_ref.validator import validate
 from tests.fakes.written import skill
 from wolo.config.project import read_file
 from wolo.extensions.markdown_files import ExtensionFolder
-from wolo.extensions.skills import find_skills
+from wolo.extensions.skill_files import find_skills
 
 GOOD = {
     "plain": ("pdf-tools", "Reads PDF files.", ""),

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tests.unprivileged import NOBODY
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, find_binary
-from wolo.guard.sandbox.landlock import Landlock
+from wolo.guard.sandbox.landlock_sandbox import Landlock
 from wolo.guard.sandbox.profile import Profile, profile_for
-from wolo.guard.sandbox_contract import MOST_TRIES, Walls
+from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox
 
 SECRET = "sesame-opens-it"
 
@@ -90,7 +90,7 @@ class Ground:
         own = (self.folder / "own" / "data", self.folder / "own" / "state")
         return profile_for((self.work,), own, own[1], home=self.folder / "home")
 
-    def run(self, command: str, walls: Walls | None) -> subprocess.CompletedProcess[str]:
+    def run(self, command: str, walls: Sandbox | None) -> subprocess.CompletedProcess[str]:
         """Once more where a socket that was to be hidden went away meanwhile: other tests make some."""
         for _ in range(MOST_TRIES):
             done, has_begun = self._run_once(command, walls)
@@ -98,7 +98,7 @@ class Ground:
                 break
         return done
 
-    def _run_once(self, command: str, walls: Walls | None) -> tuple[subprocess.CompletedProcess[str], bool]:
+    def _run_once(self, command: str, walls: Sandbox | None) -> tuple[subprocess.CompletedProcess[str], bool]:
         argv: tuple[str, ...] = ("bash", "--noprofile", "--norc", "-c", self.spelled(command))
         enclosed = walls.wrap(argv, self.work) if walls else None
         try:
@@ -266,7 +266,7 @@ def any_python() -> str:
     return own if os.access(own, os.X_OK) else "/usr/bin/python3"
 
 
-def put_up(backend: str, profile: Profile) -> Walls:
+def put_up(backend: str, profile: Profile) -> Sandbox:
     if backend == "landlock":
         return Landlock(profile)
     if backend == "namespaces":

@@ -20,7 +20,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox import mounts
 from wolo.guard.sandbox.mounts import host_sockets
 from wolo.guard.sandbox.selection import find
-from wolo.guard.sandbox_contract import SandboxedCommand, Walls
+from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 
@@ -46,7 +46,9 @@ def listening(place: Path) -> socket.socket:
     return listener
 
 
-def run(walls: Walls, ground: Ground, elsewhere: Path | None = None) -> tuple[SandboxedCommand, subprocess.CompletedProcess[str]]:
+def run(
+    walls: Sandbox, ground: Ground, elsewhere: Path | None = None
+) -> tuple[SandboxedCommand, subprocess.CompletedProcess[str]]:
     enclosed = walls.wrap(["sh", "-c", "echo ran"], ground.work)
     if elsewhere is not None:
         (elsewhere / "brief").unlink(missing_ok=True)
@@ -104,7 +106,7 @@ class Unsteady:
 
     backend, covers, not_covered = "bubblewrap", (), ()
 
-    def __init__(self, walls: Walls, place: Path, times: int) -> None:
+    def __init__(self, walls: Sandbox, place: Path, times: int) -> None:
         self._walls, self._place, self._times = walls, place, times
 
     def wrap(self, argv: list[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wolo.errors import ConfigError
-from wolo.guard.matching import PathBase, PathPattern
+from wolo.guard.rule_patterns import PathBase, PathPattern
 from wolo.guard.rules import Rule, Verdict, parse_rule
 
 GOOD = """

@@ -15,10 +15,10 @@ from tests import components, unprivileged
 from tests.guard.besieged import ATTACKS, SECRET, Attack, Ground, land, put_up
 from wolo.errors import ToolError
 from wolo.guard.sandbox.bubblewrap import Namespaces
-from wolo.guard.sandbox.landlock import is_possible
+from wolo.guard.sandbox.landlock_sandbox import is_possible
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.selection import find
-from wolo.guard.sandbox_contract import Walls
+from wolo.guard.sandbox_contract import Sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these walls are Linux's")
 BACKENDS = ("bubblewrap", "namespaces", "landlock")
@@ -248,7 +248,7 @@ def test_two_conversations_share_what_stands_for_missing_names() -> None:
 
 def hidden_walls(folder: Path, backend: str) -> tuple[str, ...]:
     with Ground(folder) as ground:
-        walls: Walls = put_up(backend, ground.profile)
+        walls: Sandbox = put_up(backend, ground.profile)
         (ground.folder / "own" / "data" / "outputs").mkdir()
         (ground.folder / "own" / "data" / "outputs" / "long.txt").write_text("page me")
         walls.close()

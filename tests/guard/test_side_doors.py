@@ -15,7 +15,7 @@ from tests import unprivileged
 from tests.guard.besieged import Ground, land, put_up
 from tests.guard.test_sandbox_contract import BACKENDS, USERS, need
 from wolo.guard.sandbox import selection
-from wolo.guard.sandbox.probe import FIFOS, SET_ID, SIGNALS, find_gap
+from wolo.guard.sandbox.escape_probe import FIFOS, SET_ID, SIGNALS, find_gap
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox_contract import SandboxedCommand
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fakes.mcp_plain import NASTY
 from wolo.formats.encoding.wire_names import LEGAL_NAME
 from wolo.formats.lint.checks import schema_problems
-from wolo.guard.matching import TargetPattern
+from wolo.guard.rule_patterns import TargetPattern
 from wolo.mcp.listed_tools import MOST_TOOLS, read_listed
 from wolo.mcp.mcp_tool import MOST_BYTES, Fitted, offered_name, rule_name
 

@@ -187,7 +187,7 @@ Scope = Literal["once", "session", "always", "everywhere"]
 """For how long a yes holds: this call, this session, in this workspace for good, or in every workspace."""
 
 
-Walls = Literal["", "inside", "outside", "again", "restored"]
+SandboxState = Literal["", "inside", "outside", "again", "restored"]
 """Of the sandbox, for a command: it would run inside, or outside; or it has failed inside, and would run once more outside."""
 
 
@@ -200,7 +200,7 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval_asked"):
     reason: str
     rule: str
     """The rule that "always" would write; empty when none may be offered."""
-    walls: Walls = ""
+    walls: SandboxState = ""
     """Where a command would run; empty for what is none."""
     agent: str = ""
     """Another agent that asks, in the middle of a task; empty: the one that is talked to."""

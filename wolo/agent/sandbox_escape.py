@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from wolo.agent.cancellation import Cancelled
-from wolo.agent.events import ApprovalGiven, Walls
+from wolo.agent.events import ApprovalGiven, SandboxState
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox.denial_detection import ADVICE, PREFIX, wanted_shared, what_was_denied
 from wolo.guard.sandbox_contract import Restored
@@ -42,7 +42,7 @@ class SandboxEscape:
         result: Result,
         call: CallContext,
         *,
-        ask: Callable[[str, Walls], Awaitable[ApprovalGiven]] | None,
+        ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None,
         run: Callable[[CallContext], Awaitable[Result]],
     ) -> Result:
         """What a call comes to that ran inside the walls. `key` is its fingerprint; without `ask` nobody can be asked."""
@@ -71,7 +71,7 @@ class SandboxEscape:
 
 
 async def _or_accepted(
-    result: Result, restored: Restored, call: CallContext, ask: Callable[[str, Walls], Awaitable[ApprovalGiven]] | None
+    result: Result, restored: Restored, call: CallContext, ask: Callable[[str, SandboxState], Awaitable[ApprovalGiven]] | None
 ) -> Result:
     """The command has changed protected files, which are as they were before; the user may want its version."""
     names = _names(restored.paths, call)

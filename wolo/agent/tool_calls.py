@@ -14,7 +14,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import fields, replace
 
 from wolo.agent.cancellation import Cancellation, Cancelled
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, Walls
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, SandboxState
 from wolo.agent.hook_calls import NOTHING, Heard, HookedCall, HookedResult, Hooks, asked_by_hook, with_words
 from wolo.agent.sandbox_escape import SandboxEscape, why_it_never_ran
 from wolo.agent.tool_outcomes import (
@@ -271,7 +271,9 @@ class ToolCalls:
             self._judge.remember(tool.name, intents, part.input, allowed=given.allowed, rule=kept, reason=given.reason)
         return given
 
-    def _about(self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str = "", *, walls: Walls) -> ApprovalAsked:
+    def _about(
+        self, part: ToolPart, intents: tuple[Intent, ...], reason: str, rule: str = "", *, walls: SandboxState
+    ) -> ApprovalAsked:
         shown = tuple(map(self._services.secrets.hide_intent, intents))
         held = walls if any(isinstance(intent, RunIntent) for intent in intents) else ""
         return ApprovalAsked(id=new_id("ask"), part=part, intents=shown, reason=reason, rule=rule, walls=held)
@@ -303,7 +305,7 @@ class ToolCalls:
         async def run(within: CallContext) -> Result:
             return await cancellation.run(run_guarded(tool, call.args, within))
 
-        async def ask(reason: str, walls: Walls) -> ApprovalGiven:
+        async def ask(reason: str, walls: SandboxState) -> ApprovalGiven:
             return await self._put(self._about(part, call.intents, reason, walls=walls), cancellation)
 
         try:

@@ -53,7 +53,7 @@ def add(
 ) -> None:
     """Write a server into your settings. `${NAME}` in a value is a variable of your environment."""
     from wolo.config import layers
-    from wolo.config.edit import set_table
+    from wolo.config.settings_writer import set_table
     from wolo.mcp.server import check
     from wolo.places import find_places
 
@@ -69,7 +69,7 @@ def add(
 @app.command("remove")
 def remove(name: Name) -> None:
     """Take a server out of your settings."""
-    from wolo.config.edit import remove_table
+    from wolo.config.settings_writer import remove_table
     from wolo.places import find_places
 
     if not remove_table(find_places(), "mcp_servers", name):
@@ -103,7 +103,7 @@ def try_one(name: Name, trust: Trust = False, as_json: AsJson = False) -> None:
 @app.command("allow")
 def allow(name: Name, trust: Trust = False) -> None:
     """Consent to a server that this project brings along: it is shown what would run."""
-    from wolo.config.servers import keep_consent
+    from wolo.config.configured_servers import keep_consent
     from wolo.mcp.server import described
     from wolo.messages.terminal_text import spelled_line
     from wolo.places import find_places

@@ -44,7 +44,7 @@ def set_one(
 ) -> None:
     """Write one setting; the rest of your config.toml stays."""
     from wolo.config import layers
-    from wolo.config.edit import write_setting
+    from wolo.config.settings_writer import write_setting
     from wolo.places import find_places
 
     places = find_places()
@@ -71,8 +71,8 @@ def edit() -> None:
     import asyncio
 
     from wolo.config import layers
-    from wolo.config.edit import replace_settings
     from wolo.config.files import read_own
+    from wolo.config.settings_writer import replace_settings
     from wolo.errors import ConfigError
     from wolo.frontends.streams import show_error
     from wolo.frontends.terminal.repl import external_editor

@@ -6,7 +6,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.commands.two_columns import rows
 from wolo.conversation.subagents.run import SubagentRun
 from wolo.errors import UsageError
-from wolo.extensions.agents import Profile
+from wolo.extensions.agent_files import Profile
 from wolo.messages.terminal_text import clean, clean_line
 
 NONE = "This model cannot delegate tasks to other agents."

@@ -9,7 +9,7 @@ from typing import Any
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.config import layers
 from wolo.config.dotted_keys import dotted, parse_key
-from wolo.config.edit import write_setting
+from wolo.config.settings_writer import write_setting
 from wolo.conversation.resources.session_info import Change
 from wolo.errors import UsageError
 from wolo.places import find_places

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.extensions.markdown_files import shown
-from wolo.extensions.skills import Skill
+from wolo.extensions.skill_files import Skill
 
 LEAST_COLUMNS, MOST_COLUMNS = 20, 80
 NONE = (

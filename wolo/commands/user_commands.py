@@ -14,9 +14,9 @@ from wolo.commands.two_columns import shortened
 from wolo.conversation.attachments import without_files
 from wolo.conversation.conversation import Conversation
 from wolo.errors import ExtensionError
-from wolo.extensions.commands import Run, WrittenCommand, fill
+from wolo.extensions.markdown_commands import Run, WrittenCommand, fill
 from wolo.extensions.markdown_files import shown
-from wolo.extensions.skills import Skill, told
+from wolo.extensions.skill_files import Skill, told
 from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
 from wolo.workspace.root import led_to

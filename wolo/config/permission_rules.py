@@ -13,8 +13,8 @@ import msgspec
 from wolo.config.dotted_keys import Place
 from wolo.config.files import read_toml
 from wolo.errors import ConfigError
-from wolo.guard.matching import PathBase, read_host
 from wolo.guard.precedence import Paths, Rulebook, RuleInput, Target
+from wolo.guard.rule_patterns import PathBase, read_host
 from wolo.guard.rules import Decision, Rule, RuleWithExamples, parse_rule
 from wolo.guard.shell.parser import Command, Line
 from wolo.guard.shell.words import plain_words

@@ -276,7 +276,7 @@ def _keep_rule(site: StartupState, asked: ApprovalAsked, given: ApprovalGiven) -
     """A person's "always" goes into the user's rules."""
     rule = given.rule or asked.rule
     if given.allowed and given.scope in ("always", "everywhere") and rule:
-        from wolo.config.edit import remember_rule
+        from wolo.config.settings_writer import remember_rule
 
         remember_rule(site.places, site.workspace.root if given.scope == "always" else None, rule)
 

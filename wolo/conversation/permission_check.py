@@ -10,8 +10,8 @@ from typing import NamedTuple
 from wolo.agent.user_command import Footing
 from wolo.config import layers
 from wolo.config.cli_options import Given
-from wolo.config.edit import forget_rule
 from wolo.config.schema import Config
+from wolo.config.settings_writer import forget_rule
 from wolo.conversation.resources.sandboxing import plan_sandbox
 from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent

@@ -17,8 +17,8 @@ from wolo.conversation.resources.hooks import HookSet, environment, find_hooks, 
 from wolo.errors import UsageError
 from wolo.extensions.hooks.claude_calls import CLAUDE_NAMES, ClaudeCall, to_wolo_arguments
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, EVENTS
+from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook
 from wolo.extensions.hooks.response import Answer, combined
-from wolo.extensions.hooks.runner import HookEnvironment, Hooks, RegisteredHook
 from wolo.places import find_places
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.process_runner import Processes

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from wolo.config import layers
-from wolo.config.edit import set_table
 from wolo.config.layers import PROVIDER_NAME
+from wolo.config.settings_writer import set_table
 from wolo.diagnostics.credentials import find_login_provider, keep_key
 from wolo.errors import UsageError
 from wolo.models import address, catalog

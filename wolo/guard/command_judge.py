@@ -135,7 +135,7 @@ class CommandJudge:
         """What the line would destroy; empty where nothing is lost, a rule names it, or the mode lets it happen."""
         if self._precedence.mode.trusts_commands:
             return ""
-        from wolo.guard.destructive.detect import find_loss  # noqa: PLC0415  # and all it needs: for commands that run, at no start
+        from wolo.guard.destructive.loss_detection import find_loss  # noqa: PLC0415  # and all it needs: for commands that run, at no start
 
         return find_loss(line, self._boundaries.roots, rules)
 

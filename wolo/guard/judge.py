@@ -19,9 +19,9 @@ from wolo.guard import protected_paths
 from wolo.guard.boundaries import Boundaries
 from wolo.guard.command_judge import CommandJudge, Confine
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
-from wolo.guard.matching import PathBase, read_host, whole_place
 from wolo.guard.modes import Mode
 from wolo.guard.precedence import Grants, Paths, Precedence, Rulebook, Subject, Target, fingerprint
+from wolo.guard.rule_patterns import PathBase, read_host, whole_place
 from wolo.guard.rules import Rule, Verdict, is_too_wide, parse_rule, strictest, suggest
 from wolo.guard.safe_commands import SafeList
 from wolo.guard.shell.words import printable

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from wolo.guard.intents import Intent
-from wolo.guard.matching import Host, HostPattern, PathBase, PathPattern, ShellPattern, TargetPattern
 from wolo.guard.modes import Mode
+from wolo.guard.rule_patterns import Host, HostPattern, PathBase, PathPattern, ShellPattern, TargetPattern
 from wolo.guard.rules import Decision, Rule, RuleTool, Verdict
 from wolo.guard.shell.parser import Command, Line
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from wolo.errors import ConfigError
 from wolo.guard.intents import CallIntent, FetchIntent, ReadIntent, WriteIntent
-from wolo.guard.matching import read_host
+from wolo.guard.rule_patterns import read_host
 from wolo.guard.shell.words import Word, plain_words, runs_anything, split_words
 
 Decision = Literal["allow", "ask", "deny"]

@@ -43,7 +43,7 @@ MOST_TRIES = 4
 """For a command that has not begun."""
 
 
-class Walls(Protocol):
+class Sandbox(Protocol):
     @property
     def backend(self) -> str:
         """`bubblewrap`, `namespaces`, `landlock` or `seatbelt`."""

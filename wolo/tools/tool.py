@@ -13,7 +13,7 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.formats.format import ToolSpec
 from wolo.guard.intents import Intent, ReadIntent, WriteIntent
-from wolo.guard.sandbox_contract import SandboxedCommand, Walls
+from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
 from wolo.messages.parts import MediaPart, Outcome, ToolKind
@@ -184,7 +184,7 @@ class ShellState:
 class CommandSandbox:
     """The sandbox that commands run in; shared by a conversation and its subagents."""
 
-    walls: Walls | None = None
+    walls: Sandbox | None = None
     """None: no sandbox. Set when a mode is entered that needs one."""
 
 

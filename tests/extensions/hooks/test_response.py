@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.extensions.hooks.response import NO_REASON, NOTHING, Answer, read_answer, restricted, combined
+from wolo.extensions.hooks.response import NO_REASON, NOTHING, Answer, combined, read_answer, restricted
 
 
 def said(output: Any, event: str = "PreToolUse") -> Answer | str:

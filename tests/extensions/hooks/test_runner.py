@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from wolo.extensions.hooks.definitions import Hook
+from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks, RegisteredHook, digest
 from wolo.extensions.hooks.response import NOTHING
-from wolo.extensions.hooks.runner import HookEnvironment, Hooks, RegisteredHook, digest
 from wolo.extensions.referenced_files import programs, runs_relative_program
 from wolo.workspace.processes.process_runner import Processes
 

@@ -50,7 +50,7 @@ def jobs_of(desk: Desk) -> Jobs:
     return desk.services.shell.jobs
 
 
-class Walls:
+class Sandbox:
     """They hold nothing and tell when they are taken down."""
 
     backend = "bubblewrap"
@@ -250,7 +250,7 @@ async def test_what_cannot_be_detached_says_why(desk: Desk) -> None:
     with pytest.raises(ToolError, match="has ended"):
         jobs.detach(jobs.find(1))
 
-    desk.services.sandbox.walls = Walls()
+    desk.services.sandbox.walls = Sandbox()
     desk.confined = True
     await begin(desk, "sleep 60")
     with pytest.raises(ToolError, match="inside the sandbox"):
@@ -260,7 +260,7 @@ async def test_what_cannot_be_detached_says_why(desk: Desk) -> None:
 async def test_walls_are_taken_down_when_everything_of_a_job_has_ended(desk: Desk) -> None:
     tidied: list[str] = []
 
-    desk.services.sandbox.walls = Walls(lambda: tidied.append("tidied"))
+    desk.services.sandbox.walls = Sandbox(lambda: tidied.append("tidied"))
     desk.confined = True
     await begin(desk, "sleep 60")
     assert tidied == []

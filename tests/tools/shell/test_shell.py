@@ -213,7 +213,7 @@ async def test_a_background_process_holds_nothing_up_and_is_listed_until_it_is_e
     assert gone(n)
 
 
-class Walls:
+class Sandbox:
     """As those in which everything ends with the command."""
 
     backend = "bubblewrap"
@@ -235,7 +235,7 @@ class Walls:
 
 @pytest.mark.parametrize("command", ["sleep 60 & echo up", "(sleep 60 & wait) & echo up"])
 async def test_what_ends_with_the_sandbox_is_told(desk: Desk, command: str) -> None:
-    desk.services.sandbox.walls = Walls()
+    desk.services.sandbox.walls = Sandbox()
     desk.confined = True
     result = await desk.call("shell", command=command)
     assert result.text.startswith("up\n[exit 0]\n[what it left running with & has ended with it, here in the sandbox;")

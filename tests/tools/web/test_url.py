@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ToolError
-from wolo.guard.matching import read_host
+from wolo.guard.rule_patterns import read_host
 from wolo.tools.web.url import read_address
 
 

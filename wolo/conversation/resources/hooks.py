@@ -28,8 +28,8 @@ from wolo.workspace.root import Workspace
 
 if TYPE_CHECKING:
     from wolo.conversation.resources.hook_records import HookRecords
+    from wolo.extensions.hooks.hook_runner import Hooks, RegisteredHook
     from wolo.extensions.hooks.response import Answer
-    from wolo.extensions.hooks.runner import Hooks, RegisteredHook
 
 FILES = ("hooks.json", "settings.json", "settings.local.json")
 _MEND = "A PreToolUse hook guards calls of tools; wolo does not start while one cannot be read. Correct or remove it."
@@ -119,7 +119,7 @@ def _of_file(path: Path, folder: Path, places: Places, root: Path) -> HookSet:
 
 
 def digest_of(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:
-    from wolo.extensions.hooks.runner import digest  # noqa: PLC0415  # only where a project brings hooks along
+    from wolo.extensions.hooks.hook_runner import digest  # noqa: PLC0415  # only where a project brings hooks along
 
     return digest(hooks, folder)
 
@@ -219,7 +219,7 @@ class ConversationHooks:
         if not any(each.hooks and each.runs for each in self.sets):
             return None
         from wolo.conversation.resources.hook_records import HookRecords  # noqa: PLC0415  # only where there are hooks
-        from wolo.extensions.hooks.runner import HookEnvironment, Hooks  # noqa: PLC0415  # only where there are hooks
+        from wolo.extensions.hooks.hook_runner import HookEnvironment, Hooks  # noqa: PLC0415  # only where there are hooks
 
         self._facts, self._source = facts, "resume" if is_resumed else "startup"
         cwd = self._workspace.start
@@ -281,7 +281,7 @@ class ConversationHooks:
 
 def placed(sets: Sequence[HookSet]) -> list[RegisteredHook]:
     """The hooks that may run."""
-    from wolo.extensions.hooks.runner import RegisteredHook  # noqa: PLC0415  # only where there are hooks
+    from wolo.extensions.hooks.hook_runner import RegisteredHook  # noqa: PLC0415  # only where there are hooks
 
     return [
         RegisteredHook(

@@ -12,7 +12,7 @@ from wolo.config.schema import Config
 from wolo.conversation.resources.request_prefix import PromptOptions
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError
-from wolo.extensions.agents import MODELS_ELSEWHERE, Profile
+from wolo.extensions.agent_files import MODELS_ELSEWHERE, Profile
 from wolo.places import Places
 from wolo.tools.toolbox import IN_TEXT, OF_SERVERS
 

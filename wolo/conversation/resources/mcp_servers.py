@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from wolo.config import layers
 from wolo.config.cli_options import Given, many
+from wolo.config.configured_servers import consent_notice, keep_consent, wanted_servers
 from wolo.config.schema import Config
-from wolo.config.servers import consent_notice, keep_consent, wanted_servers
 from wolo.mcp.listed_tools import CachedTools
 from wolo.mcp.server import Surroundings, Wanted, fingerprint
 from wolo.mcp.servers import Servers, Standing

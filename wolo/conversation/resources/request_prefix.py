@@ -15,10 +15,10 @@ from wolo.config.cli_options import Given, text, text_or_file
 from wolo.config.schema import Config
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.errors import UsageError
-from wolo.extensions.agents import NONE as NO_AGENTS
-from wolo.extensions.agents import Agents
+from wolo.extensions.agent_files import NONE as NO_AGENTS
+from wolo.extensions.agent_files import Agents
 from wolo.extensions.instructions import read_instructions
-from wolo.extensions.skills import NO_SKILLS, Skills, listed
+from wolo.extensions.skill_files import NO_SKILLS, Skills, listed
 from wolo.formats.default_prompt import NAME
 from wolo.models.provider import EditTool
 from wolo.places import Places

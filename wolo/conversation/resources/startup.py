@@ -28,7 +28,7 @@ from wolo.conversation.resources.session_info import Change
 from wolo.conversation.resources.session_selection import find_session, moved_notice
 from wolo.conversation.resources.shown_notices import show_once
 from wolo.errors import UsageError
-from wolo.extensions.agents import Profile
+from wolo.extensions.agent_files import Profile
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.capabilities import always_on_notice

@@ -11,11 +11,11 @@ from wolo.config import project
 from wolo.config.project import Kind
 from wolo.config.schema import Config
 from wolo.errors import ToolError, WoloError
-from wolo.extensions.agents import NONE as NO_AGENTS
-from wolo.extensions.agents import Agents, find_agents
-from wolo.extensions.commands import Commands, find_commands
+from wolo.extensions.agent_files import NONE as NO_AGENTS
+from wolo.extensions.agent_files import Agents, find_agents
+from wolo.extensions.markdown_commands import Commands, find_commands
 from wolo.extensions.markdown_files import ExtensionFolder
-from wolo.extensions.skills import NO_SKILLS, Skill, Skills, find_skills, told
+from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skills, told
 from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import Choice
 from wolo.places import Places, find_home

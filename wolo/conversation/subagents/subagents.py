@@ -36,7 +36,7 @@ from wolo.conversation.subagents.hooks import for_agent
 from wolo.conversation.subagents.pausable_timer import PausableTimer
 from wolo.conversation.subagents.run import SubagentRun
 from wolo.errors import ConfigError, ToolError, WoloError
-from wolo.extensions.agents import MODELS_ELSEWHERE, Agents, Profile
+from wolo.extensions.agent_files import MODELS_ELSEWHERE, Agents, Profile
 from wolo.guard.judge import Judge
 from wolo.messages.message import OPENED, Message, user
 from wolo.messages.parts import TASK

@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from wolo.guard.sandbox.bubblewrap import Bubblewrap, Namespaces, can_use_namespaces, find_binary
 from wolo.guard.sandbox.profile import VERSION, Profile
-from wolo.guard.sandbox_contract import Walls
+from wolo.guard.sandbox_contract import Sandbox
 from wolo.places import make_private
 
 if TYPE_CHECKING:
-    from wolo.guard.sandbox.landlock import Landlock
+    from wolo.guard.sandbox.landlock_sandbox import Landlock
     from wolo.guard.sandbox.seatbelt import Seatbelt
 
 _OF_THE_MACHINE = (
@@ -38,7 +38,7 @@ _OF_THIS_PROCESS = ("CapEff", "Seccomp", "NoNewPrivs")
 
 
 class Found(Struct, frozen=True):
-    make: Callable[[Profile], Walls] | None = None
+    make: Callable[[Profile], Sandbox] | None = None
     backend: str = "none"
     covers: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ("files", "network", "processes")
@@ -108,7 +108,7 @@ def _namespaces(roots: Sequence[str], tried: list[str], state: Path, cache: Path
 
 
 def _landlock(tried: list[str], state: Path, cache: Path | None) -> Found:
-    from wolo.guard.sandbox import landlock  # noqa: PLC0415  # it loads ctypes, and most starts do without
+    from wolo.guard.sandbox import landlock_sandbox as landlock  # noqa: PLC0415  # it loads ctypes, and most starts do without
 
     if not landlock.is_possible():
         tried.append("Landlock: this kernel does not have it, or not with a filter of system calls")
@@ -128,7 +128,7 @@ class _Proof(Struct, frozen=True):
 
     def found(
         self,
-        make: Callable[[Profile], Walls],
+        make: Callable[[Profile], Sandbox],
         backend: type[Bubblewrap | Landlock | Seatbelt],
         not_covered: tuple[str, ...],
         *,
@@ -140,8 +140,8 @@ class _Proof(Struct, frozen=True):
         return Found(make, backend.backend, covers, tuple(missing), is_whole, tuple(tried))
 
 
-def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Path | None) -> _Proof:
-    from wolo.guard.sandbox.probe import find_gap  # noqa: PLC0415  # a pass that is remembered needs no probe
+def _proven(make: Callable[[Profile], Sandbox], what: str, state: Path, cache: Path | None) -> _Proof:
+    from wolo.guard.sandbox.escape_probe import find_gap  # noqa: PLC0415  # a pass that is remembered needs no probe
 
     mark = sha256(f"{VERSION} {what} {_circumstances()}".encode()).hexdigest()
     if cache is None:
@@ -162,7 +162,7 @@ def _proven(make: Callable[[Profile], Walls], what: str, state: Path, cache: Pat
 
 def _judged(why: str, gaps: tuple[str, ...], what: str) -> _Proof:
     """Some backends cannot hold everything on every kernel, and say so; what another one lets through is a reason against it."""
-    from wolo.guard.sandbox.probe import FIFOS, SET_ID, SIGNALS  # noqa: PLC0415  # it has just been used
+    from wolo.guard.sandbox.escape_probe import FIFOS, SET_ID, SIGNALS  # noqa: PLC0415  # it has just been used
 
     tolerated = {"landlock": (SIGNALS,), "seatbelt": (FIFOS, SET_ID)}.get(what.split()[0], (FIFOS,))
     reasons = (why, *(f"it does not hold {gap}" for gap in gaps if gap not in tolerated))

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from wolo.config import project
 from wolo.config.cli_options import Given
+from wolo.config.configured_servers import keep_consent, open_ones
 from wolo.config.consents import trust_in
-from wolo.config.servers import keep_consent, open_ones
 from wolo.conversation.resources.mcp_servers import servers_here
 from wolo.frontends.terminal.dialogs.ask_trust import Wording, ask_once, keep_answer, whole
 from wolo.frontends.terminal.display.terminal import Terminal

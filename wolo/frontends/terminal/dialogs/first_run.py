@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from wolo.config import keys, layers
-from wolo.config.edit import set_value
+from wolo.config.settings_writer import set_value
 from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.credentials import login_providers
 from wolo.errors import ConfigError

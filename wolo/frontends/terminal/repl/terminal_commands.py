@@ -10,8 +10,8 @@ from typing import get_args
 from msgspec.structs import fields
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.config.edit import set_value
 from wolo.config.schema import Ui
+from wolo.config.settings_writer import set_value
 from wolo.errors import UsageError
 from wolo.frontends.terminal.live.component import TerminalActions
 from wolo.frontends.terminal.repl.clipboard import copy_command

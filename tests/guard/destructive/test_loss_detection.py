@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from wolo.guard.destructive.detect import find_loss
+from wolo.guard.destructive.loss_detection import find_loss
 from wolo.guard.intents import RunIntent
 from wolo.guard.judge import Judge
 from wolo.guard.modes import MODES

@@ -19,7 +19,7 @@ from wolo.errors import ToolError
 from wolo.guard.sandbox.backend import remove
 from wolo.guard.sandbox.profile import Profile
 from wolo.guard.sandbox.python_launcher import bare_python
-from wolo.guard.sandbox_contract import MOST_TRIES, SandboxedCommand, Walls
+from wolo.guard.sandbox_contract import MOST_TRIES, Sandbox, SandboxedCommand
 from wolo.places import make_private
 
 _PATIENCE_S = 5.0
@@ -101,7 +101,7 @@ write("/inside/new", "x")
 FIFOS, SIGNALS, SET_ID = "FIFOs of this machine", "signals to other processes", "set-user-ID bits"
 
 
-def find_gap(make: Callable[[Profile], Walls], state: Path) -> tuple[str, tuple[str, ...]]:
+def find_gap(make: Callable[[Profile], Sandbox], state: Path) -> tuple[str, tuple[str, ...]]:
     """Why the sandbox that `make` puts up cannot be relied on; empty when it can.
 
     The second: what it lets through although others would not, which is said and no reason to do without it.
@@ -113,7 +113,7 @@ def find_gap(make: Callable[[Profile], Walls], state: Path) -> tuple[str, tuple[
         return f"it could not be tried out ({error.strerror or error})", ()
 
 
-def _try(make: Callable[[Profile], Walls], folder: Path) -> tuple[str, tuple[str, ...]]:
+def _try(make: Callable[[Profile], Sandbox], folder: Path) -> tuple[str, tuple[str, ...]]:
     word, name = os.urandom(8).hex(), f"wolo-{os.urandom(8).hex()}"
     with ExitStack() as stack:
         listeners = {
@@ -186,7 +186,7 @@ def _was_fed(fifo: int) -> bool:
         return False
 
 
-def _run(make: Callable[[Profile], Walls], folder: Path, words: list[str]) -> str:
+def _run(make: Callable[[Profile], Sandbox], folder: Path, words: list[str]) -> str:
     """What was said where it did not run."""
     work, own, state = (os.path.realpath(folder / name) for name in ("inside", "own", "state"))
     programs = tuple(os.path.realpath(place) for place in (sys.base_prefix, sys.prefix))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from wolo.guard.destructive.affected_files import ExecutionContext, Loss
-from wolo.guard.destructive.commands import CHECKS, emptied
+from wolo.guard.destructive.command_effects import CHECKS, emptied
 from wolo.guard.shell.nested_commands import Found, commands_in
 from wolo.guard.shell.parser import Line
 from wolo.guard.shell.words import name_of, split_words, unquoted, unwrapped
