@@ -21,7 +21,7 @@ from wolo.conversation.resources.startup import StartOptions
 from wolo.errors import ConfigError, SessionError, UsageError, WoloError
 from wolo.messages.message import user
 from wolo.places import find_places
-from wolo.sessions.exchange.exporter import EXPORTS
+from wolo.sessions.exchange.format_table import EXPORTS
 
 COMMANDS = load_commands()
 

@@ -17,8 +17,8 @@ from tests.sessions.samples import said, texts, tool_turn
 from wolo.errors import SessionError
 from wolo.places import find_places
 from wolo.sessions import migrations
-from wolo.sessions.exchange.exporter import export
-from wolo.sessions.exchange.integrity import check
+from wolo.sessions.exchange.format_table import export
+from wolo.sessions.exchange.jsonl import check
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.search import index_update
 from wolo.sessions.search.search import parse, search

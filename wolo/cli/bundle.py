@@ -10,7 +10,7 @@ from wolo.errors import ConfigError, UsageError
 from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
-    from wolo.sessions.exchange.output_file import Write
+    from wolo.sessions.exchange.export_stream import Write
     from wolo.sessions.exchange.redaction import Redactor
 
 LOG_BYTES = 1024 * 1024
@@ -24,7 +24,7 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
     import io
 
     from wolo.conversation.resources.known_secrets import best_redactor, redactor
-    from wolo.sessions.exchange.output_file import write_file
+    from wolo.sessions.exchange.export_stream import write_file
 
     if not file:
         raise UsageError("--session goes into a bundle, and none was asked for.", hint="Add --bundle FILE.")

@@ -94,7 +94,7 @@ def _record(spec: str, file: Path, at: Path | None) -> None:
     from wolo.conversation.resources.known_secrets import redactor
     from wolo.replay import cassette
     from wolo.replay.setup import prepare_workspace
-    from wolo.sessions.exchange.output_file import write_file
+    from wolo.sessions.exchange.export_stream import write_file
 
     with _folder(keep=False) as folder, _recording(spec, folder) as recording:
         stage = prepare_workspace(recording, folder / "stage", at)

@@ -15,8 +15,9 @@ from wolo.replay.recording import RecordedTurns
 from wolo.replay.sandbox_copy import ReplayWorkspace
 from wolo.replay.workspace_rewind import files_used
 from wolo.sessions.exchange import jsonl
+from wolo.sessions.exchange.export_stream import Write
+from wolo.sessions.exchange.json_files import read_lines
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.sniff import lines
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.workspace.search.walk import Bounds, Stopped, walk
@@ -62,9 +63,7 @@ class Cassette(Struct, frozen=True, kw_only=True):
                 raise SessionError(f"The file {file.path!r} of the cassette cannot be made here: {error}.") from error
 
 
-def write(
-    store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWorkspace, out: jsonl.Write, redactor: Redactor
-) -> None:
+def write(store: Store, info: SessionInfo, tape: RecordedTurns, stage: ReplayWorkspace, out: Write, redactor: Redactor) -> None:
     """The files as they are on the stage; secrets are taken out of everything."""
     encode = msgspec.json.Encoder().encode
     files = list(_files(tape, stage, redactor))
@@ -79,7 +78,7 @@ def split(path: Path, session: Path) -> Cassette | None:
     header: Header | None = None
     files: list[File] = []
     with session.open("wb") as out:
-        for line in lines(path):
+        for line in read_lines(path):
             if header is None:
                 header = _header(line)
                 if header is None:

@@ -19,7 +19,7 @@ from wolo.messages.parts import FilePart, ImagePart, TextPart, ToolPart
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, BranchEntry, MessageEntry, PartialEntry
 from wolo.sessions.exchange import importer, jsonl, jsonl_import
-from wolo.sessions.exchange.integrity import check
+from wolo.sessions.exchange.jsonl import check
 from wolo.sessions.exchange.jsonl_import import survey
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.store import Store

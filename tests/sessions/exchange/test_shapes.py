@@ -26,11 +26,11 @@ from wolo.models.provider import Choice
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry
 from wolo.sessions.exchange import importer
-from wolo.sessions.exchange.exporter import EXPORTS, export
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.message_stream import Said
+from wolo.sessions.exchange.export_stream import MessageStream
+from wolo.sessions.exchange.format_table import EXPORT_FORMATS, export
+from wolo.sessions.exchange.json_files import Imported
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.rows_encode import STATUS
+from wolo.sessions.exchange.rows import STATUS
 from wolo.sessions.exchange.text_export import is_for_readers
 from wolo.sessions.store import Store
 
@@ -77,10 +77,10 @@ def test_every_shape_can_be_written_and_what_comes_in_again_is_valid_in_every_fo
         folder = Path(name)
         session_id = keep(store, Path.cwd(), found)
         kept = messages_of(store, session_id)
-        assert tuple(Said(store, session_id, None)) == kept
+        assert tuple(MessageStream(store, session_id, None)) == kept
         redacted = [NO_SECRETS.message(message) for message in kept]
         assert json.loads(exported(store, session_id, "openai")) == json.loads(json.dumps(to_llm_messages(redacted, system="")))
-        for format in EXPORTS:
+        for format in EXPORT_FORMATS:
             try:
                 content = exported(store, session_id, format)
             except SessionError:
@@ -112,11 +112,11 @@ def assert_valid(messages: tuple[Message, ...]) -> None:
 
 def test_secrets_go_into_no_shape_that_others_read(store: Store) -> None:
     session_id = keep(store, Path.cwd(), said(user(f"{SECRET} and known-value-1")))
-    for format in EXPORTS:
+    for format in EXPORT_FORMATS:
         content = exported(store, session_id, format, Redactor(["known-value-1"]))
         assert SECRET.encode() not in content, format
         assert b"known-value-1" not in content, format
-    for format in set(EXPORTS) - {"jsonl"}:
+    for format in set(EXPORT_FORMATS) - {"jsonl"}:
         with pytest.raises(UsageError):
             exported(store, session_id, format, None)
 
@@ -338,7 +338,7 @@ def test_numbers_beyond_all_bounds_lose_no_message(store: Store, tmp_path: Path,
         loaded = store.load(info.id)
         assert loaded.skipped == 0
         assert replay_entries.messages(loaded.entries)[-1].text == "hello"
-        for format in EXPORTS:
+        for format in EXPORT_FORMATS:
             exported(store, info.id, format)
 
 

@@ -16,7 +16,7 @@ from tests.sessions.exchange.histories_kept import keep, said
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import html, markdown
-from wolo.sessions.exchange.html_style import STYLE
+from wolo.sessions.exchange.html import STYLE
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.store import Store
 

@@ -15,8 +15,8 @@ from wolo.messages.message import Message, Producer, user
 from wolo.messages.parts import ToolPart
 from wolo.models.catalog import find
 from wolo.models.format_selection import FORMATS, format_of
-from wolo.sessions.exchange.import_result import Imported
 from wolo.sessions.exchange.importers import claude_code, codex, kimi, opencode, pi, vibe
+from wolo.sessions.exchange.json_files import Imported
 
 HERE = Path(__file__).parent
 CWD = "/home/ada/abacus"

@@ -12,8 +12,8 @@ from tests.sessions.foreign.sources import calls, in_view, sample
 from wolo.errors import SessionError
 from wolo.messages.message import NUDGE, Producer, Usage
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.import_result import Imported
 from wolo.sessions.exchange.importers import claude_code
+from wolo.sessions.exchange.json_files import Imported
 
 SAMPLE = sample("claude-code")
 
@@ -206,5 +206,5 @@ def test_a_file_without_a_conversation_is_refused_in_a_sentence(tmp_path: Path, 
     path.write_text(content)
     with pytest.raises(SessionError, match="no conversation of Claude Code"):
         claude_code.read(path)
-    with pytest.raises(SessionError, match="cannot be read"):
+    with pytest.raises(SessionError, match="Cannot read"):
         claude_code.read(tmp_path / "missing.jsonl")

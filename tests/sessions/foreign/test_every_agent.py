@@ -16,9 +16,8 @@ from tests.sessions.foreign.sources import CWD, HERE, LINED, SAMPLES, Sample, ca
 from wolo.errors import SessionError
 from wolo.messages.message import MESSAGES
 from wolo.messages.parts import ImagePart
-from wolo.sessions.exchange.detect import recognise
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.sniff import look
+from wolo.sessions.exchange.format_table import recognise
+from wolo.sessions.exchange.json_files import Imported, preview
 
 every = pytest.mark.parametrize("sample", SAMPLES, ids=[each.name for each in SAMPLES])
 lined = pytest.mark.parametrize("sample", LINED, ids=[each.name for each in LINED])
@@ -28,7 +27,7 @@ ODD_VALUES: list[Any] = [None, True, 0, -1, 1e300, 10**30, "", "\ud83d", "\0", [
 
 @every
 def test_a_session_is_recognised_by_what_is_in_it(sample: Sample) -> None:
-    shape = recognise(look(sample.path()))
+    shape = recognise(preview(sample.path()))
     assert shape is not None
     assert shape.name == sample.name.removesuffix("-2025").removesuffix("-code" if sample.name == "kimi-code" else "!")
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.sessions.foreign.sources import HERE, opencode_database, opencode_tree
-from wolo.sessions.exchange.detect import named
-from wolo.sessions.exchange.importers.registry import AGENTS
+from wolo.sessions.exchange.format_table import AGENTS, import_format
 
 CWD = Path("/home/ada/abacus")
 HOMES = {
@@ -37,7 +36,7 @@ def home(tmp_path: Path) -> Path:
 @agents
 def test_the_sessions_of_a_directory_are_listed_and_can_be_read(agent: str, home: Path) -> None:
     found = AGENTS[agent](CWD, {"HOME": str(home)})
-    shape = named(agent)
+    shape = import_format(agent)
     assert shape is not None
     assert [each.title for each in found] == ["Repair the sum"] * (2 if agent == "kimi" else 1)
     for each in found:

@@ -18,7 +18,7 @@ from wolo.formats.encoding.pairing import arguments_text
 from wolo.messages.message import Message, Producer, Usage, nudge, system, user
 from wolo.messages.parts import Blob, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import importer
-from wolo.sessions.exchange.importers.registry import AGENTS as AGENTS_HERE
+from wolo.sessions.exchange.format_table import AGENTS as AGENTS_HERE
 from wolo.sessions.store import Store
 
 AGENTS = ("claude-code", "codex", "opencode", "pi", "kimi")

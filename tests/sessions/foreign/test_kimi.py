@@ -12,8 +12,8 @@ from tests.sessions.foreign.sources import calls, in_view, sample
 from wolo.errors import SessionError
 from wolo.messages.message import Usage
 from wolo.messages.parts import ThinkingPart
-from wolo.sessions.exchange.import_result import Imported
 from wolo.sessions.exchange.importers import kimi
+from wolo.sessions.exchange.json_files import Imported
 
 CLI, CODE = sample("kimi"), sample("kimi-code")
 
@@ -139,11 +139,11 @@ def test_parts_without_the_name_of_their_step_are_of_the_step_that_began_last(tm
 def test_a_lost_medium_leaves_a_note(tmp_path: Path) -> None:
     path = CODE.copied(tmp_path)
     next((path.parent / "blobs").iterdir()).unlink()
-    assert kimi.read(path).messages[0].text.endswith("[image/png was attached here; it did not come along.]")
+    assert kimi.read(path).messages[0].text.endswith("[image/png was attached here; the session file does not contain it.]")
 
 
 def test_a_folder_without_a_conversation_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SessionError, match="cannot be read"):
+    with pytest.raises(SessionError, match="Cannot read"):
         kimi.read(tmp_path)
     (tmp_path / "context.jsonl").write_text('{"role": "_checkpoint", "id": 0}\n')
     with pytest.raises(SessionError, match="no conversation of Kimi"):

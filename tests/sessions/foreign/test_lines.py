@@ -1,4 +1,4 @@
-"""Lines that another program writes, and what happens to them."""
+"""JsonLines that another program writes, and what happens to them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wolo.sessions.exchange.importers import jsonl_lines as module
-from wolo.sessions.exchange.importers.jsonl_lines import Lines
+from wolo.sessions.exchange import json_files as module
+from wolo.sessions.exchange.json_files import JsonLines
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_can_be_read_is_read_and_each_line_that_cannot_is_counted(
 ) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(data)
-    lines = Lines(path)
+    lines = JsonLines(path)
     assert [each["a"] for each in lines] == read
     assert lines.skipped == skipped
 
@@ -43,8 +43,8 @@ def test_a_line_without_end_is_passed_over_and_places_stay_true(tmp_path: Path, 
     monkeypatch.setattr(module, "LINE_LIMIT_BYTES", 100)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a":1}\n' + b"x" * 950 + b'\n{"a":2}\n' + b"y" * 300)
-    lines = Lines(path)
-    placed = list(lines.placed())
+    lines = JsonLines(path)
+    placed = list(lines.with_offsets())
     assert [each["a"] for _, each in placed] == [1, 2]
     assert lines.skipped == 2
-    assert list(lines.at([place for place, _ in placed])) == [each for _, each in placed]
+    assert list(lines.at_offsets([place for place, _ in placed])) == [each for _, each in placed]

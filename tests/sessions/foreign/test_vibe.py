@@ -31,7 +31,7 @@ def test_a_session_is_named_by_its_folder_or_by_a_file_in_it(name: str) -> None:
 
 
 def test_a_folder_without_a_conversation_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SessionError, match="cannot be read"):
+    with pytest.raises(SessionError, match="Cannot read"):
         vibe.read(tmp_path)
     (tmp_path / "messages.jsonl").write_text("")
     with pytest.raises(SessionError, match="no conversation of Mistral Vibe"):

@@ -11,7 +11,7 @@ from wolo.errors import SessionError, UsageError
 from wolo.frontends.streams import tell
 
 if TYPE_CHECKING:
-    from wolo.sessions.exchange.importers.discovery import Found
+    from wolo.sessions.exchange.importers.discovery import FoundSession
 
 TITLE_CHARACTERS = 80
 CANDIDATES_SHOWN = 8
@@ -49,14 +49,14 @@ def find_elsewhere(agent: str, spec: str) -> Path:
     raise SessionError(f"{len(matching)} sessions of {agent} match {spec}:{listed}", hint="Name one by more of its id.")
 
 
-def _of_this_directory(agent: str) -> list[Found]:
-    from wolo.sessions.exchange.importers.registry import AGENTS
+def _of_this_directory(agent: str) -> list[FoundSession]:
+    from wolo.sessions.exchange.format_table import AGENTS
 
     if agent not in AGENTS:
         raise UsageError(f"Wolo does not know where {agent} keeps its sessions.", hint=f"It knows of {', '.join(AGENTS)}.")
     return AGENTS[agent](Path.cwd(), os.environ)
 
 
-def _title(found: Found) -> str:
+def _title(found: FoundSession) -> str:
     title = " ".join(found.title.split())
     return title if len(title) <= TITLE_CHARACTERS else f"{title[: TITLE_CHARACTERS - 1]}…"

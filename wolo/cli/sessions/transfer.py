@@ -18,9 +18,9 @@ from wolo.frontends.streams import say, stdout_bytes, tell
 from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
+    from wolo.sessions.exchange.export_stream import Write
     from wolo.sessions.exchange.importer import Report, Source
-    from wolo.sessions.exchange.integrity import Checked
-    from wolo.sessions.exchange.jsonl import Write
+    from wolo.sessions.exchange.jsonl import Checked
 
 STDIN = "-"
 
@@ -41,8 +41,8 @@ def export_session(
 ) -> None:
     """Write a session for others to read, or for another machine."""
     from wolo.conversation.resources.known_secrets import redactor
-    from wolo.sessions.exchange.exporter import export
-    from wolo.sessions.exchange.output_file import write_file
+    from wolo.sessions.exchange.export_stream import write_file
+    from wolo.sessions.exchange.format_table import export
 
     with open_store(only_to_read=True) as store:
         info = require_session(store, id)
@@ -110,7 +110,7 @@ def verify_session(id: SessionSpec = "", as_json: AsJson = False) -> None:
 
     Of a session, or of an exported file.
     """
-    from wolo.sessions.exchange.integrity import check
+    from wolo.sessions.exchange.jsonl import check
     from wolo.sessions.exchange.jsonl_import import survey
 
     if id and Path(id).is_file():

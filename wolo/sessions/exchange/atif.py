@@ -6,8 +6,7 @@ Written is version 1.6, the first in which pictures have a place. Read is every 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,12 @@ from wolo.messages.message import Message, Usage, UsageCost
 from wolo.messages.parts import ImagePart, MediaPart, TextPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout
 from wolo.sessions.exchange import text_export
-from wolo.sessions.exchange.chat_import import ChatReader
-from wolo.sessions.exchange.import_result import Imported
+from wolo.sessions.exchange.export_stream import MessageStream, Write
 from wolo.sessions.exchange.json_diff import completed, missing_in
-from wolo.sessions.exchange.jsonl import Write
-from wolo.sessions.exchange.message_stream import Said
+from wolo.sessions.exchange.json_files import FilePreview, Imported, number, read_document, record, records, text, unix_time
+from wolo.sessions.exchange.openai_messages import ChatReader
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.rows_encode import OWN
-from wolo.sessions.exchange.sniff import Glimpse, document
+from wolo.sessions.exchange.rows import OWN
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
@@ -65,7 +62,7 @@ class _Totals:
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
     """Step by step. Raises SessionError when there is none: a trajectory has at least one."""
     totals = _Totals()
-    for message in filter(text_export.is_for_readers, Said(store, info.id, redactor)):
+    for message in filter(text_export.is_for_readers, MessageStream(store, info.id, redactor)):
         totals.add(message)
         out(b",\n" if totals.steps > 1 else _head(info, redactor))
         out(_json(_step(message, totals.steps)))
@@ -74,21 +71,21 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     out(b'\n],"final_metrics":' + _json(totals.metrics()) + b"}\n")
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    return bool(_NAMED.search(glimpse.beginning) or _STEPS.search(glimpse.beginning))
+def matches(preview: FilePreview) -> bool:
+    return bool(_NAMED.search(preview.beginning) or _STEPS.search(preview.beginning))
 
 
 def read(source: Path) -> Imported:
-    found = document(source)
+    found = read_document(source)
     steps = found.get("steps") if isinstance(found, dict) else None
     if not isinstance(steps, list):
         raise SessionError(f"{source} has no steps, so it is no trajectory.", hint="Say what it is with --format.")
-    agent, extra = _object(found.get("agent")), _object(found.get("extra"))
-    reader, model = ChatReader(), _text(agent.get("model_name"))
+    agent, extra = record(found, "agent"), record(found, "extra")
+    reader, model = ChatReader(), text(agent, "model_name")
     places = [_read_step(step, reader) for step in steps]
     messages = list(reader.finish())
     for step, at in zip(steps, places, strict=True):
-        if at is not None and OWN in (own := _object(step.get("extra"))):
+        if at is not None and OWN in (own := record(step, "extra")):
             messages[at] = completed(messages[at], own[OWN])
     version = str(found.get("schema_version", ""))
     notices = (
@@ -97,9 +94,9 @@ def read(source: Path) -> Imported:
     if found.get("continued_trajectory_ref"):
         notices.append("It goes on in another file, which was not read.")
     return Imported(
-        id=_text(found.get("session_id")),
-        title=_text(extra.get("title")),
-        cwd=_text(extra.get("cwd")),
+        id=text(found, "session_id"),
+        title=text(extra, "title"),
+        cwd=text(extra, "cwd"),
         created=next((message.timestamp for message in messages if message.timestamp), 0.0),
         model=model,
         messages=tuple(messages),
@@ -194,21 +191,21 @@ def _read_alone(step: Step) -> Message:
 
 def _read_step(step: Any, reader: ChatReader) -> int | None:
     """The place of its message; None: it has none."""
-    if not isinstance(step, dict) or _text(step.get("source")) not in SOURCES:
+    if not isinstance(step, dict) or text(step, "source") not in SOURCES:
         reader.skipped += 1
         return None
-    extra = _object(step.get("extra"))
+    extra = record(step, "extra")
     item = {
         "role": SOURCES[step["source"]],
         "content": _read_content(step.get("message")),
         "reasoning_content": step.get("reasoning_content"),
-        "tool_calls": [_call(call) for call in _objects(step.get("tool_calls"))],
+        "tool_calls": [_call(call) for call in records(step, "tool_calls")],
     }
-    then = _time(step.get("timestamp"))
-    at = reader.add(item, id=_text(extra.get("message_id")), timestamp=then)
+    then = unix_time(step.get("timestamp"))
+    at = reader.add(item, id=text(extra, "message_id"), timestamp=then)
     if at is not None and (usage := _usage(step.get("metrics"))) is not None:
         reader.put(at, msgspec.structs.replace(reader.at(at), usage=usage))
-    for result in _objects(_object(step.get("observation")).get("results")):
+    for result in records(record(step, "observation"), "results"):
         _read_result(result, reader, then)
     return at
 
@@ -241,7 +238,7 @@ def _call(call: Step) -> Step:
 def _usage(metrics: Any) -> Usage | None:
     if not isinstance(metrics, dict):
         return None
-    prompt, answer, cached = (_count(metrics.get(f"{name}_tokens")) for name in ("prompt", "completion", "cached"))
+    prompt, answer, cached = (number(metrics, f"{name}_tokens") for name in ("prompt", "completion", "cached"))
     cost = metrics.get("cost_usd")
     return Usage(
         input_tokens=max(prompt - cached, 0),
@@ -249,30 +246,6 @@ def _usage(metrics: Any) -> Usage | None:
         cache_read_tokens=cached,
         cost=UsageCost(total=float(cost)) if isinstance(cost, int | float) else None,
     )
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-def _object(value: Any) -> Step:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> Iterator[Step]:
-    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _time(value: Any) -> float:
-    try:
-        then = datetime.fromisoformat(str(value))
-        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 def _json(value: Any) -> bytes:

@@ -17,9 +17,8 @@ from wolo.messages.parts import AnyPart, ToolPart
 from wolo.sessions import listing
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, StoredRow, encode_entry, link_row
 from wolo.sessions.exchange import jsonl, jsonl_import
-from wolo.sessions.exchange.detect import SHAPES, Shape, named, recognise
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.sniff import END_OF_TIME, look
+from wolo.sessions.exchange.format_table import IMPORT_FORMATS, ImportFormat, import_format, recognise
+from wolo.sessions.exchange.json_files import END_OF_TIME, Imported, preview
 from wolo.sessions.exchange.text_export import plain
 from wolo.sessions.listing import SessionInfo, is_task
 from wolo.sessions.raw_rows import Facts
@@ -60,17 +59,17 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def formats() -> tuple[str, ...]:
-    return (jsonl.FORMAT, *(shape.name for shape in SHAPES))
+    return (jsonl.FORMAT, *(shape.name for shape in IMPORT_FORMATS))
 
 
 def read(path: Path, format: str = "") -> Source:
     """`format` empty: told from the content. Raises UsageError for an unknown name and SessionError for a file that is none."""
     if format and format not in formats():
         raise UsageError(f"Wolo cannot import {format}.", hint=f"It can import {', '.join(formats())}.")
-    if (told := named(format)) is not None:
-        return _foreign(path, told)
-    glimpse = look(path)
-    if format or jsonl_import.is_shape_of(glimpse):
+    if (chosen := import_format(format)) is not None:
+        return _foreign(path, chosen)
+    glimpse = preview(path)
+    if format or jsonl_import.matches(glimpse):
         return _own(path)
     shape = recognise(glimpse)
     if shape is None:
@@ -153,7 +152,7 @@ def _remarks(found: jsonl_import.Survey) -> Iterator[str]:
         yield "Its entries were bound together anew, so their hashes differ from those in the file."
 
 
-def _foreign(path: Path, shape: Shape) -> Source:
+def _foreign(path: Path, shape: ImportFormat) -> Source:
     imported = shape.read(path)
     if not imported.messages:
         raise SessionError(f"Nothing was said in {path}.", hint=f"It was read as {shape.label}; --format says otherwise.")

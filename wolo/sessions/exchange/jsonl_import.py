@@ -22,9 +22,8 @@ from wolo.sessions.entries import (
     encode_entry,
     link_row,
 )
-from wolo.sessions.exchange.integrity import Checked, Walk, is_own
-from wolo.sessions.exchange.jsonl import Header, Line, Output
-from wolo.sessions.exchange.sniff import END_OF_TIME, Glimpse, lines
+from wolo.sessions.exchange.json_files import END_OF_TIME, FilePreview, read_lines
+from wolo.sessions.exchange.jsonl import Checked, Header, Line, Output, Walk, is_own
 
 DIGEST_BYTES = 16
 NAME_HEX = 32
@@ -74,8 +73,8 @@ class Survey(Struct, frozen=True, kw_only=True):
         return at + 1 if at < len(self.kept) and self.kept[at] == seq else at
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    return any("wolo" in record or {"seq", "hash", "body"} <= record.keys() for record in glimpse.records[:20])
+def matches(preview: FilePreview) -> bool:
+    return any("wolo" in record or {"seq", "hash", "body"} <= record.keys() for record in preview.records[:20])
 
 
 def survey(path: Path) -> Survey:
@@ -86,7 +85,7 @@ def survey(path: Path) -> Survey:
     spoken: set[str] = set()
     results: list[tuple[int, str]] = []
     digest = blake2b(digest_size=DIGEST_BYTES)
-    for number, line in enumerate(lines(path), 1):
+    for number, line in enumerate(read_lines(path), 1):
         digest.update((line or b"") + b"\n")
         match _read(line):
             case Header() as found if header is None and line is not None:
@@ -134,7 +133,7 @@ def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
     hashes: dict[int, bytes] = {0: b""}
     kept = frozenset(found.kept)
     last = 0
-    for line in lines(path):
+    for line in read_lines(path):
         read = _read(line)
         if not isinstance(read, Line) or read.seq <= last or (row := row_of(read)) is None:
             continue
@@ -149,7 +148,7 @@ def rows(path: Path, found: Survey) -> Iterator[StoredRow]:
 
 def outputs(path: Path) -> Iterator[tuple[str, bytes]]:
     """Files of the session: what their names tell behind the hash, and what is in them."""
-    for line in lines(path):
+    for line in read_lines(path):
         read = _read(line)
         if isinstance(read, Output):
             yield read.blob[NAME_HEX:].lstrip("-"), read.data

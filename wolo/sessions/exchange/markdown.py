@@ -11,8 +11,7 @@ from wolo.formats.encoding.pairing import arguments_object
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import text_export
-from wolo.sessions.exchange.jsonl import Write
-from wolo.sessions.exchange.message_stream import Said
+from wolo.sessions.exchange.export_stream import MessageStream, Write
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
@@ -27,7 +26,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    for piece in _document(info, Said(store, info.id, redactor), redactor):
+    for piece in _document(info, MessageStream(store, info.id, redactor), redactor):
         out(piece.encode("utf-8", "replace"))
 
 
@@ -75,7 +74,7 @@ def _kept_low(line: str) -> str:
     return f"\\{bare}" if _UNDERLINE.fullmatch(line) or bare.startswith("<") else line
 
 
-def _document(info: SessionInfo, said: Said, redactor: Redactor | None) -> Iterator[str]:
+def _document(info: SessionInfo, said: MessageStream, redactor: Redactor | None) -> Iterator[str]:
     def clean(text: str) -> str:
         return redactor.text(text) if redactor else text
 

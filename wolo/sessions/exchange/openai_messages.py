@@ -1,28 +1,207 @@
-"""The messages of Chat Completions, as a JSON array: what a model would be sent, and what other programs keep."""
+"""Reads and writes Chat Completions messages as a JSON array."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import itertools
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from wolo.errors import SessionError
-from wolo.formats.encoding.cached_blocks import without_embedded_results
+from wolo.formats.encoding.cached_blocks import CACHE, is_cached_block, without_embedded_results
 from wolo.formats.encoding.encoder import NO_ANSWER, split_system
 from wolo.formats.openai_chat.encode import ChatEncoder
-from wolo.messages.message import Message
-from wolo.sessions.exchange.chat_import import ChatReader
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.jsonl import Write
-from wolo.sessions.exchange.message_stream import Said
+from wolo.messages import media
+from wolo.messages.call_arguments import Unreadable, read_arguments
+from wolo.messages.message import Message, Role
+from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
+from wolo.sessions.exchange.export_stream import MessageStream, Write
+from wolo.sessions.exchange.json_files import FilePreview, Imported, read_items
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.sniff import Glimpse, document, lines, parsed
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
+
+ROLES: Mapping[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+RESULTS = ("tool", "function")
+REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+TEXTS = ("text", "input_text", "output_text", "refusal")
+
+
+class ChatReader:
+    """Takes messages one after the other; results find their calls, and a result without a call is dropped and counted."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        self.answered = ""
+        """The id of the part that the last result belongs to."""
+        self._messages: list[Message] = []
+        self._waiting: dict[str, list[int]] = {}
+        """For each id of a call without a result, the messages that hold one; the newest last."""
+
+    def add(self, item: Any, *, id: str = "", timestamp: float = 0.0) -> int | None:
+        """The place of the message in `finish`; for a result that of its call's. None: it was dropped."""
+        if not isinstance(item, Mapping):
+            self.skipped += 1
+            return None
+        role = str(item.get("role"))
+        if role in RESULTS:
+            return self._add_result(item, timestamp)
+        if role not in ROLES:
+            self.skipped += 1
+            return None
+        parts = (*_thinking(item), *_spoken(item.get("content")), *_calls(item))
+        metadata = {CACHE: True} if is_cached_block(item) else {}
+        return self.keep(
+            Message(id=id or new_id("msg"), role=ROLES[role], parts=parts, timestamp=timestamp, finished=True, metadata=metadata)
+        )
+
+    def keep(self, message: Message) -> int:
+        """A message that needs no reading."""
+        self._messages.append(message)
+        for call in message.calls:
+            if call.status == "pending":
+                self._waiting.setdefault(call.wire_id, []).append(len(self._messages) - 1)
+        return len(self._messages) - 1
+
+    def put(self, at: int, message: Message) -> None:
+        self._messages[at] = message
+
+    def at(self, place: int) -> Message:
+        return self._messages[place]
+
+    def finish(self) -> tuple[Message, ...]:
+        return tuple(_ended(message) for message in self._messages)
+
+    def _add_result(self, item: Mapping[str, Any], timestamp: float) -> int | None:
+        waiting = self._waiting.get(str(item.get("tool_call_id") or item.get("name") or ""))
+        if not waiting:
+            self.skipped += 1
+            return None
+        at = waiting.pop()
+        message = self._messages[at]
+        wanted = str(item.get("tool_call_id") or item.get("name"))
+        call = next(call for call in message.calls if call.wire_id == wanted and call.status == "pending")
+        self.answered = call.id
+        self._messages[at] = message.with_parts([_done(call, item.get("content"), timestamp)])
+        return at
+
+
+def text_of(content: Any) -> str:
+    return "".join(part.text for part in _spoken(content) if isinstance(part, TextPart))
+
+
+def _ended(message: Message) -> Message:
+    """A call without a result may have run, for all that is known."""
+    waiting = [replace(call, status="failed", outcome="interrupted") for call in message.calls if call.status == "pending"]
+    return message.with_parts(waiting) if waiting else message
+
+
+def _done(call: ToolPart, content: Any, timestamp: float) -> ToolPart:
+    parts = _spoken(content)
+    attached = tuple(part for part in parts if isinstance(part, MediaPart))
+    output = "".join(part.text for part in parts if isinstance(part, TextPart))
+    return replace(call, status="completed", outcome="ok", output=output, output_parts=attached, end_time=timestamp)
+
+
+def _thinking(item: Mapping[str, Any]) -> Iterator[ThinkingPart]:
+    if item.get("role") == "assistant":
+        for field in REASONING:
+            if isinstance(text := item.get(field), str) and text:
+                yield ThinkingPart(text=text, field=field)
+
+
+def _spoken(content: Any) -> tuple[AnyPart, ...]:
+    """The content of a message, which is a text, a list of items, or one of them."""
+    if content is None or content == "":
+        return ()
+    if isinstance(content, str):
+        return (TextPart(text=content),)
+    if isinstance(content, Mapping):
+        content = [content]
+    if not isinstance(content, list):
+        return (TextPart(text=json.dumps(content, ensure_ascii=False, default=str)),)
+    return tuple(part for item in content for part in _item(item))
+
+
+def _item(item: Any) -> Iterator[AnyPart]:
+    if isinstance(item, str):
+        yield TextPart(text=item)
+        return
+    if not isinstance(item, Mapping):
+        return
+    kind = item.get("type")
+    text = next((item[name] for name in ("text", "refusal") if isinstance(item.get(name), str)), None)
+    if kind in TEXTS or (kind is None and text is not None):
+        yield TextPart(text=text or "")
+    elif kind == "thinking":
+        yield ThinkingPart(text=text_of(item.get("thinking")), field="content")
+    elif (attached := _attached(item)) is not None:
+        yield attached
+    else:
+        yield TextPart(text=json.dumps(item, ensure_ascii=False, default=str))
+
+
+def _attached(item: Mapping[str, Any]) -> MediaPart | None:
+    match item:
+        case {"type": "image_url" | "input_image", "image_url": {"url": str(url), **rest}}:
+            return _image(url, rest.get("detail"))
+        case {"type": "image_url" | "input_image", "image_url": str(url)}:
+            return _image(url, item.get("detail"))
+        case {"type": "image", "source": {"data": str(data), **rest}}:
+            return _image(f"data:{rest.get('media_type') or 'image/png'};base64,{data}", None)
+        case {"type": "image", "source": {"url": str(url)}}:
+            return _image(url, None)
+        case {"type": "input_audio", "input_audio": {"data": str(data), **rest}}:
+            return AudioPart(media_type=f"audio/{rest.get('format') or 'wav'}", data=_base64(data))
+        case {"type": "file", "file": {"file_data": str(data), **rest}}:
+            head, _, packed = data.rpartition(",")
+            kind = head.removeprefix("data:").partition(";")[0]
+            return FilePart(name=str(rest.get("filename") or ""), media_type=kind, data=_base64(packed))
+    return None
+
+
+def _image(url: str, detail: object) -> ImagePart:
+    shown = detail if isinstance(detail, str) and detail else "auto"
+    try:
+        return replace(media.image(url), detail=shown)
+    except ValueError:
+        return ImagePart(url=url, detail=shown)
+
+
+def _base64(data: str) -> bytes:
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _calls(item: Mapping[str, Any]) -> Iterator[ToolPart]:
+    calls = item.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, Mapping):
+            said = call.get("function") or call.get("custom")
+            yield _call(said if isinstance(said, Mapping) else call, str(call.get("id") or ""))
+    if isinstance(old := item.get("function_call"), Mapping):
+        yield _call(old, str(old.get("name") or ""))
+
+
+def _call(said: Mapping[str, Any], call_id: str) -> ToolPart:
+    written = said.get("arguments", said.get("input"))
+    name = str(said.get("name") or "")
+    if isinstance(written, Mapping):
+        return ToolPart(tool=name, input=dict(written), call_id=call_id)
+    text = written if isinstance(written, str) else ""
+    try:
+        return ToolPart(tool=name, input=read_arguments(text), raw_input=text, call_id=call_id)
+    except Unreadable:
+        return ToolPart(tool=name, raw_input=text, call_id=call_id)
+
 
 FORMAT = "openai"
 SYSTEM_STAYS = "It brings a system prompt of its own, which stays in force instead of wolo's."
@@ -37,22 +216,22 @@ _ROLE = re.compile(rb'"role"\s*:\s*"(?:system|developer|user|assistant|tool|func
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
     """Writes the list that `to_llm_messages` gives without a system prompt of wolo's, a message a line."""
     between = b"[\n"
-    for item in _laid_out(iter(Said(store, info.id, redactor))):
+    for item in _laid_out(iter(MessageStream(store, info.id, redactor))):
         out(between + msgspec.json.encode(item))
         between = b",\n"
     out(b"\n]\n" if between == b",\n" else b"[]\n")
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    if _BEGINS.match(glimpse.beginning) and _ROLE.search(glimpse.beginning):
+def matches(preview: FilePreview) -> bool:
+    if _BEGINS.match(preview.beginning) and _ROLE.search(preview.beginning):
         return True
-    return any(isinstance(record.get("role"), str) and "content" in record for record in glimpse.records[:5])
+    return any(isinstance(record.get("role"), str) and "content" in record for record in preview.records[:5])
 
 
 def read(source: Path) -> Imported:
     """An array, an object that holds one as `messages`, or a message a line."""
     reader = ChatReader()
-    items, torn = _items(source)
+    items, torn = read_items(source, lambda item: isinstance(item, dict) and "role" in item, "messages")
     kept = without_embedded_results([item for item in items if isinstance(item, dict)])
     for item in kept:
         if item != FILLER:
@@ -78,18 +257,3 @@ def _laid_out(said: Iterator[Message]) -> Iterator[dict[str, Any]]:
     yield from layout.opening_items(prompt)
     for message in itertools.chain([first] if first else [], said):
         yield from layout.add(message).items
-
-
-def _items(source: Path) -> tuple[list[Any], int]:
-    """And how many lines could not be read."""
-    try:
-        found = document(source)
-    except SessionError:
-        every = [parsed(line and line.strip(b" ,")) for line in lines(source) if line not in (b"[", b"]")]
-        items = [item for item in every if item is not None]
-        if not any(isinstance(item, dict) and "role" in item for item in items):
-            raise
-        return items, len(every) - len(items)
-    if isinstance(found, dict):
-        found = found["messages"] if isinstance(found.get("messages"), list) else [found]
-    return (found, 0) if isinstance(found, list) else ([found], 0)

@@ -1,35 +1,213 @@
-"""AgentPress thread rows, both ways: one JSON object a line, content as JSON text, as plain text or as an object.
-
-What a row has no place for (usage, how a call ended, who wrote it) goes into its metadata; so a conversation that went out comes
-in the same. The rows of other programs go out as they came.
-"""
+"""Reads and writes AgentPress thread rows, one JSON object a line."""
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from wolo.errors import SessionError
+from wolo.formats.encoding.attachments import base64_text, data_url
 from wolo.formats.encoding.cached_blocks import without_embedded_results
+from wolo.formats.encoding.pairing import SUMMARIES, arguments_text, result_text
 from wolo.messages.message import Message
-from wolo.messages.parts import TextPart, new_id
+from wolo.messages.parts import AudioPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, new_id
 from wolo.messages.unicode import whole_throughout
-from wolo.sessions.exchange.chat_import import RESULTS, ChatReader
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.json_diff import completed, missing_in
-from wolo.sessions.exchange.jsonl import Write
-from wolo.sessions.exchange.message_stream import Said
+from wolo.sessions.exchange.export_stream import MessageStream, Write
+from wolo.sessions.exchange.json_diff import applied, completed, difference, missing_in
+from wolo.sessions.exchange.json_files import FilePreview, Imported, read_items, unix_time
+from wolo.sessions.exchange.openai_messages import RESULTS, ChatReader
 from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.exchange.row_origin import Origin, RegisteredHook, in_original_order, original_rows
-from wolo.sessions.exchange.rows_encode import OWN, ROW, STATUS, STATUS_TYPES, Row, rows_of
-from wolo.sessions.exchange.sniff import Glimpse, document, lines, parsed
+from wolo.sessions.exchange.text_export import timestamp
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
+
+Row = dict[str, Any]
+
+TRUNCATED_CHARS = 400
+HINT = '... (truncated)\n\nmessage_id "{id}"\nUse expand-message tool to see full content'
+"""How a compressed content ends: a model that wants the rest knows what to ask for."""
+OWN = "wolo"
+"""Under this name the metadata hold what a row cannot say."""
+STATUS_TYPES = ("status", "llm_response_end")
+STATUS = "agentpress.status"
+"""What a message is called that keeps a row which is not for the model."""
+ROW = "row"
+
+
+def rows_of(message: Message, thread_id: str, compressed: bool) -> Iterator[Row]:
+    """The results of a compressed message are compressed; of one without results its own text is."""
+    if message.custom_type == STATUS and isinstance(kept := message.metadata.get(ROW), dict):
+        yield dict(kept)
+        return
+    results = [call for call in message.calls if call.status in ("completed", "failed") and call.outcome != "never_started"]
+    yield _row(message.id, thread_id, _type(message), _said(message), message.timestamp, compressed=compressed and not results)
+    for call in results:
+        row = _row(call.id, thread_id, "tool", _result(call), call.end_time or message.timestamp, compressed=compressed)
+        row["metadata"]["tool_call_id"] = call.wire_id
+        yield row
+
+
+def _type(message: Message) -> str:
+    if message.role in SUMMARIES:
+        return "user"
+    return "status" if message.role == "custom" else message.role
+
+
+def _row(id: str, thread_id: str, type: str, content: Any, then: float, *, compressed: bool) -> Row:
+    metadata: dict[str, Any] = {}
+    if compressed and len(text := _text(content)) > TRUNCATED_CHARS:
+        content = text[:TRUNCATED_CHARS] + HINT.format(id=id)
+        metadata |= {"compressed": True, "compressed_content": content}
+    elif type not in ("tool", *STATUS_TYPES):
+        content = json.dumps(content, ensure_ascii=False)
+    at = timestamp(then)
+    return {
+        "message_id": id,
+        "thread_id": thread_id,
+        "type": type,
+        "content": content,
+        "is_llm_message": type not in STATUS_TYPES,
+        "metadata": metadata,
+        "agent_id": None,
+        "agent_version_id": None,
+        "created_at": at,
+        "updated_at": at,
+    }
+
+
+def _text(content: dict[str, Any]) -> str:
+    spoken = content.get("content")
+    return spoken if isinstance(spoken, str) else "".join(item.get("text", "") for item in spoken or ())
+
+
+def _said(message: Message) -> dict[str, Any]:
+    if message.role == "custom":
+        return {"status_type": message.custom_type or "custom", "text": message.text}
+    said: dict[str, Any] = {"role": _type(message), "content": _message_content(message)}
+    for part in message.of(ThinkingPart):
+        said["reasoning_content"] = said.get("reasoning_content", "") + part.text
+    if message.calls:
+        said["tool_calls"] = [
+            {"id": call.wire_id, "type": "function", "function": {"name": call.tool, "arguments": arguments_text(call)}}
+            for call in message.calls
+        ]
+    return said
+
+
+def _result(call: ToolPart) -> dict[str, Any]:
+    text = result_text(call)
+    attached = [_attached(part) for part in call.output_parts]
+    content = [{"type": "text", "text": text}, *attached] if attached else text
+    return {"role": "tool", "tool_call_id": call.wire_id, "name": call.tool, "content": content}
+
+
+def _message_content(message: Message) -> Any:
+    spoken = [part for part in message.parts if not isinstance(part, ThinkingPart | ToolPart)]
+    if len(spoken) == 1 and isinstance(spoken[0], TextPart):
+        return spoken[0].text
+    return [_item(part) for part in spoken] if spoken else ""
+
+
+def _item(part: TextPart | MediaPart) -> dict[str, Any]:
+    return {"type": "text", "text": part.text} if isinstance(part, TextPart) else _attached(part)
+
+
+def _attached(part: MediaPart) -> dict[str, Any]:
+    if isinstance(part, ImagePart):
+        url = data_url(part.media_type or "image/png", part.data) if part.data else part.url
+        return {"type": "image_url", "image_url": {"url": url}}
+    if isinstance(part, AudioPart):
+        kind = part.media_type.removeprefix("audio/") or "wav"
+        return {"type": "input_audio", "input_audio": {"data": base64_text(part.data), "format": kind}}
+    file = {"filename": part.name, "file_data": data_url(part.media_type or "application/pdf", part.data)}
+    return {"type": "file", "file": file}
+
+
+ORIGIN = "agentpress"
+"""The key of the metadata."""
+AT, RESULT_ROWS = "at", "results"
+
+PlacedRow = tuple[int | None, Row]
+"""A row and its place in the file it came from; None: it came from none."""
+
+
+class Origin:
+    """The rows that one message was made of, while a file is read."""
+
+    def __init__(self, at: int, row: Row) -> None:
+        self._at = at
+        self._row = row
+        self._results: dict[str, tuple[int, Row]] = {}
+
+    def add_result(self, part_id: str, at: int, row: Row) -> None:
+        self._results[part_id] = (at, row)
+
+    def kept_with(self, message: Message) -> Message:
+        if message.custom_type == STATUS:
+            return replace(message, metadata={**message.metadata, AT: self._at})
+        own, *results = rows_of(message, str(self._row.get("thread_id") or ""), compressed=False)
+        found = {row["message_id"]: row for row in results}
+        kept = {
+            AT: self._at,
+            ROW: difference(own, self._row),
+            RESULT_ROWS: {
+                part_id: {AT: at, ROW: difference(found[part_id], row)}
+                for part_id, (at, row) in self._results.items()
+                if part_id in found
+            },
+        }
+        return replace(message, metadata={**message.metadata, ORIGIN: kept})
+
+
+def original_rows(message: Message, thread_id: str) -> list[PlacedRow]:
+    """The rows as they came; none for a message that did not come from rows, or was changed since."""
+    if message.custom_type == STATUS:
+        return [(message.metadata.get(AT), row) for row in rows_of(message, thread_id, compressed=False)]
+    kept = message.metadata.get(ORIGIN)
+    if not isinstance(kept, dict):
+        return []
+    own, *results = rows_of(message, thread_id, compressed=False)
+    try:
+        rows: list[PlacedRow] = [(int(kept[AT]), _restored(own, kept[ROW]))]
+        for row in results:
+            if (result := kept[RESULT_ROWS].get(row["message_id"])) is not None:
+                rows.append((int(result[AT]), _restored(row, result[ROW])))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return []
+    return rows
+
+
+def in_original_order(groups: Iterator[Sequence[PlacedRow]]) -> Iterator[Row]:
+    """The rows of each message, results moved to behind the rows that stood before them."""
+    waiting: list[tuple[int, int, Row]] = []
+    count = 0
+    for group in groups:
+        first = group[0][0]
+        while waiting and (first is None or waiting[0][0] < first):
+            yield heapq.heappop(waiting)[2]
+        for number, (at, row) in enumerate(group):
+            if at is None or not number:
+                yield row
+            else:
+                heapq.heappush(waiting, (at, count := count + 1, row))
+    while waiting:
+        yield heapq.heappop(waiting)[2]
+
+
+def _restored(row: Row, change: Any) -> Row:
+    """Raises ValueError when the change belongs to another row."""
+    plain = json.loads(json.dumps(row))
+    restored = plain if change is None else applied(plain, change)
+    if not isinstance(restored, dict):
+        raise ValueError("The change makes no row.")
+    return restored
+
 
 FORMAT = "rows"
 MESSAGE_FIELDS = {"role", "content", "tool_calls"}
@@ -38,11 +216,11 @@ LLM_TYPES = ("system", "user", "assistant", "tool")
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    said = Said(store, info.id, redactor)
+    said = MessageStream(store, info.id, redactor)
     held = said.compaction
     short = {*held.shortened, *held.left_out} if held else set()
 
-    def placed(message: Message) -> Sequence[RegisteredHook]:
+    def placed(message: Message) -> Sequence[PlacedRow]:
         is_short = message.id in short
         own = () if is_short else original_rows(message, info.id)
         return own or [(None, row) for row in _with_difference(list(rows_of(message, info.id, is_short)), message)]
@@ -51,17 +229,19 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
         out(msgspec.json.encode(whole_throughout(row)) + b"\n")
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    if any({"message_id", "type", "content"} <= record.keys() for record in glimpse.records[:20]):
+def matches(preview: FilePreview) -> bool:
+    if any({"message_id", "type", "content"} <= record.keys() for record in preview.records[:20]):
         return True
-    return glimpse.beginning.lstrip()[:1] in (b"[", b"{") and all(
-        name in glimpse.beginning for name in (b'"message_id"', b'"thread_id"', b'"type"', b'"content"')
+    return preview.beginning.lstrip()[:1] in (b"[", b"{") and all(
+        name in preview.beginning for name in (b'"message_id"', b'"thread_id"', b'"type"', b'"content"')
     )
 
 
 def read(source: Path) -> Imported:
     """Rows a line, or an array of them."""
-    found, torn = _rows(source)
+    found, torn = read_items(source, _is_row)
+    if not any(map(_is_row, found)):
+        raise SessionError(f"{source} holds no thread rows.", hint="A row has at least `type` and `content`.")
     rows = [row for row in found if _is_row(row)]
     strays = _strays(rows)
     reading = _Reading()
@@ -70,7 +250,7 @@ def read(source: Path) -> Imported:
             reading.add(row, at)
     return Imported(
         id=next((str(row["thread_id"]) for row in rows if row.get("thread_id")), ""),
-        created=next((then for row in rows if (then := _time(row))), 0.0),
+        created=next((then for row in rows if (then := unix_time(row.get("created_at")))), 0.0),
         messages=reading.finish(),
         skipped=torn + len(found) - len(rows) + len(strays) + reading.skipped,
     )
@@ -94,7 +274,7 @@ class _Reading:
         if item is None:
             place: int | None = self._reader.keep(_status(row))
         else:
-            place = self._reader.add(item, id=str(row.get("message_id") or ""), timestamp=_time(row))
+            place = self._reader.add(item, id=str(row.get("message_id") or ""), timestamp=unix_time(row.get("created_at")))
         own = _metadata(row).get(OWN)
         if place is not None and own is not None:
             self._differences.append((place, own))
@@ -162,7 +342,9 @@ def _status(row: Row) -> Message:
     text = row.get("content")
     parts = (TextPart(text=text),) if isinstance(text, str) else ()
     id = str(row.get("message_id") or new_id("msg"))
-    return Message(id=id, role="custom", custom_type=STATUS, parts=parts, timestamp=_time(row), metadata={ROW: row})
+    return Message(
+        id=id, role="custom", custom_type=STATUS, parts=parts, timestamp=unix_time(row.get("created_at")), metadata={ROW: row}
+    )
 
 
 def _strays(rows: Sequence[Row]) -> set[int]:
@@ -182,25 +364,3 @@ def _is_row(row: Any) -> bool:
     if not isinstance(row, dict) or not isinstance(row.get("type"), str) or "content" not in row:
         return False
     return row["type"] in (*LLM_TYPES, *STATUS_TYPES) or {"message_id", "thread_id"} <= row.keys()
-
-
-def _time(row: Row) -> float:
-    try:
-        then = datetime.fromisoformat(str(row.get("created_at")))
-        return (then if then.tzinfo else then.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
-
-
-def _rows(source: Path) -> tuple[list[Any], int]:
-    """And how many lines could not be read."""
-    every = [parsed(line and line.strip(b" ,")) for line in lines(source) if line not in (b"[", b"]")]
-    items = [item for item in every if item is not None]
-    if any(_is_row(item) for item in items):
-        return items, len(every) - len(items)
-    found = document(source)
-    if isinstance(found, dict):
-        found = next((each for each in found.values() if isinstance(each, list)), [])
-    if not isinstance(found, list) or not any(_is_row(row) for row in found):
-        raise SessionError(f"{source} holds no thread rows.", hint="A row has at least `type` and `content`.")
-    return found, 0

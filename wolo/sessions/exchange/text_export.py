@@ -9,7 +9,7 @@ from wolo.formats.encoding.pairing import arguments_object, result_text
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, MediaPart, ToolPart
 from wolo.messages.unicode import whole
-from wolo.sessions.exchange.sniff import END_OF_TIME
+from wolo.sessions.exchange.json_files import END_OF_TIME
 from wolo.sessions.listing import SessionInfo
 
 SUBJECTS = ("command", "path", "pattern", "url", "query", "id")

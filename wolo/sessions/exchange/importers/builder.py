@@ -1,28 +1,69 @@
-"""A conversation put together while the file that tells it is read: answers grow, results find their calls."""
+"""Builds a conversation from the records of another agent's session."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from wolo.errors import SessionError
+from wolo.messages import media
 from wolo.messages.call_arguments import Unreadable, read_arguments
+from wolo.messages.media import audio_type, image_type
 from wolo.messages.message import NUDGE, FinishReason, Message, Producer, Role, Usage
-from wolo.messages.parts import AnyPart, MediaPart, Outcome, TextPart, ToolPart, new_id
+from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, Outcome, TextPart, ToolPart, new_id
 from wolo.messages.unicode import whole, whole_throughout
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.importers.producers import last_model
-from wolo.sessions.exchange.importers.round_trip import OWN, Own, read_own, restored
+from wolo.sessions.exchange.json_diff import completed
+from wolo.sessions.exchange.json_files import Imported, Record, number
 
-HOOK = "foreign"
-"""Under `NUDGE` in the metadata of what the other program said in the user's name."""
+OWN = "wolo_message"
+"""The key under which an export puts what the other agent's records cannot hold."""
+NUDGE_SOURCE = "foreign"
+"""Value of `NUDGE` in the metadata of what the other program said in the user's name."""
 
+KNOWN: Mapping[str, tuple[str, str]] = {
+    "anthropic": ("anthropic", "anthropic"),
+    "openai": ("openai", "openai-responses"),
+    "google": ("gemini", "gemini"),
+    "zai": ("zai", "openai-chat"),
+    "zai-coding-plan": ("zai-coding", "openai-chat"),
+    "zhipuai": ("zhipuai", "openai-chat"),
+    "moonshotai": ("moonshot", "openai-chat"),
+    "deepseek": ("deepseek", "openai-chat"),
+    "openrouter": ("openrouter", "openai-chat"),
+    "groq": ("groq", "openai-chat"),
+    "cerebras": ("cerebras", "openai-chat"),
+    "xai": ("xai", "openai-chat"),
+    "mistral": ("mistral", "openai-chat"),
+    "togetherai": ("together", "openai-chat"),
+    "fireworks-ai": ("fireworks", "openai-chat"),
+    "minimax": ("minimax", "anthropic"),
+    "nvidia": ("nvidia", "openai-chat"),
+    "ollama": ("ollama", "ollama"),
+    "lmstudio": ("lmstudio", "openai-chat"),
+    "github-models": ("github-models", "openai-chat"),
+}
+"""Provider name of other agents → wolo's name and format."""
 
 _REMINDER = re.compile(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
+
+
+class OwnData(Struct, frozen=True, omit_defaults=True):
+    """The value under `OWN`, in the first record of a message."""
+
+    change: dict[str, Any]
+    """Difference between what an importer reads from the records and the message."""
+    before: tuple[Message, ...] = ()
+    """Preceding messages that have no form in the other agent's records."""
+    after: tuple[Message, ...] = ()
+    """Such messages after the last one."""
 
 
 class Draft(Struct, eq=False):
@@ -37,23 +78,20 @@ class Draft(Struct, eq=False):
     error: str = ""
     custom_type: str = ""
     is_prompt: bool = True
-    """A person's own words, where the role is the user's."""
+    """For role user: written by the user, not by the other program."""
     id: str = field(default_factory=lambda: new_id("msg"))
-    own: Own | None = None
-    """What wolo put into its records when it wrote them."""
+    own: OwnData | None = None
 
 
-class Ended(Struct, frozen=True):
-    """What came of a call."""
-
+class CallResult(Struct, frozen=True):
     output: str = ""
     outcome: Outcome = "ok"
     media: tuple[MediaPart, ...] = ()
     at: float = 0.0
 
 
-class Gathering:
-    """`skipped` counts the records that could not be made sense of."""
+class ConversationBuilder:
+    """Collects messages while records are read. `skipped` counts records that made no sense."""
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
@@ -61,68 +99,58 @@ class Gathering:
         self._answers: dict[str, Draft] = {}
         self._waiting: dict[str, list[tuple[Draft, int]]] = {}
         self._left_out: set[str] = set()
-        self._own: Own | None = None
+        self._own: OwnData | None = None
 
-    # What is said
-
-    def begin(self, record: Mapping[str, Any]) -> None:
-        """A record is read: the message that begins with it takes what wolo put into it."""
-        self._own = read_own(record.get(OWN))
+    def begin_record(self, record: Mapping[str, Any]) -> None:
+        """Starts a record: the next message added gets the `OWN` data in it."""
+        self._own = _own_data(record.get(OWN))
 
     @property
-    def is_ours(self) -> bool:
-        """A message of wolo's begins with the record that is read."""
+    def is_own(self) -> bool:
+        """The current record starts a message that wolo wrote."""
         return self._own is not None
 
-    def say(self, draft: Draft) -> Draft:
+    def add(self, draft: Draft) -> Draft:
         draft.own, self._own = self._own, None
         self.drafts.append(draft)
         return draft
 
     def answer(self, key: str, *, at: float = 0.0, producer: Producer | None = None) -> Draft:
-        """The answer with this key, begun when it is new; `parts` and the rest of it are the caller's to fill."""
+        """Returns the answer with this key, adding it when it is new."""
         draft = self._answers.get(key)
         if draft is None:
-            draft = self._answers[key] = self.say(Draft("assistant", timestamp=at, producer=producer))
+            draft = self._answers[key] = self.add(Draft("assistant", timestamp=at, producer=producer))
         return draft
 
-    def call(self, draft: Draft, part: ToolPart) -> None:
-        """A further part of an answer that waits for its result."""
+    def add_call(self, draft: Draft, part: ToolPart) -> None:
         draft.parts.append(part)
         self._waiting.setdefault(part.call_id, []).append((draft, len(draft.parts) - 1))
 
-    def is_waiting(self, call_id: str) -> bool:
-        return bool(self._waiting.get(call_id))
-
-    def end(self, call_id: str, ended: Ended) -> bool:
-        """False when nobody made such a call, or it has ended already."""
+    def add_result(self, call_id: str, result: CallResult) -> bool:
+        """False, and counted as skipped, when no such call is waiting."""
         places = self._waiting.get(call_id)
         if not places:
+            self.skipped += 1
             return False
         draft, at = places.pop(0)
         part = draft.parts[at]
         assert isinstance(part, ToolPart)  # only calls wait
-        draft.parts[at] = _ended(part, ended)
+        draft.parts[at] = _with_result(part, result)
         return True
 
-    # What became of it
-
     def interrupt(self) -> None:
-        """The answer said last was stopped by a person, or by the end of the program."""
+        """Marks the last answer as stopped by the user or by the end of the program."""
         for draft in reversed(self.drafts):
             if draft.role == "assistant":
                 draft.finish_reason = "interrupted"
                 return
 
-    def take_back(self, prompts: int) -> int:
-        """So many prompts and all that followed from them were undone; returns how many messages went."""
+    def undo_prompts(self, prompts: int) -> int:
+        """Removes the last prompts and what follows them; returns the number of removed messages."""
         at = len(self.drafts)
         while prompts > 0 and at > 0:
             at -= 1
             prompts -= self.drafts[at].role == "user" and self.drafts[at].is_prompt
-        return self.cut(at)
-
-    def cut(self, at: int) -> int:
         gone = set(map(id, self.drafts[at:]))
         del self.drafts[at:]
         self._answers = {key: draft for key, draft in self._answers.items() if id(draft) not in gone}
@@ -131,62 +159,92 @@ class Gathering:
         return len(gone)
 
     def summarise(self, summary: str, *, at: float, keeps: Callable[[Draft], bool]) -> None:
-        """From here on a summary stands for what was said and is not kept."""
-        self.forget(keeps)
-        self.say(Draft("compaction_summary", [TextPart(text=summary)], timestamp=at))
+        """Adds a summary in place of all messages that `keeps` refuses."""
+        self.leave_out(keeps)
+        self.add(Draft("compaction_summary", [TextPart(text=summary)], timestamp=at))
 
     def summarise_before(self, first: Draft | None, summary: str, *, at: float) -> None:
-        """The latest messages stay, and the summary stands in front of the first of them; without one it stands for all."""
+        """Inserts a summary of all messages before `first`; of all messages when it is None."""
         begin = next((index for index, each in enumerate(self.drafts) if each is first), len(self.drafts))
         kept = {draft.id for draft in self.drafts[begin:]}
-        self.forget(lambda draft: draft.id in kept)
+        self.leave_out(lambda draft: draft.id in kept)
         self.drafts.insert(begin, Draft("compaction_summary", [TextPart(text=summary)], timestamp=at))
 
-    def forget(self, keeps: Callable[[Draft], bool]) -> None:
-        """What is not kept is no longer sent."""
+    def leave_out(self, keeps: Callable[[Draft], bool]) -> None:
+        """Marks the messages that `keeps` refuses as no longer sent."""
         self._left_out.update(draft.id for draft in self.drafts if not keeps(draft))
 
-    def in_view(self) -> list[Draft]:
-        """What is still sent, as far as it has come."""
+    def sent_drafts(self) -> list[Draft]:
         return [draft for draft in self.drafts if draft.id not in self._left_out and draft.role != "custom"]
-
-    # The end
 
     def messages(self) -> tuple[Message, ...]:
         return tuple(message for _, message in self._built())
 
-    def _built(self) -> Iterator[tuple[Draft, Message]]:
-        now = 0.0
-        for draft in self.drafts:
-            now = draft.timestamp or now
-            if draft.own is not None:
-                yield from ((draft, message) for message in restored(_message(draft, draft.timestamp), draft.own))
-            elif draft.parts or draft.error:
-                yield draft, _message(draft, now)
-
-    def imported(self, *, title: str, cwd: str, created: float, notices: Iterable[str], skipped: int = 0) -> Imported:
+    def imported(
+        self,
+        source: Path,
+        agent: str,
+        home: str,
+        *,
+        title: str,
+        cwd: str,
+        created: float,
+        notices: Iterable[str],
+        skipped: int = 0,
+    ) -> Imported:
+        """Raises SessionError when there is no message. `home` is where `agent` stores its sessions."""
         built = list(self._built())
         messages = tuple(message for _, message in built)
+        if not messages:
+            raise SessionError(f"{source} holds no conversation of {agent}.", hint=f"Its sessions are in {home}.")
         return Imported(
             title=" ".join(title.split()),
             cwd=cwd,
             created=created or next((message.timestamp for message in messages if message.timestamp), 0.0),
-            model=last_model(messages),
+            model=_last_model(messages),
             messages=messages,
             left_out=tuple(message.id for draft, message in built if draft.id in self._left_out),
             skipped=self.skipped + skipped,
             notices=tuple(notices),
         )
 
+    def _built(self) -> Iterator[tuple[Draft, Message]]:
+        now = 0.0
+        for draft in self.drafts:
+            now = draft.timestamp or now
+            if draft.own is not None:
+                read = completed(_message(draft, draft.timestamp), draft.own.change)
+                yield from ((draft, message) for message in (*draft.own.before, read, *draft.own.after))
+            elif draft.parts or draft.error:
+                yield draft, _message(draft, now)
+
+
+def producer(provider: str, model: str) -> Producer:
+    """The producer in wolo's names. An unknown provider has no format, so opaque data is never sent to it."""
+    name, format = KNOWN.get(provider, (provider, ""))
+    return Producer(provider=name, format=format, model=model)
+
+
+def token_usage(counts: Record, fresh: str, output: str, cache_read: str, cache_write: str) -> Usage | None:
+    """Usage from the fields of these names; None for an empty record."""
+    if not counts:
+        return None
+    return Usage(
+        input_tokens=number(counts, fresh),
+        output_tokens=number(counts, output),
+        cache_read_tokens=number(counts, cache_read),
+        cache_write_tokens=number(counts, cache_write),
+    )
+
 
 def is_reminder(words: str) -> bool:
-    """What several agents say to their model in the person's name, about themselves."""
+    """Tells the reminders that several agents send to their model in the user's name."""
     return _REMINDER.fullmatch(words) is not None
 
 
 def tool_part(tool: str, arguments: object, call_id: str, *, item_id: str = "", at: float = 0.0) -> ToolPart:
-    """`arguments`: an object, or the text of one. Text that is none is kept as evidence."""
-    written = arguments if isinstance(arguments, str) else _written(arguments)
+    """`arguments` is an object or its JSON. Text that is not JSON is stored as `raw_input`."""
+    written = arguments if isinstance(arguments, str) else _as_json(arguments)
     raw = written if isinstance(arguments, str) else ""
     try:
         given = read_arguments(written)
@@ -196,39 +254,77 @@ def tool_part(tool: str, arguments: object, call_id: str, *, item_id: str = "", 
     return ToolPart(tool=name, input=given, raw_input=whole(raw), call_id=whole(call_id), item_id=item_id, start_time=at)
 
 
+def medium(source: str, media_type: str = "", name: str = "") -> MediaPart | TextPart:
+    """A media part from a URL, a data URL or base64; otherwise a note. Never opens a file."""
+    if source.startswith(media.ADDRESSES):
+        return ImagePart(url=source) if not media_type or media_type.startswith("image/") else missing_note(name or source)
+    stated, _, packed = source.rpartition(",") if source.startswith("data:") else ("", "", source)
+    kind = media_type or stated.removeprefix("data:").partition(";")[0] or "image/png"
+    try:
+        data = base64.b64decode("".join(packed.split()), validate=True)
+    except ValueError:
+        data = b""
+    if not data:
+        return missing_note(name or kind)
+    if kind.startswith("audio/"):
+        return AudioPart(media_type=audio_type(data[: media.HEAD_BYTES]) or kind, data=data)
+    if kind.startswith("image/"):
+        return ImagePart(media_type=image_type(data[: media.HEAD_BYTES]) or kind, data=data)
+    return FilePart(name=name, media_type=kind, data=data)
+
+
+def missing_note(name: str) -> TextPart:
+    return TextPart(text=f"[{name} was attached here; the session file does not contain it.]")
+
+
 def outcome_of(output: str, words: Mapping[str, Outcome], *, otherwise: Outcome) -> Outcome:
-    """How a call ended, as the other agent's own words at the beginning of a result tell it."""
+    """The outcome of a call, from the phrases at the beginning of its result."""
     begin = output.lstrip()[:400].lower()
     return next((outcome for phrase, outcome in words.items() if phrase in begin), otherwise)
 
 
-def divided(blocks: Iterable[AnyPart]) -> tuple[str, tuple[MediaPart, ...]]:
-    """The text of a result, and what came with it."""
+def text_and_media(blocks: Iterable[AnyPart]) -> tuple[str, tuple[MediaPart, ...]]:
     parts = list(blocks)
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     return "\n".join(texts), tuple(part for part in parts if isinstance(part, MediaPart))
 
 
 def counted(count: int, one: str, many: str) -> list[str]:
-    """A notice, if there is anything to notice; `{}` in `many` is the count."""
+    """A notice, unless the count is 0; `{}` in `many` is the count."""
     return [] if not count else [one if count == 1 else many.format(count)]
 
 
-def _written(arguments: object) -> str:
+def _last_model(messages: tuple[Message, ...]) -> str:
+    """`provider/model` of the last answer; empty when wolo does not know its provider."""
+    for message in reversed(messages):
+        wrote = message.producer
+        if wrote and wrote.model:
+            return f"{wrote.provider}/{wrote.model}" if wrote.format else ""
+    return ""
+
+
+def _own_data(value: object) -> OwnData | None:
+    try:
+        return msgspec.convert(value, OwnData) if value is not None else None
+    except (msgspec.ValidationError, RecursionError):
+        return None
+
+
+def _as_json(arguments: object) -> str:
     try:
         return json.dumps(whole_throughout(arguments) if arguments is not None else {}, ensure_ascii=False)
     except (ValueError, RecursionError):
         return ""
 
 
-def _ended(part: ToolPart, ended: Ended) -> ToolPart:
-    status: Any = "completed" if ended.outcome == "ok" else "failed"
-    end = max(ended.at, part.start_time)
-    return replace(part, status=status, outcome=ended.outcome, output=ended.output, output_parts=ended.media, end_time=end)
+def _with_result(part: ToolPart, result: CallResult) -> ToolPart:
+    status: Any = "completed" if result.outcome == "ok" else "failed"
+    end = max(result.at, part.start_time)
+    return replace(part, status=status, outcome=result.outcome, output=result.output, output_parts=result.media, end_time=end)
 
 
 def _message(draft: Draft, now: float) -> Message:
-    parts = [_settled(part) for part in draft.parts]
+    parts = [_ended(part) for part in draft.parts]
     reason = draft.finish_reason
     if draft.role == "assistant" and not reason:
         reason = "error" if draft.error else "tool_calls" if any(isinstance(part, ToolPart) for part in parts) else "stop"
@@ -243,12 +339,12 @@ def _message(draft: Draft, now: float) -> Message:
         producer=draft.producer,
         error=draft.error,
         custom_type=draft.custom_type,
-        metadata={} if draft.is_prompt else {NUDGE: HOOK},
+        metadata={} if draft.is_prompt else {NUDGE: NUDGE_SOURCE},
     )
 
 
-def _settled(part: AnyPart) -> AnyPart:
-    """A call that nobody ended may have had effects before its program died."""
+def _ended(part: AnyPart) -> AnyPart:
+    """Marks a call without a result as interrupted: it may have had effects."""
     if isinstance(part, ToolPart) and part.status in ("pending", "running"):
-        return _ended(part, Ended(outcome="interrupted"))
+        return _with_result(part, CallResult(outcome="interrupted"))
     return part

@@ -7,30 +7,32 @@ rewind begins a branch. So the file is gone through twice: first for the links, 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
-from wolo.errors import SessionError
 from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
-from wolo.messages.message import FinishReason, Message, Producer, Usage
+from wolo.messages.message import FinishReason, Producer, Usage
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.import_result import Imported
 from wolo.sessions.exchange.importers.builder import (
+    CallResult,
+    ConversationBuilder,
     Draft,
-    Ended,
-    Gathering,
     counted,
-    divided,
     is_reminder,
+    medium,
+    missing_note,
     outcome_of,
+    producer,
+    text_and_media,
+    token_usage,
     tool_part,
 )
 from wolo.sessions.exchange.importers.discovery import (
-    Found,
+    FoundSession,
     children,
     head,
     home_of,
@@ -39,11 +41,16 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.importers.fields import content, number, record, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record
-from wolo.sessions.exchange.importers.media import medium, note
-from wolo.sessions.exchange.importers.producers import producer
-from wolo.sessions.exchange.sniff import Glimpse
+from wolo.sessions.exchange.json_files import (
+    FilePreview,
+    Imported,
+    JsonLines,
+    Record,
+    content,
+    record,
+    text,
+    unix_time,
+)
 
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
 """The type of a line → where the title stands in it. The first of them that there is counts, and its last line."""
@@ -96,28 +103,28 @@ class Index(Struct):
     skipped: int = 0
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    return any({"sessionId", "type"} <= each.keys() or {"uuid", "parentUuid"} <= each.keys() for each in glimpse.records)
+def matches(preview: FilePreview) -> bool:
+    return any({"sessionId", "type"} <= each.keys() or {"uuid", "parentUuid"} <= each.keys() for each in preview.records)
 
 
 def read(source: Path) -> Imported:
     """Raises SessionError when nothing in it is a conversation."""
-    lines = Lines(source)
+    lines = JsonLines(source)
     index = _index(lines)
     asides = {uuid for uuid, node in index.nodes.items() if node.is_aside}
     is_subagent = bool(asides) and all(node.is_aside for node in index.nodes.values() if node.is_said)
     if not is_subagent:
         index.nodes = {uuid: node for uuid, node in index.nodes.items() if uuid not in asides}
     chosen = _chosen(index.nodes)
-    reader = _Reader()
-    for each in lines.at(sorted(index.nodes[uuid].place for uuid in chosen)):
+    reader = RecordReader()
+    for each in lines.at_offsets(sorted(index.nodes[uuid].place for uuid in chosen)):
         reader.add(each)
-    gathered = reader.gathered
-    if not gathered.messages():
-        raise SessionError(f"{source} holds no conversation of Claude Code.", hint="Its sessions lie below ~/.claude/projects.")
     left = sum(node.is_said for uuid, node in index.nodes.items() if uuid not in chosen)
     said_aside = 0 if is_subagent else len(asides)
-    return gathered.imported(
+    return reader.builder.imported(
+        source,
+        "Claude Code",
+        "~/.claude/projects",
         title=_title(index.titles, index.nodes),
         cwd=index.cwd,
         created=0.0,
@@ -129,7 +136,7 @@ def read(source: Path) -> Imported:
     )
 
 
-def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """The sessions of a directory, newest first."""
     folder = _FORBIDDEN.sub("-", str(cwd))
     pattern = f"{folder[:FOLDER_CHARACTERS]}*" if len(folder) > FOLDER_CHARACTERS else folder
@@ -141,7 +148,7 @@ def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
         if not path.stem.startswith("agent-") and same_directory(about, cwd):
             looked_at = [*records, *tail(path)]
             title = _title(looked_at, {text(each, "uuid") for each in looked_at}) or next(_prompts(records), "")
-            found.append(Found(path, path.stem, title, updated(path)))
+            found.append(FoundSession(path, path.stem, title, updated(path)))
     return newest_first(found)
 
 
@@ -166,10 +173,10 @@ def _prompts(records: list[Record]) -> Iterator[str]:
 # The links
 
 
-def _index(lines: Lines) -> Index:
+def _index(lines: JsonLines) -> Index:
     index = Index()
     before = before_aside = ""
-    for place, each in lines.placed():
+    for place, each in lines.with_offsets():
         kind, uuid = text(each, "type"), text(each, "uuid")
         index.titles += [each] if kind in TITLES else []
         index.cwd = index.cwd or text(each, "cwd")
@@ -210,7 +217,7 @@ def _node(place: int, each: Record, parent: str, *, is_aside: bool) -> Node:
 def _chosen(nodes: dict[str, Node]) -> set[str]:
     """The way to the last word, and beside it the pieces of the same answers and the results of their calls.
 
-    Lines of calls that ran side by side hang on different lines of one answer, so the way itself passes some of them by.
+    JsonLines of calls that ran side by side hang on different lines of one answer, so the way itself passes some of them by.
     """
     at = next((uuid for uuid in reversed(nodes) if nodes[uuid].is_said), "")
     way: set[str] = set()
@@ -226,24 +233,19 @@ def _chosen(nodes: dict[str, Node]) -> set[str]:
 # What is said
 
 
-def alone(records: Iterable[Record]) -> Sequence[Message]:
-    """What these lines say, whatever stands around them."""
-    reader = _Reader()
-    for each in records:
-        reader.add(each)
-    return reader.gathered.messages()
-
-
-class _Reader:
+class RecordReader:
     """Takes the lines of the way in the order of the file."""
 
     def __init__(self) -> None:
-        self.gathered = Gathering()
+        self.builder = ConversationBuilder()
         self._by_uuid: dict[str, Draft] = {}
         self._kept_from = ""
 
+    def finish(self) -> ConversationBuilder:
+        return self.builder
+
     def add(self, line: Record) -> None:
-        self.gathered.begin(line)
+        self.builder.begin_record(line)
         match line.get("type"):
             case "assistant":
                 self._answer(line)
@@ -255,33 +257,33 @@ class _Reader:
                 self._kept_from = text(record(record(line, "compactMetadata"), "preservedSegment"), "headUuid")
 
     def _answer(self, line: Record) -> None:
-        message, at = record(line, "message"), when(line.get("timestamp"))
+        message, at = record(line, "message"), unix_time(line.get("timestamp"))
         model = text(message, "model")
         blocks = content(message)
         if model == SYNTHETIC or line.get("isApiErrorMessage"):
             if line.get("isApiErrorMessage"):
                 said = " ".join(text(block, "text") for block in blocks)
-                self.gathered.say(Draft("assistant", timestamp=at, error=said or "The provider failed."))
+                self.builder.add(Draft("assistant", timestamp=at, error=said or "The provider failed."))
             return
         if "content" not in message:
-            self.gathered.skipped += 1
+            self.builder.skipped += 1
             return
-        draft = self.gathered.answer(text(message, "id") or text(line, "uuid"), at=at, producer=_producer(model))
+        draft = self.builder.answer(text(message, "id") or text(line, "uuid"), at=at, producer=_producer(model))
         self._by_uuid[text(line, "uuid")] = draft
         draft.usage = _usage(message) or draft.usage
         draft.finish_reason = FINISHED.get(text(message, "stop_reason"), "") or draft.finish_reason
         for block in blocks:
             if block.get("type") in ("tool_use", "server_tool_use"):
-                self.gathered.call(draft, tool_part(text(block, "name"), block.get("input"), text(block, "id"), at=at))
+                self.builder.add_call(draft, tool_part(text(block, "name"), block.get("input"), text(block, "id"), at=at))
             elif text(block, "type").endswith("_tool_result"):
-                self.gathered.end(text(block, "tool_use_id"), _looked_up(block, at))
+                self.builder.add_result(text(block, "tool_use_id"), _looked_up(block, at))
             elif (part := _said(block)) is not None:
                 draft.parts.append(part)
 
     def _user(self, line: Record) -> None:
-        message, at = record(line, "message"), when(line.get("timestamp"))
+        message, at = record(line, "message"), unix_time(line.get("timestamp"))
         if "content" not in message:
-            self.gathered.skipped += 1
+            self.builder.skipped += 1
             return
         said: list[AnyPart] = []
         for block in content(message):
@@ -295,28 +297,27 @@ class _Reader:
         if line.get("isCompactSummary"):
             self._summary(words, at)
         elif words.startswith(STOPPED):
-            self.gathered.interrupt()
+            self.builder.interrupt()
         else:
             role: Any = "custom" if _COMMAND.match(words) else "user"
             draft = Draft(role, said, timestamp=at, is_prompt=not line.get("isMeta"))
             draft.custom_type = "claude-code.command" if role == "custom" else ""
-            self._by_uuid[text(line, "uuid")] = self.gathered.say(draft)
+            self._by_uuid[text(line, "uuid")] = self.builder.add(draft)
 
     def _result(self, line: Record, block: Record, at: float) -> None:
         parts = [part for each in content(block) if (part := _said(each)) is not None]
-        output, media = divided(parts)
+        output, media = text_and_media(parts)
         came = record(line, "toolUseResult")
         outcome: Outcome = "ok"
         if block.get("is_error"):
             outcome = outcome_of(output, REFUSALS, otherwise="error")
         elif came.get("interrupted") is True:
             outcome = "interrupted"
-        if not self.gathered.end(text(block, "tool_use_id"), Ended(output, outcome, media, at)):
-            self.gathered.skipped += 1
+        self.builder.add_result(text(block, "tool_use_id"), CallResult(output, outcome, media, at))
 
     def _summary(self, words: str, at: float) -> None:
         """With a kept segment the latest messages stay, and the summary stands before them."""
-        self.gathered.summarise_before(self._by_uuid.get(self._kept_from), words, at=at)
+        self.builder.summarise_before(self._by_uuid.get(self._kept_from), words, at=at)
         self._kept_from = ""
 
     def _queued(self, line: Record) -> None:
@@ -325,7 +326,7 @@ class _Reader:
         if attached.get("type") == "queued_command" and attached.get("commandMode", "prompt") == "prompt":
             said = [part for block in content(attached, "prompt") if (part := _said(block)) is not None]
             if said:
-                self.gathered.say(Draft("user", said, timestamp=when(line.get("timestamp"))))
+                self.builder.add(Draft("user", said, timestamp=unix_time(line.get("timestamp"))))
 
 
 def _said(block: Record) -> AnyPart | None:
@@ -345,16 +346,16 @@ def _said(block: Record) -> AnyPart | None:
             if source.get("type") == "text":
                 return TextPart(text=text(source, "data"))
             given = text(source, "data") or text(source, "url")
-            return medium(given, text(source, "media_type"), text(block, "title")) if given else note(f"an {kind}")
+            return medium(given, text(source, "media_type"), text(block, "title")) if given else missing_note(f"an {kind}")
     return None
 
 
-def _looked_up(block: Record, at: float) -> Ended:
+def _looked_up(block: Record, at: float) -> CallResult:
     """What the provider's own tools found: of pages their titles and addresses, the rest of them is sealed."""
     failed = text(record(block, "content"), "error_code")
     pages = [f"{text(each, 'title')} {text(each, 'url')}".strip() for each in content(block)]
     found = "\n".join(filter(None, pages)) or FOUND
-    return Ended(failed, "error", at=at) if failed else Ended(found, at=at)
+    return CallResult(failed, "error", at=at) if failed else CallResult(found, at=at)
 
 
 def _producer(model: str) -> Producer:
@@ -363,12 +364,5 @@ def _producer(model: str) -> Producer:
 
 
 def _usage(message: Record) -> Usage | None:
-    counts = record(message, "usage")
-    if not counts:
-        return None
-    return Usage(
-        input_tokens=number(counts, "input_tokens"),
-        output_tokens=number(counts, "output_tokens"),
-        cache_read_tokens=number(counts, "cache_read_input_tokens"),
-        cache_write_tokens=number(counts, "cache_creation_input_tokens"),
-    )
+    names = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    return token_usage(record(message, "usage"), *names)

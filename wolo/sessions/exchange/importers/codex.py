@@ -7,19 +7,24 @@ also as a completed item. And among the items in the person's name is much that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, TextPart
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.importers.builder import Draft, Gathering, counted
+from wolo.sessions.exchange.importers.builder import (
+    ConversationBuilder,
+    Draft,
+    counted,
+    medium,
+    producer,
+)
 from wolo.sessions.exchange.importers.discovery import (
-    Found,
+    FoundSession,
     children,
     first,
     head,
@@ -30,10 +35,6 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.importers.fields import content, number, record, records, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record
-from wolo.sessions.exchange.importers.media import medium
-from wolo.sessions.exchange.importers.producers import producer
 from wolo.sessions.exchange.importers.responses import (
     HOSTED,
     call,
@@ -43,7 +44,18 @@ from wolo.sessions.exchange.importers.responses import (
     result,
     words_of,
 )
-from wolo.sessions.exchange.sniff import Glimpse
+from wolo.sessions.exchange.json_files import (
+    FilePreview,
+    Imported,
+    JsonLines,
+    Record,
+    content,
+    number,
+    record,
+    records,
+    text,
+    unix_time,
+)
 
 LINES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 REMEMBERED = 32
@@ -64,24 +76,24 @@ class Heard(Struct):
     draft: Draft
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    if glimpse.path.name.startswith("rollout-"):
+def matches(preview: FilePreview) -> bool:
+    if preview.path.name.startswith("rollout-"):
         return True
-    return any(isinstance(each.get("payload"), dict) and each.get("type") in LINES for each in glimpse.records)
+    return any(isinstance(each.get("payload"), dict) and each.get("type") in LINES for each in preview.records)
 
 
 def read(source: Path) -> Imported:
     """Raises SessionError when nothing in it is a conversation."""
     if source.suffix == ".zst":
         raise SessionError(f"{source} is compressed.", hint=f"Unpack it with `zstd -d {source.name}` and name what comes out.")
-    lines = Lines(source)
-    reader = _Reader()
+    lines = JsonLines(source)
+    reader = RecordReader()
     for each in lines:
         reader.add(each)
-    gathered = reader.finish()
-    if not gathered.messages():
-        raise SessionError(f"{source} holds no conversation of Codex.", hint="Its sessions lie below ~/.codex/sessions.")
-    return gathered.imported(
+    return reader.finish().imported(
+        source,
+        "Codex",
+        "~/.codex/sessions",
         title=reader.title or _named(source, reader.id),
         cwd=reader.cwd,
         created=reader.created,
@@ -90,7 +102,7 @@ def read(source: Path) -> Imported:
     )
 
 
-def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """The sessions of a directory, newest first."""
     home = home_of(".codex", environ, "CODEX_HOME")
     names = _names(home)
@@ -101,7 +113,7 @@ def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
             id = text(meta, "id") or path.stem
             given = (text(record(each, "payload"), "thread_name") for each in reversed(tail(path)))
             title = next(filter(None, given), "") or names.get(id) or next(_prompts(head(path)), "")
-            found.append(Found(path, id, title, updated(path)))
+            found.append(FoundSession(path, id, title, updated(path)))
     return newest_first(found)
 
 
@@ -128,20 +140,12 @@ def _names(home: Path) -> dict[str, str]:
     return {text(each, "id"): text(each, "thread_name") for each in records_of(home / "session_index.jsonl")}
 
 
-def alone(records: Iterable[Record]) -> Sequence[Message]:
-    """What these lines say, whatever stands around them."""
-    reader = _Reader()
-    for each in records:
-        reader.add(each)
-    return reader.finish().messages()
-
-
-class _Reader:
+class RecordReader:
     def __init__(self) -> None:
         self.id = self.title = self.cwd = ""
         self.created = 0.0
         self.notices: list[str] = []
-        self._gathered = Gathering()
+        self.builder = ConversationBuilder()
         self._heard: list[Heard] = []
         self._model = ""
         self._provider = "openai"
@@ -150,9 +154,9 @@ class _Reader:
         self._tokens: Record = {}
 
     def add(self, line: Record) -> None:
-        self._gathered.begin(line)
-        self._is_answering = self._is_answering and not self._gathered.is_ours
-        kind, payload, at = text(line, "type"), record(line, "payload"), when(line.get("timestamp"))
+        self.builder.begin_record(line)
+        self._is_answering = self._is_answering and not self.builder.is_own
+        kind, payload, at = text(line, "type"), record(line, "payload"), unix_time(line.get("timestamp"))
         if "payload" not in line:
             # The oldest rollouts have no envelopes.
             if kind:
@@ -173,17 +177,17 @@ class _Reader:
             case "compacted":
                 self._compacted(payload, at)
 
-    def finish(self) -> Gathering:
+    def finish(self) -> ConversationBuilder:
         """What nobody else told and looks like a word of Codex's own is one."""
-        self._gathered.drafts = [draft for draft in self._gathered.drafts if draft.is_prompt or draft.own is not None]
-        return self._gathered
+        self.builder.drafts = [draft for draft in self.builder.drafts if draft.is_prompt or draft.own is not None]
+        return self.builder
 
     def _meta(self, meta: Record, at: float) -> None:
         if self.id:
             return  # of the session this one was forked from
         self.id = text(meta, "id") or "unknown"
         self.cwd = text(meta, "cwd") or self.cwd
-        self.created = when(meta.get("timestamp")) or at
+        self.created = unix_time(meta.get("timestamp")) or at
         self._provider = text(meta, "model_provider") or self._provider
 
     # Items
@@ -205,21 +209,20 @@ class _Reader:
         if role in ("user", "assistant"):
             self._say(role, "item", parts_of(item), at, text(item, "id"), text(item, "phase"))
         elif role not in ("developer", "system"):
-            self._gathered.skipped += 1
+            self.builder.skipped += 1
 
     def _call(self, item: Record, at: float) -> None:
-        part = call(item, at, otherwise_id=f"call-{len(self._gathered.drafts)}-{at}")
+        part = call(item, at, otherwise_id=f"call-{len(self.builder.drafts)}-{at}")
         if part is None:
-            self._gathered.skipped += 1
+            self.builder.skipped += 1
             return
-        self._gathered.call(self._answer(at), part)
+        self.builder.add_call(self._answer(at), part)
         if item.get("type") in HOSTED:
-            self._gathered.end(part.call_id, hosted_result(item, at))
+            self.builder.add_result(part.call_id, hosted_result(item, at))
 
     def _result(self, item: Record, at: float) -> None:
         self._is_answering = False
-        if not self._gathered.end(text(item, "call_id"), result(item, at)):
-            self._gathered.skipped += 1
+        self.builder.add_result(text(item, "call_id"), result(item, at))
 
     # Events
 
@@ -235,10 +238,10 @@ class _Reader:
                 self._counted(record(event, "info"))
             case "turn_aborted":
                 self._is_answering = False
-                self._gathered.interrupt()
+                self.builder.interrupt()
             case "thread_rolled_back":
                 self._is_answering = False
-                gone = self._gathered.take_back(number(event, "num_turns"))
+                gone = self.builder.undo_prompts(number(event, "num_turns"))
                 self.notices += counted(
                     gone, "One message that was taken back was left out.", "{} messages that were taken back were left out."
                 )
@@ -258,7 +261,7 @@ class _Reader:
             return
         self._tokens = total
         self._is_answering = False
-        answer = next((draft for draft in reversed(self._gathered.drafts) if draft.role == "assistant"), None)
+        answer = next((draft for draft in reversed(self.builder.drafts) if draft.role == "assistant"), None)
         if answer is not None and answer.usage is None:
             cached = min(number(last, "cached_input_tokens"), number(last, "input_tokens"))
             answer.usage = Usage(
@@ -275,7 +278,7 @@ class _Reader:
         summary = text(payload, "message")
         kept = {words_of(parts_of(item)) for item in replacement if item.get("role") == "user"}
         if summary.strip():
-            self._gathered.summarise(summary, at=at, keeps=lambda draft: draft.role == "user" and words_of(draft.parts) in kept)
+            self.builder.summarise(summary, at=at, keeps=lambda draft: draft.role == "user" and words_of(draft.parts) in kept)
         else:
             self.notices.append("A summary that only its provider can read was left out; all that it stood for is sent instead.")
 
@@ -283,7 +286,7 @@ class _Reader:
 
     def _say(self, role: str, source: Source, parts: list[AnyPart], at: float, item_id: str = "", phase: str = "") -> None:
         words = words_of(parts)
-        heard = None if self._gathered.is_ours else self._told(role, source, words)
+        heard = None if self.builder.is_own else self._told(role, source, words)
         if heard is not None:
             heard.told_by.add(source)
             heard.draft.is_prompt = True
@@ -293,7 +296,7 @@ class _Reader:
         if role == "user":
             self._is_answering = False
             is_own = source == "item" and _INJECTED.match(words) is not None
-            draft = self._gathered.say(Draft("user", parts, timestamp=at, is_prompt=not is_own))
+            draft = self.builder.add(Draft("user", parts, timestamp=at, is_prompt=not is_own))
         else:
             draft = self._answer(at)
             known: Any = phase if phase in ("commentary", "final_answer") else ""
@@ -311,7 +314,7 @@ class _Reader:
     def _answer(self, at: float) -> Draft:
         self._answers += not self._is_answering
         self._is_answering = True
-        return self._gathered.answer(str(self._answers), at=at, producer=producer(self._provider, self._model))
+        return self.builder.answer(str(self._answers), at=at, producer=producer(self._provider, self._model))
 
 
 def _tells_of(a: str, b: str) -> bool:

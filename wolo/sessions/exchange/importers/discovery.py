@@ -8,14 +8,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.sessions.exchange.importers.jsonl_lines import Record, parse
+from wolo.sessions.exchange.json_files import (
+    Record,
+    parse_object,
+    parse_objects,
+)
 
 HEAD_BYTES = 256 * 1024
 TAIL_BYTES = 64 * 1024
 """So much of a session is looked at for its title."""
 
 
-class Found(Struct, frozen=True):
+class FoundSession(Struct, frozen=True):
     source: Path
     """What the agent's reader takes."""
     id: str
@@ -29,7 +33,7 @@ def home_of(agent: str, environ: Mapping[str, str], *variables: str) -> Path:
     return Path(named).expanduser() if named else Path(environ.get("HOME") or Path.home()) / agent
 
 
-def newest_first(found: Iterable[Found]) -> list[Found]:
+def newest_first(found: Iterable[FoundSession]) -> list[FoundSession]:
     return sorted(found, key=lambda each: (-each.updated, each.id))
 
 
@@ -40,7 +44,7 @@ def same_directory(a: str, b: Path) -> bool:
 def records_of(path: Path) -> list[Record]:
     """Of an index, which is small; nothing when there is none."""
     try:
-        return _records(path.read_bytes())
+        return parse_objects(path.read_bytes())
     except OSError:
         return []
 
@@ -49,7 +53,7 @@ def head(path: Path) -> list[Record]:
     """The records at the beginning; a torn one at the end of what is looked at is none."""
     try:
         with path.open("rb") as file:
-            return _records(file.read(HEAD_BYTES))
+            return parse_objects(file.read(HEAD_BYTES))
     except OSError:
         return []
 
@@ -58,7 +62,7 @@ def first(path: Path) -> Record:
     """The record in the first line, which says what the rest is about."""
     try:
         with path.open("rb") as file:
-            return parse(file.readline(HEAD_BYTES)) or {}
+            return parse_object(file.readline(HEAD_BYTES)) or {}
     except OSError:
         return {}
 
@@ -68,7 +72,7 @@ def tail(path: Path) -> list[Record]:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - TAIL_BYTES, 0))
-            return _records(file.read(TAIL_BYTES))
+            return parse_objects(file.read(TAIL_BYTES))
     except OSError:
         return []
 
@@ -86,7 +90,3 @@ def children(path: Path, pattern: str) -> list[Path]:
         return list(path.glob(pattern))
     except OSError:
         return []
-
-
-def _records(data: bytes) -> list[Record]:
-    return [record for line in data.splitlines() if (record := parse(line)) is not None]

@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import md5
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from wolo.errors import SessionError
-from wolo.messages.message import Message, Usage
+from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange.import_result import Imported
 from wolo.sessions.exchange.importers import kimi_v2
 from wolo.sessions.exchange.importers.builder import (
+    CallResult,
+    ConversationBuilder,
     Draft,
-    Ended,
-    Gathering,
     counted,
-    divided,
     is_reminder,
+    medium,
+    missing_note,
     outcome_of,
+    producer,
+    text_and_media,
+    token_usage,
     tool_part,
 )
-from wolo.sessions.exchange.importers.discovery import Found, children, head, home_of, newest_first, updated
-from wolo.sessions.exchange.importers.fields import content, number, record, records, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, read_object
+from wolo.sessions.exchange.importers.discovery import (
+    FoundSession,
+    children,
+    head,
+    home_of,
+    newest_first,
+    updated,
+)
 from wolo.sessions.exchange.importers.kimi_v2 import ENCRYPTED
-from wolo.sessions.exchange.importers.media import medium, note
-from wolo.sessions.exchange.importers.producers import producer
-from wolo.sessions.exchange.sniff import Glimpse
+from wolo.sessions.exchange.json_files import (
+    FilePreview,
+    Imported,
+    JsonLines,
+    Record,
+    content,
+    read_object,
+    record,
+    records,
+    text,
+    unix_time,
+)
 
 CONTEXT, WIRE = "context.jsonl", "wire.jsonl"
 COMPACTED = "<system>Previous context has been compacted."
 CHECKPOINT = "<system>CHECKPOINT "
 ERROR = "<system>ERROR"
+USAGE_FIELDS = ("input_other", "output", "input_cache_read", "input_cache_creation")
 REFUSALS: Mapping[str, Outcome] = {
     "rejected by the user": "denied_by_person",
     "user rejected": "denied_by_person",
@@ -48,15 +65,15 @@ class Wire(Struct):
 
     title: str = ""
     created: float = 0.0
-    steps: dict[str, tuple[float, Usage]] = field(default_factory=dict)
+    steps: dict[str, tuple[float, Usage | None]] = field(default_factory=dict)
     """When an answer came and what it cost, by the id of its first call; without one, by its text."""
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    if (glimpse.path / CONTEXT).is_file() or kimi_v2.wire_of(glimpse.path) is not None:
+def matches(preview: FilePreview) -> bool:
+    if (preview.path / CONTEXT).is_file() or kimi_v2.wire_of(preview.path) is not None:
         return True
-    marks = any(text(each, "role").startswith("_") for each in glimpse.records)
-    return marks or (glimpse.path.name in (CONTEXT, WIRE) and glimpse.path.with_name(CONTEXT).is_file())
+    marks = any(text(each, "role").startswith("_") for each in preview.records)
+    return marks or (preview.path.name in (CONTEXT, WIRE) and preview.path.with_name(CONTEXT).is_file())
 
 
 def read(source: Path) -> Imported:
@@ -66,13 +83,14 @@ def read(source: Path) -> Imported:
     folder = source if source.is_dir() else source.parent
     path = folder / CONTEXT if source.is_dir() or source.name == WIRE else source
     wire = _wire(folder / WIRE)
-    lines = Lines(path)
-    reader = _Reader(wire)
+    lines = JsonLines(path)
+    reader = RecordReader(wire)
     for each in lines:
         reader.add(each)
-    if not reader.gathered.messages():
-        raise SessionError(f"{source} holds no conversation of Kimi.", hint="Its sessions are folders below ~/.kimi/sessions.")
-    return reader.gathered.imported(
+    return reader.builder.imported(
+        source,
+        "Kimi",
+        "~/.kimi/sessions",
         title=text(read_object(folder / "state.json"), "custom_title") or wire.title,
         cwd=_cwd(folder),
         created=wire.created or updated(path),
@@ -85,14 +103,14 @@ def read(source: Path) -> Imported:
     )
 
 
-def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """The sessions of a directory, newest first; also those of Kimi Code."""
     home = home_of(".kimi", environ, "KIMI_SHARE_DIR")
-    found = kimi_v2.finds(cwd, environ)
+    found = kimi_v2.find_sessions(cwd, environ)
     for path in children(home / "sessions", f"*{_folder_name(str(cwd))}/*/{CONTEXT}"):
         if first := next(_prompts(head(path)), ""):
             title = text(read_object(path.with_name("state.json")), "custom_title") or first
-            found.append(Found(path.parent, path.parent.name, title, updated(path)))
+            found.append(FoundSession(path.parent, path.parent.name, title, updated(path)))
     return newest_first(found)
 
 
@@ -118,8 +136,8 @@ def _wire(path: Path) -> Wire:
     wire = Wire()
     calls: list[str] = []
     words = ""
-    for each in Lines(path) if path.is_file() else ():
-        event, at = record(each, "message"), when(each.get("timestamp"))
+    for each in JsonLines(path) if path.is_file() else ():
+        event, at = record(each, "message"), unix_time(each.get("timestamp"))
         payload = record(event, "payload")
         wire.created = wire.created or at
         match event.get("type"):
@@ -132,35 +150,21 @@ def _wire(path: Path) -> Wire:
             case "ToolCall":
                 calls.append(text(payload, "id"))
             case "StatusUpdate" if record(payload, "token_usage"):
-                wire.steps[calls[0] if calls else words] = at, _usage(record(payload, "token_usage"))
+                wire.steps[calls[0] if calls else words] = at, token_usage(record(payload, "token_usage"), *USAGE_FIELDS)
     return wire
 
 
-def _usage(tokens: Record) -> Usage:
-    return Usage(
-        input_tokens=number(tokens, "input_other"),
-        output_tokens=number(tokens, "output"),
-        cache_read_tokens=number(tokens, "input_cache_read"),
-        cache_write_tokens=number(tokens, "input_cache_creation"),
-    )
+class RecordReader:
+    def __init__(self, wire: Wire | None = None) -> None:
+        self.builder = ConversationBuilder()
+        self._wire = wire or Wire()
+        self._now = self._wire.created
 
-
-def alone(records: Iterable[Record]) -> Sequence[Message]:
-    """What these lines say, whatever stands around them."""
-    reader = _Reader(Wire())
-    for each in records:
-        reader.add(each)
-    return reader.gathered.messages()
-
-
-class _Reader:
-    def __init__(self, wire: Wire) -> None:
-        self.gathered = Gathering()
-        self._wire = wire
-        self._now = wire.created
+    def finish(self) -> ConversationBuilder:
+        return self.builder
 
     def add(self, line: Record) -> None:
-        self.gathered.begin(line)
+        self.builder.begin_record(line)
         role = text(line, "role")
         match role:
             case "user":
@@ -173,37 +177,36 @@ class _Reader:
                 self._say(Draft("user", _said(line), timestamp=self._now, is_prompt=False))
             case _:
                 # Marks of Kimi's own begin with an underscore.
-                self.gathered.skipped += not role.startswith("_")
+                self.builder.skipped += not role.startswith("_")
 
     def _user(self, line: Record) -> None:
         said = _said(line)
         words = "".join(part.text for part in said if isinstance(part, TextPart))
         if words.startswith(COMPACTED):
-            self.gathered.summarise(words.partition("</system>")[2].strip() or words, at=self._now, keeps=lambda _: False)
+            self.builder.summarise(words.partition("</system>")[2].strip() or words, at=self._now, keeps=lambda _: False)
         elif not words.startswith(CHECKPOINT) and not is_reminder(words):
             self._say(Draft("user", said, timestamp=self._now, is_prompt=not words.startswith("<system")))
 
     def _say(self, draft: Draft) -> None:
         if draft.parts:
-            self.gathered.say(draft)
+            self.builder.add(draft)
 
     def _answer(self, line: Record) -> None:
-        draft = self.gathered.say(Draft("assistant", _said(line), timestamp=self._now, producer=producer("kimi-cli", "")))
+        draft = self.builder.add(Draft("assistant", _said(line), timestamp=self._now, producer=producer("kimi-cli", "")))
         for each in records(line, "tool_calls"):
             function = record(each, "function")
             arguments = function.get("arguments")
-            self.gathered.call(draft, tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now))
+            self.builder.add_call(draft, tool_part(text(function, "name"), arguments or "", text(each, "id"), at=self._now))
         calls = [part.call_id for part in draft.parts if isinstance(part, ToolPart)]
         words = "".join(part.text for part in draft.parts if isinstance(part, TextPart))
         self._now, draft.usage = self._wire.steps.pop(calls[0] if calls else words, (self._now, None))
         draft.timestamp = self._now
 
     def _result(self, line: Record) -> None:
-        output, media = divided(_said(line))
+        output, media = text_and_media(_said(line))
         failed = output.lstrip().startswith(ERROR)
         outcome = outcome_of(output, REFUSALS, otherwise="error") if failed else "ok"
-        if not self.gathered.end(text(line, "tool_call_id"), Ended(output, outcome, media, self._now)):
-            self.gathered.skipped += 1
+        self.builder.add_result(text(line, "tool_call_id"), CallResult(output, outcome, media, self._now))
 
 
 def _said(line: Record) -> list[AnyPart]:
@@ -222,5 +225,5 @@ def _part(block: Record) -> AnyPart | None:
             address = text(record(block, kind), "url")
             return medium(address) if address else None
         case "video_url":
-            return note("a video")
+            return missing_note("a video")
     return None

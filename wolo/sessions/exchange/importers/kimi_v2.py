@@ -6,14 +6,24 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from wolo.errors import SessionError
 from wolo.messages import media
-from wolo.messages.message import FinishReason, Producer, Usage
+from wolo.messages.message import FinishReason, Producer
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, counted, divided, outcome_of, tool_part
+from wolo.sessions.exchange.importers.builder import (
+    CallResult,
+    ConversationBuilder,
+    Draft,
+    counted,
+    medium,
+    missing_note,
+    outcome_of,
+    producer,
+    text_and_media,
+    token_usage,
+    tool_part,
+)
 from wolo.sessions.exchange.importers.discovery import (
-    Found,
+    FoundSession,
     children,
     head,
     home_of,
@@ -22,10 +32,18 @@ from wolo.sessions.exchange.importers.discovery import (
     same_directory,
     updated,
 )
-from wolo.sessions.exchange.importers.fields import content, number, record, records, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, read_object
-from wolo.sessions.exchange.importers.media import medium, note
-from wolo.sessions.exchange.importers.producers import producer
+from wolo.sessions.exchange.json_files import (
+    Imported,
+    JsonLines,
+    Record,
+    content,
+    number,
+    read_object,
+    record,
+    records,
+    text,
+    unix_time,
+)
 
 MAIN = Path("agents", "main", "wire.jsonl")
 ENCRYPTED = "kimi.encrypted"
@@ -43,6 +61,7 @@ FINISHED: Mapping[str, FinishReason] = {
     "filtered": "refused",
     "interrupted": "interrupted",
 }
+USAGE_FIELDS = ("inputOther", "output", "inputCacheRead", "inputCacheCreation")
 REFUSALS: Mapping[str, Outcome] = {
     "rejected by the user": "denied_by_person",
     "user rejected": "denied_by_person",
@@ -65,17 +84,17 @@ def wire_of(source: Path) -> Path | None:
 
 def read(source: Path) -> Imported:
     """`source`: the log. Raises SessionError when nothing in it is a conversation."""
-    lines = Lines(source)
-    reader = _Reader(source.parent / "blobs")
+    lines = JsonLines(source)
+    reader = RecordReader(source.parent / "blobs")
     for each in lines:
         reader.add(each)
-    if not reader.gathered.messages():
-        hint = "Its sessions are folders below ~/.kimi-code/sessions."
-        raise SessionError(f"{source} holds no conversation of Kimi Code.", hint=hint)
     agents = source.absolute().parent.parent
     state = read_object(agents.parent / "state.json")
     aside = sum(path != source.absolute() for path in children(agents, "*/wire.jsonl"))
-    return reader.gathered.imported(
+    return reader.builder.imported(
+        source,
+        "Kimi Code",
+        "~/.kimi-code/sessions",
         title=text(state, "customTitle") or text(state, "title"),
         cwd=text(state, "workDir") or text(record(state, "custom"), "cwd") or reader.cwd,
         created=reader.created,
@@ -87,7 +106,7 @@ def read(source: Path) -> Imported:
     )
 
 
-def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     home = home_of(".kimi-code", environ, "KIMI_CODE_HOME")
     # The folder's name is a digest; which directory it is about stands in its state, or in the index of all sessions.
     indexed = {text(each, "sessionId"): text(each, "workDir") for each in records_of(home / "session_index.jsonl")}
@@ -98,13 +117,13 @@ def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
         about = text(state, "workDir") or text(record(state, "custom"), "cwd") or indexed.get(folder.name, "")
         if same_directory(about, cwd):
             title = text(state, "customTitle") or text(state, "title") or text(state, "lastPrompt")
-            found.append(Found(folder, folder.name, title, updated(path)))
+            found.append(FoundSession(folder, folder.name, title, updated(path)))
     return newest_first(found)
 
 
-class _Reader:
+class RecordReader:
     def __init__(self, blobs: Path) -> None:
-        self.gathered = Gathering()
+        self.builder = ConversationBuilder()
         self.created = 0.0
         self.cwd = ""
         self.undone = 0
@@ -115,7 +134,7 @@ class _Reader:
         """The calls whose results are still to come: what is said meanwhile comes after them."""
 
     def add(self, line: Record) -> None:
-        at = when(line.get("time")) or when(line.get("created_at"))
+        at = unix_time(line.get("time")) or unix_time(line.get("created_at"))
         self.created = self.created or at
         match line.get("type"):
             case "config.update":
@@ -131,12 +150,12 @@ class _Reader:
                 self._compacted(line, at)
             case "context.clear":
                 self._settle()
-                self.gathered.forget(lambda _: False)
+                self.builder.leave_out(lambda _: False)
             case "context.undo":
                 self._settle()
-                self.undone += self.gathered.take_back(number(line, "count"))
+                self.undone += self.builder.undo_prompts(number(line, "count"))
             case "turn.cancel":
-                self.gathered.interrupt()
+                self.builder.interrupt()
 
     def _message(self, message: Record, at: float) -> None:
         origin = text(record(message, "origin"), "kind")
@@ -146,43 +165,42 @@ class _Reader:
             case "user" | "system":
                 self._say(Draft("user", self._said(content(message)), timestamp=at, is_prompt=origin in PEOPLE))
             case "assistant":
-                draft = self.gathered.say(Draft("assistant", self._said(content(message)), timestamp=at, producer=self._wrote()))
+                draft = self.builder.add(Draft("assistant", self._said(content(message)), timestamp=at, producer=self._wrote()))
                 for each in records(message, "toolCalls"):
                     function = record(each, "function") or each
                     self._call(draft, text(each, "id"), text(function, "name"), function.get("arguments"), at)
             case "tool":
                 self._ended(text(message, "toolCallId"), content(message), message.get("isError") is True, at)
             case _:
-                self.gathered.skipped += 1
+                self.builder.skipped += 1
 
     def _event(self, event: Record, at: float) -> None:
         self._step = text(event, "uuid") if event.get("type") == "step.begin" else self._step
         step = text(event, "stepUuid") or self._step
         match event.get("type"):
             case "step.begin":
-                self.gathered.answer(step, at=at, producer=self._wrote())
+                self.builder.answer(step, at=at, producer=self._wrote())
             case "content.part":
-                self.gathered.answer(step, at=at, producer=self._wrote()).parts += self._said([record(event, "part")])
+                self.builder.answer(step, at=at, producer=self._wrote()).parts += self._said([record(event, "part")])
             case "tool.call":
-                draft = self.gathered.answer(step, at=at, producer=self._wrote())
+                draft = self.builder.answer(step, at=at, producer=self._wrote())
                 self._call(draft, text(event, "toolCallId"), text(event, "name"), event.get("args"), at)
             case "tool.result":
                 result = record(event, "result")
                 self._ended(text(event, "toolCallId"), content(result, "output"), result.get("isError") is True, at)
             case "step.end":
-                draft = self.gathered.answer(step, at=at, producer=self._wrote())
-                draft.usage = _usage(record(event, "usage")) or draft.usage
+                draft = self.builder.answer(step, at=at, producer=self._wrote())
+                draft.usage = token_usage(record(event, "usage"), *USAGE_FIELDS) or draft.usage
                 draft.finish_reason = FINISHED.get(text(event, "finishReason"), "") or draft.finish_reason
 
     def _call(self, draft: Draft, call_id: str, tool: str, arguments: object, at: float) -> None:
-        self.gathered.call(draft, tool_part(tool, arguments, call_id, at=at))
+        self.builder.add_call(draft, tool_part(tool, arguments, call_id, at=at))
         self._open.add(call_id)
 
     def _ended(self, call_id: str, blocks: list[Record], is_error: bool, at: float) -> None:
-        output, media_parts = divided(self._said(blocks))
+        output, media_parts = text_and_media(self._said(blocks))
         outcome = outcome_of(output, REFUSALS, otherwise="error") if is_error else "ok"
-        if not self.gathered.end(call_id, Ended(output, outcome, media_parts, at)):
-            self.gathered.skipped += 1
+        self.builder.add_result(call_id, CallResult(output, outcome, media_parts, at))
         self._open.discard(call_id)
         if not self._open:
             self._settle()
@@ -194,7 +212,7 @@ class _Reader:
                 self._settle()
 
     def _settle(self) -> None:
-        self.gathered.drafts += self._deferred
+        self.builder.drafts += self._deferred
         self._deferred = []
         self._open.clear()
 
@@ -204,15 +222,15 @@ class _Reader:
         summary = text(line, "contextSummary") or text(line, "summary")
         summary = summary or " ".join(text(block, "text") for block in content(record(line, "summary")))
         if not summary.strip():
-            self.gathered.skipped += 1
+            self.builder.skipped += 1
             return
-        view = self.gathered.in_view()
+        view = self.builder.sent_drafts()
         if "keptUserMessageCount" in line:
             said = [draft for draft in view if draft.role == "user" and draft.is_prompt]
             kept = {draft.id for draft in said[len(said) - min(number(line, "keptUserMessageCount"), len(said)) :]}
-            self.gathered.summarise(summary, at=at, keeps=lambda draft: draft.id in kept)
+            self.builder.summarise(summary, at=at, keeps=lambda draft: draft.id in kept)
         else:
-            self.gathered.summarise_before(_behind(view, number(line, "compactedCount")), summary, at=at)
+            self.builder.summarise_before(_behind(view, number(line, "compactedCount")), summary, at=at)
 
     def _said(self, blocks: Iterable[Record]) -> list[AnyPart]:
         return [part for block in blocks if (part := self._part(block)) is not None]
@@ -228,17 +246,17 @@ class _Reader:
                 holder = record(block, "imageUrl") or record(block, "audioUrl") or record(block, "image_url")
                 return self._medium(text(holder, "url"))
             case "video_url":
-                return note("a video")
+                return missing_note("a video")
         return None
 
     def _medium(self, address: str) -> AnyPart:
         reference = _REFERENCE.fullmatch(address)
         if reference is None:
-            return medium(address) if address else note("an image")
+            return medium(address) if address else missing_note("an image")
         try:
             return media.image_file(self._blobs / reference[2])
         except OSError:
-            return note(reference[1])
+            return missing_note(reference[1])
 
     def _wrote(self) -> Producer:
         return producer("kimi-code", self._model)
@@ -251,14 +269,3 @@ def _behind(view: Iterable[Draft], count: int) -> Draft | None:
             return draft
         count -= 1 + sum(isinstance(part, ToolPart) and part.outcome is not None for part in draft.parts)
     return None
-
-
-def _usage(tokens: Record) -> Usage | None:
-    if not tokens:
-        return None
-    return Usage(
-        input_tokens=number(tokens, "inputOther"),
-        output_tokens=number(tokens, "output"),
-        cache_read_tokens=number(tokens, "inputCacheRead"),
-        cache_write_tokens=number(tokens, "inputCacheCreation"),
-    )

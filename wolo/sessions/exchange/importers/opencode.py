@@ -17,14 +17,30 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.importers.builder import counted
-from wolo.sessions.exchange.importers.discovery import Found, children, home_of, newest_first, same_directory, updated
-from wolo.sessions.exchange.importers.fields import record, records, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Record, parse, read_object
-from wolo.sessions.exchange.importers.opencode_messages import Told, gather
-from wolo.sessions.exchange.importers.opencode_v2 import told
-from wolo.sessions.exchange.sniff import Glimpse, unreadable
+from wolo.sessions.exchange.importers.builder import (
+    counted,
+)
+from wolo.sessions.exchange.importers.discovery import (
+    FoundSession,
+    children,
+    home_of,
+    newest_first,
+    same_directory,
+    updated,
+)
+from wolo.sessions.exchange.importers.opencode_messages import MessageRow, gather, told
+from wolo.sessions.exchange.json_files import (
+    FilePreview,
+    Imported,
+    Record,
+    parse_object,
+    read_error,
+    read_object,
+    record,
+    records,
+    text,
+    unix_time,
+)
 
 MAGIC = b"SQLite format 3\0"
 DAMAGES = (sqlite3.Error, OSError, ValueError)
@@ -42,15 +58,15 @@ class Kept(Struct):
 
     id: str
     info: Record
-    told: Iterable[Told]
+    told: Iterable[MessageRow]
     subagents: int = 0
     skipped: int = 0
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    if glimpse.path.parent.parent.name == "session" and glimpse.path.name.startswith("ses_"):
+def matches(preview: FilePreview) -> bool:
+    if preview.path.parent.parent.name == "session" and preview.path.name.startswith("ses_"):
         return True
-    return glimpse.beginning.startswith(MAGIC) or _EXPORT.match(glimpse.beginning) is not None
+    return preview.beginning.startswith(MAGIC) or _EXPORT.match(preview.beginning) is not None
 
 
 def read(source: Path) -> Imported:
@@ -65,26 +81,26 @@ def read(source: Path) -> Imported:
         return _from_database(source, "", notices)
     given = read_object(source)
     if "messages" in given:
-        messages = [Told(record(each, "info"), records(each, "parts")) for each in records(given, "messages")]
+        messages = [MessageRow(record(each, "info"), records(each, "parts")) for each in records(given, "messages")]
         return _imported(source, Kept(text(record(given, "info"), "id"), record(given, "info"), messages), notices)
     return _imported(source, _from_tree(source, given), notices)
 
 
-def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """The sessions of a directory, newest first."""
     home = _home(environ)
-    found: dict[str, Found] = {}
+    found: dict[str, FoundSession] = {}
     for path in children(home / "storage" / "session", "*/ses_*.json"):
         info = read_object(path)
         if same_directory(text(info, "directory"), cwd) and not info.get("parentID"):
-            at = when(record(info, "time").get("updated")) or updated(path)
-            found[path.stem] = Found(path, path.stem, text(info, "title"), at)
+            at = unix_time(record(info, "time").get("updated")) or updated(path)
+            found[path.stem] = FoundSession(path, path.stem, text(info, "title"), at)
     for path in children(home, "opencode*.db"):
         try:
             with _opened(path) as connection:
                 for id, directory, title, _, changed in connection.execute(_SESSIONS):
                     if same_directory(str(directory), cwd):
-                        found[str(id)] = Found(path / str(id), str(id), str(title), when(changed))
+                        found[str(id)] = FoundSession(path / str(id), str(id), str(title), unix_time(changed))
         except DAMAGES:
             continue
     return newest_first(found.values())
@@ -103,7 +119,7 @@ def _is_database(source: Path) -> bool:
         with source.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError as error:
-        raise unreadable(source, error) from error
+        raise read_error(source, error) from error
 
 
 def _from_database(path: Path, id: str, notices: list[str]) -> Imported:
@@ -139,7 +155,7 @@ def _session(connection: sqlite3.Connection, id: str, directory: str, title: str
     return kept
 
 
-def _newer_rows(connection: sqlite3.Connection, kept: Kept) -> Iterator[Told]:
+def _newer_rows(connection: sqlite3.Connection, kept: Kept) -> Iterator[MessageRow]:
     for id, kind, packed in connection.execute(_NEWER, (kept.id,)):
         data = _json(packed)
         kept.skipped += not data
@@ -147,9 +163,9 @@ def _newer_rows(connection: sqlite3.Connection, kept: Kept) -> Iterator[Told]:
             yield each
 
 
-def _rows(connection: sqlite3.Connection, kept: Kept, rows: list[tuple[object, object]]) -> Iterator[Told]:
+def _rows(connection: sqlite3.Connection, kept: Kept, rows: list[tuple[object, object]]) -> Iterator[MessageRow]:
     for id, data in rows:
-        each = Told({**_json(data), "id": str(id)}, [])
+        each = MessageRow({**_json(data), "id": str(id)}, [])
         for (packed,) in connection.execute(_PARTS, (id,)):
             part = _json(packed)
             each.parts += [part] if part else []
@@ -161,7 +177,7 @@ def _rows(connection: sqlite3.Connection, kept: Kept, rows: list[tuple[object, o
 
 
 def _json(data: object) -> Record:
-    return (parse(data.encode("utf-8", "replace")) if isinstance(data, str) else None) or {}
+    return (parse_object(data.encode("utf-8", "replace")) if isinstance(data, str) else None) or {}
 
 
 @contextmanager
@@ -200,26 +216,27 @@ def _from_tree(source: Path, info: Record) -> Kept:
     return kept
 
 
-def _files(storage: Path, kept: Kept) -> Iterator[Told]:
+def _files(storage: Path, kept: Kept) -> Iterator[MessageRow]:
     infos = []
     for path in children(storage / "message" / kept.id, "*.json"):
         info = read_object(path)
         infos += [{"id": path.stem, **info}] if "role" in info else []
         kept.skipped += "role" not in info
-    for info in sorted(infos, key=lambda each: (when(record(each, "time").get("created")), text(each, "id"))):
+    for info in sorted(infos, key=lambda each: (unix_time(record(each, "time").get("created")), text(each, "id"))):
         parts = [read_object(path) for path in sorted(children(storage / "part" / text(info, "id"), "*.json"))]
         kept.skipped += sum(not part for part in parts)
-        yield Told(info, [part for part in parts if part])
+        yield MessageRow(info, [part for part in parts if part])
 
 
 def _imported(source: Path, kept: Kept, notices: list[str]) -> Imported:
     gathered, undone = gather(kept.told, text(record(kept.info, "revert"), "messageID"))
-    if not gathered.messages():
-        raise SessionError(f"{source} holds no conversation of OpenCode.", hint="It keeps them in ~/.local/share/opencode.")
     return gathered.imported(
+        source,
+        "OpenCode",
+        "~/.local/share/opencode",
         title=text(kept.info, "title"),
         cwd=text(kept.info, "directory"),
-        created=when(record(kept.info, "time").get("created")),
+        created=unix_time(record(kept.info, "time").get("created")),
         skipped=kept.skipped,
         notices=[
             *notices,

@@ -1,4 +1,4 @@
-"""What OpenCode's messages and their parts say, wherever they are kept."""
+"""Reads OpenCode's messages and parts, old and new."""
 
 from __future__ import annotations
 
@@ -13,11 +13,25 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.formats.openai_responses.encode import ENCRYPTED, SUMMARY
 from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, MediaPart, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, outcome_of, tool_part
-from wolo.sessions.exchange.importers.fields import amount, number, record, records, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Record
-from wolo.sessions.exchange.importers.media import medium
-from wolo.sessions.exchange.importers.producers import producer
+from wolo.sessions.exchange.importers.builder import (
+    CallResult,
+    ConversationBuilder,
+    Draft,
+    medium,
+    outcome_of,
+    producer,
+    tool_part,
+)
+from wolo.sessions.exchange.json_files import (
+    Record,
+    amount,
+    content,
+    number,
+    record,
+    records,
+    text,
+    unix_time,
+)
 
 FINISHED: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -37,40 +51,40 @@ NOT_CARRIED = ("text/plain", "application/x-directory")
 """Files of these kinds stand in the text already."""
 
 
-class Told(Struct):
+class MessageRow(Struct):
     info: Record
     parts: list[Record]
 
 
-def gather(told: Iterable[Told], reverted: str) -> tuple[Gathering, int]:
+def gather(told: Iterable[MessageRow], reverted: str) -> tuple[ConversationBuilder, int]:
     """The conversation, and how many of its messages were undone: `reverted` is the first of them."""
-    reader = _Reader()
+    reader = RecordReader()
     undone = 0
     for each in told:
         if undone or (reverted and text(each.info, "id") == reverted):
             undone += 1
         else:
             reader.add(each)
-    return reader.gathered, undone
+    return reader.builder, undone
 
 
-class _Reader:
+class RecordReader:
     def __init__(self) -> None:
-        self.gathered = Gathering()
+        self.builder = ConversationBuilder()
         self._by_id: dict[str, Draft] = {}
         self._tail = ""
 
-    def add(self, told: Told) -> None:
-        self.gathered.begin(told.info)
-        at = when(record(told.info, "time").get("created"))
+    def add(self, told: MessageRow) -> None:
+        self.builder.begin_record(told.info)
+        at = unix_time(record(told.info, "time").get("created"))
         if told.info.get("role") == "user":
             self._user(told, at)
         elif told.info.get("role") == "assistant":
             self._assistant(told, at)
         else:
-            self.gathered.skipped += 1
+            self.builder.skipped += 1
 
-    def _user(self, told: Told, at: float) -> None:
+    def _user(self, told: MessageRow, at: float) -> None:
         said: list[AnyPart] = []
         is_prompt = False
         for part in told.parts:
@@ -86,9 +100,9 @@ class _Reader:
             elif kind == "subtask":
                 said.append(TextPart(text=f"Task for the agent {text(part, 'agent')}: {text(part, 'prompt')}"))
         if said:
-            self._by_id[text(told.info, "id")] = self.gathered.say(Draft("user", said, timestamp=at, is_prompt=is_prompt))
+            self._by_id[text(told.info, "id")] = self.builder.add(Draft("user", said, timestamp=at, is_prompt=is_prompt))
 
-    def _assistant(self, told: Told, at: float) -> None:
+    def _assistant(self, told: MessageRow, at: float) -> None:
         if told.info.get("summary") is True:
             self._summary(told, at)
             return
@@ -109,7 +123,7 @@ class _Reader:
         drafts[-1].finish_reason = FINISHED.get(text(told.info, "finish"), "") or drafts[-1].finish_reason
         self._failed(drafts[-1], record(told.info, "error"))
         for draft in drafts:
-            self.gathered.say(draft)
+            self.builder.add(draft)
         self._by_id[text(told.info, "id")] = drafts[0]
 
     def _failed(self, draft: Draft, error: Record) -> None:
@@ -121,31 +135,31 @@ class _Reader:
     def _call(self, draft: Draft, part: Record, at: float, wrote: Producer) -> None:
         state, call_id = record(part, "state"), text(part, "callID") or text(part, "id")
         times = record(state, "time")
-        call = tool_part(text(part, "tool"), state.get("input"), call_id, at=when(times.get("start")) or at)
+        call = tool_part(text(part, "tool"), state.get("input"), call_id, at=unix_time(times.get("start")) or at)
         signature = text(record(record(part, "metadata"), "google"), "thoughtSignature")
         item_id = text(record(record(part, "metadata"), "openai"), "itemId")
         if signature and wrote.format == "gemini":
             call = replace(call, blobs=(Blob(THOUGHT_SIGNATURE, signature),))
-        self.gathered.call(draft, replace(call, item_id=item_id))
-        ended_at = when(times.get("end"))
+        self.builder.add_call(draft, replace(call, item_id=item_id))
+        ended_at = unix_time(times.get("end"))
         if state.get("status") == "completed":
             media = [_file(each) for each in records(state, "attachments") if text(each, "mime") not in NOT_CARRIED]
             kept = tuple(each for each in media if isinstance(each, MediaPart))
-            self.gathered.end(call_id, Ended(text(state, "output"), "ok", kept, ended_at))
+            self.builder.add_result(call_id, CallResult(text(state, "output"), "ok", kept, ended_at))
         elif state.get("status") == "error":
             said = record(state, "metadata")
             is_stopped = said.get("interrupted") is True
             output = text(said, "output") if is_stopped and text(said, "output") else text(state, "error")
             outcome = "interrupted" if is_stopped else outcome_of(output, REFUSALS, otherwise="error")
-            self.gathered.end(call_id, Ended(output, outcome, (), ended_at))
+            self.builder.add_result(call_id, CallResult(output, outcome, (), ended_at))
         else:
-            self.gathered.end(call_id, Ended(outcome="interrupted", at=ended_at))
+            self.builder.add_result(call_id, CallResult(outcome="interrupted", at=ended_at))
 
-    def _summary(self, told: Told, at: float) -> None:
+    def _summary(self, told: MessageRow, at: float) -> None:
         words = "\n\n".join(text(part, "text") for part in told.parts if part.get("type") == "text").strip()
         if not words:
             return  # it was stopped, and stands for nothing
-        self.gathered.summarise_before(self._by_id.get(self._tail), words, at=at)
+        self.builder.summarise_before(self._by_id.get(self._tail), words, at=at)
         self._tail = ""
 
 
@@ -199,3 +213,62 @@ def _usage(of: Record) -> Usage | None:
         reasoning_tokens=counts[2],
         cost=UsageCost(total=cost) if cost else None,
     )
+
+
+def told(kind: str, data: Record) -> MessageRow | None:
+    """None for a row that is no part of the conversation, such as a change of the model."""
+    match kind:
+        case "user":
+            said = [{"type": "text", "text": text(data, "text")}]
+            files = [
+                {**each, "type": "file", "url": _address(each), "filename": text(each, "name")} for each in records(data, "files")
+            ]
+            return MessageRow({**data, "role": "user"}, [*said, *files])
+        case "synthetic" | "system" | "skill":
+            return MessageRow({**data, "role": "user"}, [{"type": "text", "text": text(data, "text"), "synthetic": True}])
+        case "shell":
+            ran = f"I ran this command myself:\n{text(data, 'command')}\n\nIt printed:\n{_printed(data)}"
+            return MessageRow({**data, "role": "user"}, [{"type": "text", "text": ran, "synthetic": True}])
+        case "assistant":
+            return _answer(data)
+        case "compaction" if data.get("status", "completed") == "completed":
+            words = "\n\n".join(filter(None, (text(data, "summary"), text(data, "recent"))))
+            return MessageRow({**data, "role": "assistant", "summary": True}, [{"type": "text", "text": words}])
+    return None
+
+
+def _answer(data: Record) -> MessageRow:
+    model, failed = record(data, "model"), record(data, "error")
+    error = {"name": _name(failed), "data": {"message": text(failed, "message")}} if failed else {}
+    info = {**data, "role": "assistant", "providerID": text(model, "providerID"), "modelID": text(model, "id"), "error": error}
+    return MessageRow(info, [_part(each) for each in content(data)])
+
+
+def _name(failed: Record) -> str:
+    kind = text(failed, "type") or text(failed, "name")
+    return "MessageAbortedError" if "abort" in kind.lower() or "interrupt" in kind.lower() else kind
+
+
+def _part(each: Record) -> Record:
+    of = record(each, "native") or record(each, "providerState") or record(each, "state")
+    if each.get("type") != "tool":
+        return {**each, "metadata": of}
+    state, times = record(each, "state"), record(each, "time")
+    given = content(state)
+    ended = {
+        **state,
+        "output": "\n".join(text(block, "text") for block in given if block.get("type") == "text"),
+        "error": text(record(state, "error"), "message"),
+        "attachments": [{**block, "url": _address(block)} for block in given if block.get("type") == "file"],
+        "time": {"start": times.get("ran") or times.get("created"), "end": times.get("completed")},
+    }
+    metadata = record(each, "native") or record(each, "providerState")
+    return {"type": "tool", "tool": text(each, "name"), "callID": text(each, "id"), "state": ended, "metadata": metadata}
+
+
+def _address(file: Record) -> str:
+    return text(file, "uri") or text(file, "url") or text(record(file, "source"), "uri") or text(file, "data")
+
+
+def _printed(data: Record) -> str:
+    return text(record(data, "output"), "output") or text(record(data, "output"), "text") or text(data, "output") or "(no output)"

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.errors import SessionError
 from wolo.formats.anthropic.decode import FIELD
 from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
 from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
-from wolo.messages.message import FinishReason, Message, Producer, Usage, UsageCost
+from wolo.messages.message import FinishReason, Producer, Usage, UsageCost
 from wolo.messages.parts import AnyPart, Blob, Outcome, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, counted, divided, outcome_of, tool_part
+from wolo.sessions.exchange.importers.builder import (
+    CallResult,
+    ConversationBuilder,
+    Draft,
+    counted,
+    medium,
+    outcome_of,
+    producer,
+    text_and_media,
+    token_usage,
+    tool_part,
+)
 from wolo.sessions.exchange.importers.discovery import (
-    Found,
+    FoundSession,
     children,
     head,
     home_of,
@@ -26,12 +35,19 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.importers.fields import amount, content, number, record, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, parse
-from wolo.sessions.exchange.importers.media import medium
-from wolo.sessions.exchange.importers.producers import producer
 from wolo.sessions.exchange.importers.responses import reasoning
-from wolo.sessions.exchange.sniff import Glimpse
+from wolo.sessions.exchange.json_files import (
+    FilePreview,
+    Imported,
+    JsonLines,
+    Record,
+    amount,
+    content,
+    parse_object,
+    record,
+    text,
+    unix_time,
+)
 
 FORMATS: Mapping[str, str] = {
     "openai-completions": "openai-chat",
@@ -61,17 +77,17 @@ class Node(NamedTuple):
     is_said: bool
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    return any(each.get("type") == "session" and {"id", "cwd"} & each.keys() for each in glimpse.records[:1])
+def matches(preview: FilePreview) -> bool:
+    return any(each.get("type") == "session" and {"id", "cwd"} & each.keys() for each in preview.records[:1])
 
 
 def read(source: Path) -> Imported:
     """Raises SessionError when nothing in it is a conversation."""
-    lines = Lines(source)
+    lines = JsonLines(source)
     header: Record = {}
     nodes: dict[str, Node] = {}
     before = title = ""
-    for place, each in lines.placed():
+    for place, each in lines.with_offsets():
         if each.get("type") == "session":
             header = header or each
             continue
@@ -82,23 +98,24 @@ def read(source: Path) -> Imported:
         nodes.setdefault(id, Node(place, before if is_lost else parent, each.get("type") in ("message", "custom_message")))
         before = id
     way = _way(nodes)
-    reader = _Reader()
-    for each in lines.at([nodes[id].place for id in way]):
+    reader = RecordReader()
+    for each in lines.at_offsets([nodes[id].place for id in way]):
         reader.add(each)
-    if not reader.gathered.messages():
-        raise SessionError(f"{source} holds no conversation of pi.", hint="Its sessions lie below ~/.pi/agent/sessions.")
     chosen = set(way)
     left = sum(node.is_said for id, node in nodes.items() if id not in chosen)
-    return reader.gathered.imported(
+    return reader.builder.imported(
+        source,
+        "pi",
+        "~/.pi/agent/sessions",
         title=title,
         cwd=text(header, "cwd"),
-        created=when(header.get("timestamp")),
+        created=unix_time(header.get("timestamp")),
         skipped=lines.skipped,
         notices=counted(left, "One message of another branch was left out.", "{} messages of other branches were left out."),
     )
 
 
-def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """The sessions of a directory, newest first."""
     home = home_of(".pi/agent", environ, "PI_CODING_AGENT_DIR")
     folder = f"--{str(cwd).lstrip('/').replace('/', '-').replace(':', '-')}--"
@@ -109,7 +126,7 @@ def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
         if same_directory(text(header, "cwd"), cwd):
             names = [text(each, "name") for each in [*begin, *tail(path)] if each.get("type") == "session_info"]
             title = next(filter(None, reversed(names)), "") or next(_prompts(begin), "")
-            found.append(Found(path, text(header, "id") or path.stem, title, updated(path)))
+            found.append(FoundSession(path, text(header, "id") or path.stem, title, updated(path)))
     return newest_first(found)
 
 
@@ -129,42 +146,37 @@ def _way(nodes: dict[str, Node]) -> list[str]:
     return list(reversed(way))
 
 
-def alone(records: Iterable[Record]) -> Sequence[Message]:
-    """What these lines say, whatever stands around them."""
-    reader = _Reader()
-    for each in records:
-        reader.add(each)
-    return reader.gathered.messages()
-
-
-class _Reader:
+class RecordReader:
     """Takes the lines of the way in their order."""
 
     def __init__(self) -> None:
-        self.gathered = Gathering()
+        self.builder = ConversationBuilder()
         self._by_id: dict[str, Draft] = {}
         self._in_order: list[Draft] = []
 
+    def finish(self) -> ConversationBuilder:
+        return self.builder
+
     def add(self, line: Record) -> None:
-        self.gathered.begin(line)
-        at = when(line.get("timestamp"))
-        count = len(self.gathered.drafts)
+        self.builder.begin_record(line)
+        at = unix_time(line.get("timestamp"))
+        count = len(self.builder.drafts)
         match line.get("type"):
             case "message":
                 self._message(record(line, "message"), at)
             case "custom_message":
                 self._put_in(line, at)
             case "branch_summary" if text(line, "summary"):
-                self.gathered.say(Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
+                self.builder.add(Draft("branch_summary", [TextPart(text=text(line, "summary"))], timestamp=at))
             case "compaction":
                 self._compacted(line, at)
-        if len(self.gathered.drafts) > count and line.get("type") != "compaction":
-            self._in_order.append(self.gathered.drafts[-1])
+        if len(self.builder.drafts) > count and line.get("type") != "compaction":
+            self._in_order.append(self.builder.drafts[-1])
         if self._in_order:
             self._by_id[text(line, "id")] = self._in_order[-1]
 
     def _message(self, message: Record, at: float) -> None:
-        at = when(message.get("timestamp")) or at
+        at = unix_time(message.get("timestamp")) or at
         match message.get("role"):
             case "user":
                 self._say(Draft("user", _said(message), timestamp=at))
@@ -179,11 +191,11 @@ class _Reader:
             case "branchSummary" | "compactionSummary":
                 self._say(Draft("branch_summary", [TextPart(text=text(message, "summary"))], timestamp=at))
             case _:
-                self.gathered.skipped += 1
+                self.builder.skipped += 1
 
     def _say(self, draft: Draft) -> None:
         if draft.parts:
-            self.gathered.say(draft)
+            self.builder.add(draft)
 
     def _put_in(self, message: Record, at: float) -> None:
         """What an extension said to the model."""
@@ -202,28 +214,27 @@ class _Reader:
 
     def _answer(self, message: Record, at: float) -> None:
         wrote = _producer(message)
-        draft = self.gathered.say(Draft("assistant", timestamp=at, producer=wrote, usage=_usage(message)))
+        draft = self.builder.add(Draft("assistant", timestamp=at, producer=wrote, usage=_usage(message)))
         draft.finish_reason = FINISHED.get(text(message, "stopReason"), "")
         draft.error = text(message, "errorMessage") if draft.finish_reason in ("error", "interrupted") else ""
         for block in content(message):
             if block.get("type") == "toolCall":
                 call = _call(block, at)
-                self.gathered.call(draft, call)
+                self.builder.add_call(draft, call)
                 if draft.finish_reason in ("error", "interrupted"):
-                    self.gathered.end(call.call_id, Ended(outcome="never_started", at=at))
+                    self.builder.add_result(call.call_id, CallResult(outcome="never_started", at=at))
             elif (part := _part(block, wrote.format)) is not None:
                 draft.parts.append(part)
 
     def _result(self, message: Record, at: float) -> None:
-        output, media = divided(_said(message))
+        output, media = text_and_media(_said(message))
         outcome = outcome_of(output, REFUSALS, otherwise="error") if message.get("isError") else "ok"
         call_id = text(message, "toolCallId").partition("|")[0]
-        if not self.gathered.end(call_id, Ended(output, outcome, media, at)):
-            self.gathered.skipped += 1
+        self.builder.add_result(call_id, CallResult(output, outcome, media, at))
 
     def _compacted(self, line: Record, at: float) -> None:
         """The summary stands before the first message that was kept."""
-        self.gathered.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
+        self.builder.summarise_before(self._by_id.get(text(line, "firstKeptEntryId")), text(line, "summary"), at=at)
 
 
 def _said(message: Record) -> list[AnyPart]:
@@ -256,7 +267,7 @@ def _thinking(block: Record, format: str) -> ThinkingPart | None:
         case "gemini":
             return ThinkingPart(text=thought, blobs=(Blob(THOUGHT_SIGNATURE, signature),) if signature else ())
         case "openai-responses":  # the whole item, as JSON
-            return reasoning(parse(signature.encode("utf-8", "replace")) or {}, thought)
+            return reasoning(parse_object(signature.encode("utf-8", "replace")) or {}, thought)
         case "openai-chat" if signature:
             return ThinkingPart(text=thought, field=signature)
     return ThinkingPart(text=thought)
@@ -277,14 +288,8 @@ def _producer(message: Record) -> Producer:
 
 def _usage(message: Record) -> Usage | None:
     counts = record(message, "usage")
-    if not counts:
-        return None
-    cost = record(counts, "cost")
+    usage, cost = token_usage(counts, "input", "output", "cacheRead", "cacheWrite"), record(counts, "cost")
+    if usage is None or not amount(cost, "total"):
+        return usage
     names = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite", "total": "total"}
-    return Usage(
-        input_tokens=number(counts, "input"),
-        output_tokens=number(counts, "output"),
-        cache_read_tokens=number(counts, "cacheRead"),
-        cache_write_tokens=number(counts, "cacheWrite"),
-        cost=UsageCost(**{ours: amount(cost, theirs) for ours, theirs in names.items()}) if amount(cost, "total") else None,
-    )
+    return replace(usage, cost=UsageCost(**{ours: amount(cost, theirs) for ours, theirs in names.items()}))

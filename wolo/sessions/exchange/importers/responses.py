@@ -9,10 +9,20 @@ from typing import Any
 
 from wolo.formats.openai_responses.encode import BETWEEN, CONTENT, SUMMARY, blobs_of, pieces_of
 from wolo.messages.parts import AnyPart, ImagePart, Outcome, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange.importers.builder import Ended, divided, outcome_of, tool_part
-from wolo.sessions.exchange.importers.fields import content, record, text
-from wolo.sessions.exchange.importers.jsonl_lines import Record, parse
-from wolo.sessions.exchange.importers.media import medium
+from wolo.sessions.exchange.importers.builder import (
+    CallResult,
+    medium,
+    outcome_of,
+    text_and_media,
+    tool_part,
+)
+from wolo.sessions.exchange.json_files import (
+    Record,
+    content,
+    parse_object,
+    record,
+    text,
+)
 
 HOSTED = ("web_search_call", "image_generation_call")
 """Calls that the provider runs itself: there is no item for their result."""
@@ -76,27 +86,27 @@ def call(item: Record, at: float, otherwise_id: str) -> ToolPart | None:
     return tool_part(tool, arguments or "", call_id, item_id=text(item, "id"), at=at)
 
 
-def hosted_result(item: Record, at: float) -> Ended:
+def hosted_result(item: Record, at: float) -> CallResult:
     made = medium(text(item, "result"), "image/png") if text(item, "result") else None
-    return Ended("", "ok", (made,), at) if isinstance(made, ImagePart) else Ended(SEARCHED, at=at)
+    return CallResult("", "ok", (made,), at) if isinstance(made, ImagePart) else CallResult(SEARCHED, at=at)
 
 
-def result(item: Record, at: float) -> Ended:
+def result(item: Record, at: float) -> CallResult:
     """The output is text, a list of contents, or either wrapped up in an object or in the text of one."""
     given = item.get("output") if "tools" not in item else json.dumps(item["tools"], ensure_ascii=False)
     inner = _inner(given)
     if inner:
         given = next((inner[name] for name in ("output", "content", "content_items") if name in inner), "")
-    output, media = divided(part for block in content({"content": given}) if (part := said(block)) is not None)
+    output, media = text_and_media(part for block in content({"content": given}) if (part := said(block)) is not None)
     if output.strip() == "aborted":
-        return Ended("", "interrupted", media, at)
+        return CallResult("", "interrupted", media, at)
     left = _EXIT.search(output[:400])
     failed = inner.get("success") is False or record(inner, "metadata").get("exit_code") not in (None, 0)
     failed = failed or (left is not None and left[1] != "0")
-    return Ended(output, outcome_of(output, REFUSALS, otherwise="error" if failed else "ok"), media, at)
+    return CallResult(output, outcome_of(output, REFUSALS, otherwise="error" if failed else "ok"), media, at)
 
 
 def _inner(given: object) -> Record:
     if isinstance(given, str) and given.startswith('{"output"'):
-        return parse(given.encode("utf-8", "replace")) or {}
+        return parse_object(given.encode("utf-8", "replace")) or {}
     return given if isinstance(given, dict) else {}

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from wolo.errors import SessionError
 from wolo.messages.parts import AnyPart, Outcome, TextPart, ThinkingPart
-from wolo.sessions.exchange.import_result import Imported
-from wolo.sessions.exchange.importers.builder import Draft, Ended, Gathering, counted, outcome_of, tool_part
+from wolo.sessions.exchange.importers.builder import (
+    CallResult,
+    ConversationBuilder,
+    Draft,
+    counted,
+    medium,
+    outcome_of,
+    producer,
+    tool_part,
+)
 from wolo.sessions.exchange.importers.discovery import (
-    Found,
+    FoundSession,
     children,
     head,
     home_of,
@@ -18,11 +25,18 @@ from wolo.sessions.exchange.importers.discovery import (
     same_directory,
     updated,
 )
-from wolo.sessions.exchange.importers.fields import content, record, records, text, when
-from wolo.sessions.exchange.importers.jsonl_lines import Lines, Record, read_object
-from wolo.sessions.exchange.importers.media import medium
-from wolo.sessions.exchange.importers.producers import producer
-from wolo.sessions.exchange.sniff import Glimpse
+from wolo.sessions.exchange.json_files import (
+    FilePreview,
+    Imported,
+    JsonLines,
+    Record,
+    content,
+    read_object,
+    record,
+    records,
+    text,
+    unix_time,
+)
 
 MESSAGES, META = "messages.jsonl", "meta.json"
 ENDINGS: Mapping[str, Outcome] = {
@@ -34,9 +48,9 @@ ENDINGS: Mapping[str, Outcome] = {
 """How results begin that tell of calls which did not run to their end."""
 
 
-def is_shape_of(glimpse: Glimpse) -> bool:
-    folder = glimpse.path if glimpse.path.is_dir() else glimpse.path.parent
-    named = folder == glimpse.path or glimpse.path.name in (MESSAGES, META)
+def matches(preview: FilePreview) -> bool:
+    folder = preview.path if preview.path.is_dir() else preview.path.parent
+    named = folder == preview.path or preview.path.name in (MESSAGES, META)
     return named and (folder / MESSAGES).is_file() and "session_id" in read_object(folder / META)
 
 
@@ -44,16 +58,15 @@ def read(source: Path) -> Imported:
     """`source`: the folder of a session, or a file in it. Raises SessionError when nothing in it is a conversation."""
     folder = source if source.is_dir() else source.parent
     meta = read_object(folder / META)
-    lines = Lines(folder / MESSAGES)
-    gathered = Gathering()
-    began = when(meta.get("start_time"))
+    lines = JsonLines(folder / MESSAGES)
+    gathered = ConversationBuilder()
+    began = unix_time(meta.get("start_time"))
     for each in lines:
         _add(gathered, each, began)
-    if not gathered.messages():
-        raise SessionError(
-            f"{source} holds no conversation of Mistral Vibe.", hint="Its sessions are folders below ~/.vibe/logs/session."
-        )
     return gathered.imported(
+        source,
+        "Mistral Vibe",
+        "~/.vibe/logs/session",
         title=text(meta, "title"),
         cwd=_cwd(meta),
         created=began,
@@ -62,14 +75,14 @@ def read(source: Path) -> Imported:
     )
 
 
-def finds(cwd: Path, environ: Mapping[str, str]) -> list[Found]:
+def find_sessions(cwd: Path, environ: Mapping[str, str]) -> list[FoundSession]:
     """The sessions of a directory, newest first."""
     found = []
     for path in children(home_of(".vibe", environ, "VIBE_HOME") / "logs" / "session", f"*/{MESSAGES}"):
         meta = read_object(path.with_name(META))
         if same_directory(_cwd(meta), cwd):
             title = text(meta, "title") or next(_prompts(head(path)), "")
-            found.append(Found(path.parent, path.parent.name, title, updated(path)))
+            found.append(FoundSession(path.parent, path.parent.name, title, updated(path)))
     return newest_first(found)
 
 
@@ -84,30 +97,30 @@ def _prompts(begin: list[Record]) -> Iterator[str]:
             yield words.strip()
 
 
-def _add(gathered: Gathering, line: Record, began: float) -> None:
+def _add(gathered: ConversationBuilder, line: Record, began: float) -> None:
     said = [part for block in content(line) if (part := _part(block)) is not None]
     match line.get("role"):
         case "user" if said:
-            gathered.say(Draft("user", said, timestamp=began, is_prompt=not line.get("injected")))
+            gathered.add(Draft("user", said, timestamp=began, is_prompt=not line.get("injected")))
         case "assistant":
             _answer(gathered, line, said, began)
         case "tool":
             output = "\n".join(part.text for part in said if isinstance(part, TextPart))
             outcome = outcome_of(output, ENDINGS, otherwise="ok") if output.lstrip().startswith("<") else "ok"
-            gathered.skipped += not gathered.end(text(line, "tool_call_id"), Ended(output, outcome))
+            gathered.add_result(text(line, "tool_call_id"), CallResult(output, outcome))
         case "user" | "system":
             return
         case _:
             gathered.skipped += "content" in line
 
 
-def _answer(gathered: Gathering, line: Record, said: list[AnyPart], began: float) -> None:
+def _answer(gathered: ConversationBuilder, line: Record, said: list[AnyPart], began: float) -> None:
     thought = text(line, "reasoning_content")
     thoughts: list[AnyPart] = [ThinkingPart(text=thought)] if thought else []
-    draft = gathered.say(Draft("assistant", [*thoughts, *said], timestamp=began, producer=producer("mistral-vibe", "")))
+    draft = gathered.add(Draft("assistant", [*thoughts, *said], timestamp=began, producer=producer("mistral-vibe", "")))
     for each in records(line, "tool_calls"):
         function = record(each, "function")
-        gathered.call(draft, tool_part(text(function, "name"), function.get("arguments") or "", text(each, "id")))
+        gathered.add_call(draft, tool_part(text(function, "name"), function.get("arguments") or "", text(each, "id")))
 
 
 def _part(block: Record) -> AnyPart | None:

@@ -1,18 +1,44 @@
-"""What was said on the way to the head of a session, message by message, so that a session of any size can be written out."""
+"""Streams the messages of a session to an export, and writes export files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from wolo.errors import SessionError
 from wolo.messages.message import Message
 from wolo.sessions import session_rows
 from wolo.sessions.entries import AnyEntry, CompactionEntry, decode_entry
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.replay_entries import as_they_settle
 from wolo.sessions.store import Store
+
+Write = Callable[[bytes], object]
+
+
+def write_file(path: Path, write_to: Callable[[Write], None]) -> None:
+    """Whole or not at all, and readable by its owner alone: a session may hold anything. Raises SessionError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as device:  # such as /dev/stdout
+                write_to(device.write)
+            return
+        try:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                write_to(file.write)
+            beside.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise SessionError(f"{path} cannot be written: {error.strerror}.", hint="Name another file.") from error
 
 
 class _Named(Struct, frozen=True):
@@ -28,7 +54,7 @@ class _About(Struct, frozen=True):
     summary: _Named | None = None
 
 
-class Said:
+class MessageStream:
     """Can be gone through more than once. Secrets are taken out of what it yields."""
 
     def __init__(self, store: Store, session_id: str, redactor: Redactor | None) -> None:

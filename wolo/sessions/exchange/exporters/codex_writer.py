@@ -1,4 +1,4 @@
-"""A session as Codex keeps it: a rollout, JSON lines of items of the Responses API and of events that show them."""
+"""Exports a session in Codex's format: a rollout of Responses API items and events as JSON lines."""
 
 from __future__ import annotations
 
@@ -9,76 +9,59 @@ from wolo.formats.encoding.wire_names import IdPolicy
 from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
-from wolo.messages.roles import AgentMessage, AssistantMessage, ToolMessage
-from wolo.sessions.exchange.exporters.common_fields import (
-    About,
-    about,
+from wolo.messages.roles import AssistantMessage, ToolMessage
+from wolo.sessions.exchange.exporters.record_writer import (
+    SessionHeader,
     address,
-    is_said_by_user,
+    is_blank,
     iso,
+    line_export,
     provider_name,
+    read_records,
     stable_uuid,
 )
 from wolo.sessions.exchange.importers import codex
-from wolo.sessions.exchange.importers.jsonl_lines import Record
 from wolo.sessions.exchange.importers.responses import parts_of, words_of
-from wolo.sessions.exchange.importers.round_trip import as_lines, written
-from wolo.sessions.exchange.jsonl import Write
-from wolo.sessions.exchange.message_stream import Said
-from wolo.sessions.exchange.redaction import Redactor
-from wolo.sessions.listing import SessionInfo
-from wolo.sessions.store import Store
+from wolo.sessions.exchange.json_files import Record
 
 VERSION = "0.128.0"
-"""Of the program whose lines these look like."""
+"""The Codex version whose files these resemble."""
 
 
-def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    as_lines(_with_head(written(Said(store, info.id, redactor), Codex()), about(info, redactor)), out)
-
-
-class Codex:
+class _Writer:
     id_policy: IdPolicy = "responses"
 
     def __init__(self) -> None:
-        self._tokens = 0
-        """So far, of all answers."""
+        self._total_tokens = 0
 
-    def records(self, spoken: AgentMessage) -> list[Record]:
-        at = spoken.timestamp
-        if isinstance(spoken, ToolMessage):
-            return [_result(result.id, result.content, result.media, at) for result in spoken.contents]
-        if isinstance(spoken, AssistantMessage):
-            return self._answer(spoken)
-        if not is_said_by_user(spoken):
-            return []
-        said = [_input(part) for part in spoken.contents if isinstance(part, TextPart | MediaPart)]
-        words = words_of(parts_of({"content": said}))
+    def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
+        content = [_input(part) for part in parts]
+        words = words_of(parts_of({"content": content}))
         shown = [_line("event_msg", {"type": "user_message", "message": words, "kind": "plain"}, at)] if words else []
-        return [_line("response_item", {"type": "message", "role": "user", "content": said}, at), *shown] if said else []
+        return [_line("response_item", {"type": "message", "role": "user", "content": content}, at), *shown]
 
-    def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        return codex.alone(records)
+    def results(self, message: ToolMessage) -> list[Record]:
+        return [_result(result.id, result.content, result.media, message.timestamp) for result in message.contents]
 
-    def holder(self, record: Record) -> Record:
-        return record
-
-    def _answer(self, spoken: AssistantMessage) -> list[Record]:
-        at = spoken.timestamp
-        thoughts = [_line("response_item", _reasoning(part), at) for part in spoken.thinking() if part.text.strip()]
-        texts = [part.text for part in spoken.contents if isinstance(part, TextPart) and part.text.strip()]
+    def answer(self, message: AssistantMessage) -> list[Record]:
+        at = message.timestamp
+        thoughts = [_line("response_item", _reasoning(part), at) for part in message.thinking() if part.text.strip()]
+        texts = [part.text for part in message.contents if isinstance(part, TextPart) and not is_blank(part)]
         content = [{"type": "output_text", "text": text} for text in texts]
         words = [_line("response_item", {"type": "message", "role": "assistant", "content": content}, at)] if texts else []
         shown = [_line("event_msg", {"type": "agent_message", "message": "".join(texts).strip()}, at)] if texts else []
-        calls = [_line("response_item", _call(part), at) for part in spoken.tool_calls()]
+        calls = [_line("response_item", _call(part), at) for part in message.tool_calls()]
         lines = [*thoughts, *words, *shown, *calls]
-        return [*lines, *self._count(spoken.usage, at)] if lines else []
+        return [*lines, *self._token_count(message.usage, at)] if lines else []
 
-    def _count(self, usage: Usage | None, at: float) -> list[Record]:
+    def read(self, records: Sequence[Record]) -> Sequence[Message]:
+        return read_records(codex.RecordReader(), records)
+
+    def _token_count(self, usage: Usage | None, at: float) -> list[Record]:
         tokens = usage.context_tokens if usage else 0
         if usage is None or not tokens:
             return []
-        self._tokens += tokens
+        self._total_tokens += tokens
         cached = usage.cache_read_tokens
         last = {
             "input_tokens": usage.input_tokens + cached + usage.cache_write_tokens,
@@ -87,7 +70,7 @@ class Codex:
             "reasoning_output_tokens": usage.reasoning_tokens,
             "total_tokens": tokens,
         }
-        info = {"total_token_usage": {**last, "total_tokens": self._tokens}, "last_token_usage": last}
+        info = {"total_token_usage": {**last, "total_tokens": self._total_tokens}, "last_token_usage": last}
         return [_line("event_msg", {"type": "token_count", "info": info}, at)]
 
 
@@ -122,26 +105,29 @@ def _input(part: TextPart | MediaPart) -> Record:
     return {"type": "input_image", "image_url": address(part)}
 
 
-def _with_head(records: Iterable[Record], info: About) -> Iterator[Record]:
-    provider, _, model = info.model.partition("/")
+def _with_head(records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+    provider, _, model = header.model.partition("/")
     meta = {
-        "id": stable_uuid(info.id),
-        "timestamp": iso(info.created),
-        "cwd": info.cwd,
+        "id": stable_uuid(header.id),
+        "timestamp": iso(header.created),
+        "cwd": header.cwd,
         "originator": "codex_cli_rs",
         "cli_version": VERSION,
         "source": "cli",
         "model_provider": provider_name(provider),
     }
-    yield _line("session_meta", meta, info.created)
+    yield _line("session_meta", meta, header.created)
     turn = {
-        "cwd": info.cwd,
+        "cwd": header.cwd,
         "approval_policy": "on-request",
         "sandbox_policy": {"type": "workspace-write"},
         "model": model,
         "summary": "auto",
     }
-    yield _line("turn_context", turn, info.created)
+    yield _line("turn_context", turn, header.created)
     yield from records
-    if info.title:
-        yield _line("event_msg", {"type": "thread_name_updated", "thread_name": info.title}, info.updated)
+    if header.title:
+        yield _line("event_msg", {"type": "thread_name_updated", "thread_name": header.title}, header.updated)
+
+
+write = line_export(_Writer, _with_head)

@@ -1,4 +1,4 @@
-"""A session as `opencode export` prints it and `opencode import` takes it: one JSON document."""
+"""Exports a session as the JSON document that `opencode export` prints and `opencode import` reads."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
 from wolo.formats.openai_responses.encode import ENCRYPTED
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, FilePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
-from wolo.messages.roles import AgentMessage, AssistantMessage, ToolMessage, ToolResult
-from wolo.sessions.exchange.exporters.common_fields import (
-    about,
+from wolo.messages.roles import AssistantMessage, ToolMessage, ToolResult
+from wolo.sessions.exchange.export_stream import MessageStream, Write
+from wolo.sessions.exchange.exporters.record_writer import (
     address,
-    is_said_by_user,
+    encoded,
+    header_of,
+    is_blank,
     milliseconds,
     provider_name,
+    session_records,
     stable_uuid,
+    text_block,
 )
 from wolo.sessions.exchange.importers import opencode_messages
-from wolo.sessions.exchange.importers.jsonl_lines import Record
-from wolo.sessions.exchange.importers.round_trip import encoded, written
-from wolo.sessions.exchange.jsonl import Write
-from wolo.sessions.exchange.message_stream import Said
+from wolo.sessions.exchange.json_files import Record
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 
 VERSION = "1.2.10"
-"""Of the program whose export this looks like."""
+"""The OpenCode version whose exports these resemble."""
 STOPS = {"stop": "stop", "length": "length", "tool_calls": "tool-calls", "refused": "content-filter", "error": "error"}
-SIGNED = {
+SIGNATURES = {
     SIGNATURE: ("anthropic", "signature"),
     ENCRYPTED: ("openai", "reasoningEncryptedContent"),
     THOUGHT_SIGNATURE: ("google", "thoughtSignature"),
@@ -40,17 +41,17 @@ SIGNED = {
 
 
 def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
-    session, known = _id("ses", info.id), about(info, redactor)
+    session, header = _id("ses", info.id), header_of(info, redactor)
     head = {
         "id": session,
         "projectID": "global",
-        "directory": known.cwd,
-        "title": known.title,
+        "directory": header.cwd,
+        "title": header.title,
         "version": VERSION,
         "time": {"created": milliseconds(info.created), "updated": milliseconds(info.updated)},
     }
     between = b'{"info": ' + encoded(head) + b',\n"messages": [\n'
-    for number, record in enumerate(written(Said(store, info.id, redactor), OpenCode(known.cwd))):
+    for number, record in enumerate(session_records(MessageStream(store, info.id, redactor), _Writer(header.cwd))):
         message = _id("msg", info.id, f"{number:08}")
         named = {**record["info"], "id": message, "sessionID": session}
         parts = [
@@ -62,43 +63,38 @@ def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None
     out(b"\n]}\n")
 
 
-class OpenCode:
+class _Writer:
     id_policy: IdPolicy = "anthropic"
 
     def __init__(self, cwd: str) -> None:
         self._cwd = cwd
         self._answer: Record = {}
-        """The last one: its results are in its parts."""
+        """The last answer: results go into its parts."""
 
-    def records(self, spoken: AgentMessage) -> list[Record]:
-        if isinstance(spoken, ToolMessage):
-            for result in spoken.contents:
-                self._put(result, spoken.timestamp)
-            return []
-        time = {"created": milliseconds(spoken.timestamp), "completed": milliseconds(spoken.timestamp)}
-        if isinstance(spoken, AssistantMessage):
-            parts = [each for part in spoken.contents for each in _said(part)]
-            self._answer = {"info": {**self._about(spoken), "time": time}, "parts": [{"type": "step-start"}, *parts]}
-            return [self._answer] if parts else []
-        said = [_part(part) for part in spoken.contents if isinstance(part, TextPart | MediaPart)]
-        model = {"providerID": "", "modelID": ""}
-        user = {"info": {"role": "user", "time": time, "agent": "build", "model": model}, "parts": said}
-        return [user] if said and is_said_by_user(spoken) else []
+    def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
+        info = {"role": "user", "time": _span(at), "agent": "build", "model": {"providerID": "", "modelID": ""}}
+        return [{"info": info, "parts": [_part(part) for part in parts]}]
+
+    def results(self, message: ToolMessage) -> list[Record]:
+        for result in message.contents:
+            self._add_result(result, message.timestamp)
+        return []
+
+    def answer(self, message: AssistantMessage) -> list[Record]:
+        parts = [each for part in message.contents for each in _answer_parts(part)]
+        self._answer = {"info": self._info(message), "parts": [{"type": "step-start"}, *parts]}
+        return [self._answer] if parts else []
 
     def read(self, records: Sequence[Record]) -> Sequence[Message]:
-        told = [opencode_messages.Told(record["info"], record["parts"]) for record in records]
-        return opencode_messages.gather(told, "")[0].messages()
+        rows = [opencode_messages.MessageRow(record["info"], record["parts"]) for record in records]
+        return opencode_messages.gather(rows, "")[0].messages()
 
-    def holder(self, record: Record) -> Record:
-        info: Record = record["info"]
-        return info
-
-    def _about(self, spoken: AssistantMessage) -> Record:
-        usage, wrote = spoken.usage or Usage(), spoken.producer
+    def _info(self, message: AssistantMessage) -> Record:
+        usage, producer = message.usage or Usage(), message.producer
         return {
             "role": "assistant",
-            "providerID": provider_name(wrote.provider) if wrote else "",
-            "modelID": wrote.model if wrote else "",
+            "providerID": provider_name(producer.provider) if producer else "",
+            "modelID": producer.model if producer else "",
             "mode": "build",
             "agent": "build",
             "path": {"cwd": self._cwd, "root": self._cwd},
@@ -109,36 +105,41 @@ class OpenCode:
                 "reasoning": usage.reasoning_tokens,
                 "cache": {"read": usage.cache_read_tokens, "write": usage.cache_write_tokens},
             },
-            "finish": STOPS.get(spoken.stop_reason, "stop"),
+            "finish": STOPS.get(message.stop_reason, "stop"),
+            "time": _span(message.timestamp),
         }
 
-    def _put(self, result: ToolResult, at: float) -> None:
+    def _add_result(self, result: ToolResult, at: float) -> None:
         call: Any = next(part for part in self._answer["parts"] if part.get("callID") == result.id)
-        state, time = call["state"], {"start": milliseconds(at), "end": milliseconds(at)}
+        given, time = call["state"]["input"], {"start": milliseconds(at), "end": milliseconds(at)}
         if result.is_error:
-            call["state"] = {"status": "error", "input": state["input"], "error": result.content, "time": time}
+            call["state"] = {"status": "error", "input": given, "error": result.content, "time": time}
             return
         attached = {"attachments": [_part(part) for part in result.media]} if result.media else {}
         shown = {"output": result.content, "title": "", "metadata": {}, "time": time}
-        call["state"] = {"status": "completed", "input": state["input"], **shown, **attached}
+        call["state"] = {"status": "completed", "input": given, **shown, **attached}
 
 
-def _said(part: AnyPart) -> list[Record]:
+def _span(at: float) -> Record:
+    return {"created": milliseconds(at), "completed": milliseconds(at)}
+
+
+def _answer_parts(part: AnyPart) -> list[Record]:
     if isinstance(part, ToolPart):
         return [{"type": "tool", "callID": part.call_id, "tool": part.tool, "state": {"status": "pending", "input": part.input}}]
     if isinstance(part, ThinkingPart):
-        signed = {name: {key: sealed} for kind, (name, key) in SIGNED.items() if (sealed := blob_of(part.blobs, kind))}
+        signed = {name: {key: sealed} for kind, (name, key) in SIGNATURES.items() if (sealed := blob_of(part.blobs, kind))}
         return [{"type": "reasoning", "text": part.text, "metadata": signed, "time": {"start": 0}}] if part.text.strip() else []
-    return [_part(part)] if not isinstance(part, TextPart) or part.text.strip() else []
+    return [] if is_blank(part) else [_part(part)]
 
 
 def _part(part: TextPart | MediaPart) -> Record:
     if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
+        return text_block(part.text)
     name = part.name if isinstance(part, FilePart) else ""
     return {"type": "file", "mime": part.media_type, "filename": name, "url": address(part)}
 
 
 def _id(kind: str, *names: str) -> str:
-    """Sorts as it was said."""
+    """Sorts in the order of the messages."""
     return f"{kind}_{names[-1] if len(names) > 1 else ''}{stable_uuid(*names).replace('-', '')[:18]}"

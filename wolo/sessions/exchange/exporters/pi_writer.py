@@ -1,0 +1,120 @@
+"""Exports a session in pi's format: a header, then JSON lines, each linked to the previous one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from wolo.formats.anthropic.encode import REDACTED, SIGNATURE
+from wolo.formats.encoding.attachments import base64_text
+from wolo.formats.encoding.wire_names import IdPolicy
+from wolo.formats.gemini.encode import THOUGHT_SIGNATURE
+from wolo.messages.message import Message, Usage, UsageCost
+from wolo.messages.parts import AnyPart, ImagePart, MediaPart, TextPart, ThinkingPart, ToolPart, blob_of
+from wolo.messages.roles import AssistantMessage, ToolMessage, ToolResult
+from wolo.sessions.exchange.exporters.record_writer import (
+    SessionHeader,
+    is_blank,
+    iso,
+    line_export,
+    milliseconds,
+    provider_name,
+    read_records,
+    stable_uuid,
+    text_block,
+)
+from wolo.sessions.exchange.importers import pi
+from wolo.sessions.exchange.json_files import Record
+
+APIS = {format: api for api, format in pi.FORMATS.items()}
+STOPS = {"stop": "stop", "length": "length", "tool_calls": "toolUse"}
+
+
+class _Writer:
+    id_policy: IdPolicy = "openai"
+
+    def __init__(self) -> None:
+        self._tools: dict[str, str] = {}
+        """Tool names by call id."""
+
+    def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
+        return [_entry({"role": "user", "content": [_block(part) for part in parts]}, at)]
+
+    def results(self, message: ToolMessage) -> list[Record]:
+        return [self._result(result, message.timestamp) for result in message.contents]
+
+    def answer(self, message: AssistantMessage) -> list[Record]:
+        content = [block for part in message.contents for block in self._answer_blocks(part)]
+        if not content:
+            return []
+        producer = message.producer
+        has_calls = any(block["type"] == "toolCall" for block in content)
+        body = {
+            "role": "assistant",
+            "content": content,
+            "api": APIS.get(producer.format, "openai-completions") if producer else "openai-completions",
+            "provider": provider_name(producer.provider) if producer else "",
+            "model": producer.model if producer else "",
+            "usage": _usage(message.usage or Usage()),
+            "stopReason": "toolUse" if has_calls else STOPS.get(message.stop_reason, "stop"),
+        }
+        return [_entry(body, message.timestamp)]
+
+    def read(self, records: Sequence[Record]) -> Sequence[Message]:
+        return read_records(pi.RecordReader(), records)
+
+    def _answer_blocks(self, part: AnyPart) -> Iterator[Record]:
+        if isinstance(part, ToolPart):
+            self._tools[part.call_id] = part.tool
+            yield {"type": "toolCall", "id": part.call_id, "name": part.tool, "arguments": part.input}
+        elif isinstance(part, ThinkingPart):
+            signature = blob_of(part.blobs, SIGNATURE) or blob_of(part.blobs, THOUGHT_SIGNATURE)
+            signed = {"thinkingSignature": signature} if signature else {}
+            if part.text.strip() and not blob_of(part.blobs, REDACTED):
+                yield {"type": "thinking", "thinking": part.text, **signed}
+        elif not is_blank(part):
+            yield _block(part)
+
+    def _result(self, result: ToolResult, at: float) -> Record:
+        content = [text_block(result.content), *map(_block, result.media)]
+        name = self._tools.get(result.id, "")
+        body = {"role": "toolResult", "toolCallId": result.id, "toolName": name, "content": content, "isError": result.is_error}
+        return _entry(body, at)
+
+
+def _entry(message: Record, at: float) -> Record:
+    return {"type": "message", "timestamp": iso(at), "message": {**message, "timestamp": milliseconds(at)}}
+
+
+def _block(part: TextPart | MediaPart) -> Record:
+    if isinstance(part, TextPart):
+        return text_block(part.text)
+    if isinstance(part, ImagePart) and part.data:
+        return {"type": "image", "data": base64_text(part.data), "mimeType": part.media_type or "image/png"}
+    return text_block(f"[{part.type} {part.media_type}]")
+
+
+def _usage(usage: Usage) -> Record:
+    cost = usage.cost or UsageCost()
+    counts = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cacheRead": usage.cache_read_tokens,
+        "cacheWrite": usage.cache_write_tokens,
+    }
+    prices = {"input": cost.input, "output": cost.output, "cacheRead": cost.cache_read, "cacheWrite": cost.cache_write}
+    return {**counts, "totalTokens": usage.context_tokens, "cost": {**prices, "total": cost.total}}
+
+
+def _linked(records: Iterable[Record], header: SessionHeader) -> Iterator[Record]:
+    yield {"type": "session", "version": 3, "id": stable_uuid(header.id), "timestamp": iso(header.created), "cwd": header.cwd}
+    parent: str | None = None
+    for number, record in enumerate(records, 1):
+        id = f"{number:08x}"
+        yield {**record, "id": id, "parentId": parent}
+        parent = id
+    if header.title:
+        at = iso(header.updated)
+        yield {"type": "session_info", "id": "ffffffff", "parentId": parent, "timestamp": at, "name": header.title}
+
+
+write = line_export(_Writer, _linked)

@@ -1,0 +1,199 @@
+"""Writes a session as the records of another agent, with what they cannot hold under a key of wolo's own.
+
+The other agent ignores that key; importing the file restores the session, with what was added behind it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from wolo.errors import SessionError
+from wolo.formats.encoding.attachments import data_url
+from wolo.formats.encoding.pairing import result_text
+from wolo.formats.encoding.wire_names import IdPolicy, wire_id
+from wolo.messages.message import MESSAGES, Message
+from wolo.messages.parts import AnyPart, AudioPart, FilePart, ImagePart, MediaPart, TextPart
+from wolo.messages.roles import (
+    AgentMessage,
+    AssistantMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    ToolMessage,
+    UserMessage,
+    by_role,
+)
+from wolo.messages.unicode import whole_throughout
+from wolo.sessions.exchange.export_stream import MessageStream, Write
+from wolo.sessions.exchange.importers.builder import KNOWN, OWN, ConversationBuilder
+from wolo.sessions.exchange.json_diff import missing_in
+from wolo.sessions.exchange.json_files import END_OF_TIME, Record, parse_object
+from wolo.sessions.exchange.redaction import Redactor
+from wolo.sessions.listing import SessionInfo
+from wolo.sessions.store import Store
+
+_NAMESPACE = uuid.UUID("8f6a4f5e-9a0f-5a3b-9d4c-77a1c0c0de00")
+_NAMES_ELSEWHERE = {name: elsewhere for elsewhere, (name, _) in KNOWN.items()}
+"""Provider name of wolo → name that other agents use."""
+
+
+class SessionHeader(NamedTuple):
+    """The facts of a session, without secrets."""
+
+    id: str
+    title: str
+    cwd: str
+    model: str
+    created: float
+    updated: float
+
+
+class RecordReader(Protocol):
+    def add(self, record: Any) -> None: ...
+
+    def finish(self) -> ConversationBuilder: ...
+
+
+class RecordWriter(Protocol):
+    """How one agent spells messages."""
+
+    id_policy: IdPolicy
+    """The form of call ids there."""
+
+    def user(self, parts: Sequence[TextPart | MediaPart], at: float) -> list[Record]:
+        """Records of a user message; also of a summary."""
+        ...
+
+    def answer(self, message: AssistantMessage) -> list[Record]: ...
+
+    def results(self, message: ToolMessage) -> list[Record]: ...
+
+    def read(self, records: Sequence[Record]) -> Sequence[Message]:
+        """What the importer of this agent makes of the records alone."""
+        ...
+
+
+def line_export(
+    make_writer: Callable[[], RecordWriter], frame: Callable[[Iterable[Record], SessionHeader], Iterator[Record]]
+) -> Callable[[Store, SessionInfo, Write, Redactor | None], None]:
+    """Makes an export of JSON lines. `frame` adds the header lines and links the records."""
+
+    def write(store: Store, info: SessionInfo, out: Write, redactor: Redactor | None) -> None:
+        records = session_records(MessageStream(store, info.id, redactor), make_writer())
+        for record in frame(records, header_of(info, redactor)):
+            out(encoded(record) + b"\n")
+
+    return write
+
+
+def session_records(messages: Iterable[Message], writer: RecordWriter) -> Iterator[Record]:
+    """Yields the records of all messages. Raises SessionError when no message has a form there."""
+    taken: set[str] = set()
+    held: list[Record] = []
+    waiting: list[Message] = []
+    for message in messages:
+        spelled = [each for spoken in by_role([_with_wire_ids(message, writer, taken)]) for each in _records(spoken, writer)]
+        records = [parse_object(encoded(record)) or {} for record in spelled]
+        read = writer.read(records)
+        if len(read) != 1:
+            waiting.append(message)
+            continue
+        yield from held
+        own: Record = {"change": missing_in(read[0], message)}
+        _holder(records[0])[OWN] = own | ({"before": _built(waiting)} if waiting else {})
+        held, waiting = records, []
+    if not held:
+        raise SessionError("The session has no message that the other agent's format can hold.", hint="Export it as jsonl.")
+    if waiting:
+        _holder(held[0])[OWN]["after"] = _built(waiting)
+    yield from held
+
+
+def read_records(reader: RecordReader, records: Iterable[Record]) -> tuple[Message, ...]:
+    for record in records:
+        reader.add(record)
+    return reader.finish().messages()
+
+
+def header_of(info: SessionInfo, redactor: Redactor | None) -> SessionHeader:
+    texts = (info.title or info.name or "", info.cwd, info.model)
+    title, cwd, model = (redactor.text(text) if redactor else text for text in texts)
+    return SessionHeader(info.id, title, cwd, model, info.created, info.updated)
+
+
+def encoded(record: Record) -> bytes:
+    return msgspec.json.encode(whole_throughout(record))
+
+
+def text_block(text: str) -> Record:
+    return {"type": "text", "text": text}
+
+
+def is_blank(part: AnyPart) -> bool:
+    return isinstance(part, TextPart) and not part.text.strip()
+
+
+def stable_uuid(*names: str) -> str:
+    """Derives the same UUID from the same names."""
+    return str(uuid.uuid5(_NAMESPACE, "\0".join(names)))
+
+
+def iso(then: float) -> str:
+    known = then if 0 < then < END_OF_TIME else 0.0
+    return datetime.fromtimestamp(known, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def milliseconds(then: float) -> int:
+    return int(then * 1000) if 0 < then < END_OF_TIME else 0
+
+
+def address(part: MediaPart) -> str:
+    """The URL of a part; a data URL where its data is here."""
+    if not part.data and isinstance(part, ImagePart | FilePart):
+        return part.url
+    default = {ImagePart: "image/png", AudioPart: "audio/mpeg", FilePart: "application/pdf"}[type(part)]
+    return data_url(part.media_type or default, part.data)
+
+
+def provider_name(provider: str) -> str:
+    """The name that other agents use for a provider."""
+    return _NAMES_ELSEWHERE.get(provider, provider)
+
+
+def _records(message: AgentMessage, writer: RecordWriter) -> list[Record]:
+    match message:
+        case ToolMessage():
+            return writer.results(message)
+        case AssistantMessage():
+            return writer.answer(message)
+        case UserMessage() | BranchSummaryMessage() | CompactionSummaryMessage():
+            parts = [part for part in message.contents if isinstance(part, TextPart | MediaPart)]
+            return writer.user(parts, message.timestamp) if parts else []
+    return []
+
+
+def _holder(record: Record) -> Record:
+    """The object that takes a key of wolo's: OpenCode's records are pairs of a head and parts."""
+    info = record.get("info")
+    return info if isinstance(info, dict) else record
+
+
+def _with_wire_ids(message: Message, writer: RecordWriter, taken: set[str]) -> Message:
+    """Gives each call an id of the agent's form and the result as the model would read it."""
+    calls = []
+    for call in message.calls:
+        id = wire_id(call.wire_id, writer.id_policy, taken)
+        taken.add(id)
+        status: Any = "completed" if call.status == "completed" else "failed"
+        tool = call.tool or "unknown"
+        calls.append(replace(call, tool=tool, call_id=id, output=result_text(call), status=status))
+    return message.with_parts(calls) if calls else message
+
+
+def _built(messages: Iterable[Message]) -> list[Any]:
+    return [msgspec.json.decode(MESSAGES.encode(message)) for message in messages]
