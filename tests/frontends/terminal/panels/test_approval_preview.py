@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wolo.agent.events import ApprovalAsked, Walls
+from wolo.agent.events import ApprovalAsked, SandboxState
 from wolo.frontends.terminal.io.theme import ADDED_WORD, REMOVED_WORD
 from wolo.frontends.terminal.panels.approval_preview import proposal
 from wolo.frontends.terminal.panels.text_rows import as_rows
@@ -19,7 +19,7 @@ from wolo.messages.parts import ToolPart
 from wolo.tools.editing.matching import with_line_endings_of
 
 
-def asked(part: ToolPart, *intents: Intent, walls: Walls = "") -> ApprovalAsked:
+def asked(part: ToolPart, *intents: Intent, walls: SandboxState = "") -> ApprovalAsked:
     return ApprovalAsked(id="ask_1", part=part, intents=intents, reason="It needs an approval.", rule="", walls=walls)
 
 
