@@ -170,7 +170,7 @@ def test_skills_lists_them_with_what_is_wrong(provider: ProviderServer, home: Pa
     with repl(provider) as terminal:
         terminal.enter("/skills")
         terminal.wait_for("'name' must be small letters")
-        assert terminal.shows("of this project:")
+        assert terminal.shows("project:")
         assert terminal.shows("yours:")
         assert terminal.shows("Puts it online.")
 
@@ -229,7 +229,7 @@ def test_a_projects_command_attaches_no_file_that_the_model_may_not_read(provide
         terminal.enter("/look")
         terminal.wait_for("Seen.")
         wait_for_prompt(terminal)
-        assert terminal.shows("Not attached, since reading it needs an approval")
+        assert terminal.shows("Not attached, because reading it needs an approval")
     content = json.dumps(provider.requests[0].messages[-1])
     assert "to be seen" in content
     assert "CANARY" not in content
@@ -356,7 +356,7 @@ def test_a_command_that_was_just_written_can_be_used(provider: ProviderServer, h
     provider.script(text("Hello."))
     with repl(provider) as terminal:
         terminal.enter("/help")
-        terminal.wait_for("/help NAME says more")
+        terminal.wait_for("/help NAME explains")
         wait_for_prompt(terminal)
         assert not terminal.shows("/fresh")
         command(home / ".claude/commands", "fresh", "Fresh.")
