@@ -12,8 +12,8 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, text
 from wolo.commands.command import SwitchConversation
 from wolo.config.key_store import FILE
-from wolo.diagnostics.credentials import find_login_provider, keep_key
 from wolo.diagnostics.doctor import lines
+from wolo.diagnostics.provider_login import find_login_provider, keep_key
 from wolo.errors import UsageError, WoloError
 from wolo.places import find_places
 from wolo.sessions.store import Store

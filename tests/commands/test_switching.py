@@ -18,8 +18,7 @@ from wolo.commands.command import SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import StartOptions
+from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import WoloError
 from wolo.messages.message import user
 from wolo.places import find_places

@@ -14,8 +14,8 @@ from tests.fakes.replies import text
 from wolo.config import consents, layers
 from wolo.config.schema import Config
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.main_agent import as_agent, find_main_agent
 from wolo.conversation.resources.startup import StartOptions
+from wolo.conversation.resources.user_files import as_agent, find_main_agent
 from wolo.errors import UsageError
 from wolo.extensions.agent_files import Profile
 from wolo.messages.message import user

@@ -12,8 +12,7 @@ from tests.fakes.replies import call, text
 from wolo.agent.events import ApprovalAsked
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
-from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import StartOptions
+from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import UsageError
 from wolo.messages.message import user
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from wolo.agent.events import Event, QuestionsAnswered, QuestionsAsked
-from wolo.conversation.pending_questions import PendingQuestions
+from wolo.conversation.pending_requests import PendingQuestions
 from wolo.tools.question_types import Question, Replies, Reply
 
 QUESTIONS = (Question(text="Which?"), Question(text="Why?"))

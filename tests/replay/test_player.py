@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import call, calls, text
-from wolo.conversation.resources.run_options import saved_options
+from wolo.conversation.resources.request_prefix import saved_options
 from wolo.places import find_places
 from wolo.replay.player import Replayed, ReplayOptions, replay
 from wolo.replay.setup import from_store, prepare_workspace

@@ -37,7 +37,7 @@ def login(
     """
     import asyncio
 
-    from wolo.diagnostics.credentials import find_login_provider, no_argument
+    from wolo.diagnostics.provider_login import find_login_provider, no_argument
 
     if others:
         raise no_argument()
@@ -56,7 +56,7 @@ def login(
 
 async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: bool) -> int:
     from wolo.cli.stdin import read_piped
-    from wolo.diagnostics.credentials import keep_key, try_to_log_in
+    from wolo.diagnostics.provider_login import keep_key, try_to_log_in
 
     key = read_piped(patient=True).strip()
     if not key:
@@ -74,7 +74,7 @@ async def _log_in_from_stdin(provider: Provider, *, tests: bool, in_keyring: boo
 async def _log_in_at_terminal(provider: Provider | None, *, tests: bool, in_keyring: bool) -> int:
     import asyncio
 
-    from wolo.diagnostics.credentials import login_providers
+    from wolo.diagnostics.provider_login import login_providers
     from wolo.frontends.terminal.dialogs.login import ask_provider, log_in
     from wolo.frontends.terminal.display.line_prompt import Dismissed
     from wolo.frontends.terminal.display.terminal import hold_terminal
@@ -102,7 +102,7 @@ def logout(provider: Named = "") -> None:
 
     Without a name: the only one.
     """
-    from wolo.diagnostics.credentials import log_out
+    from wolo.diagnostics.provider_login import log_out
 
     removed, left = log_out(provider)
     tell(removed)
@@ -116,7 +116,7 @@ def status(as_json: AsJson = False) -> None:
 
     Of a key only its end is shown.
     """
-    from wolo.diagnostics.credentials import found_keys
+    from wolo.diagnostics.provider_login import found_keys
 
     found, notices = found_keys()
     for notice in notices:

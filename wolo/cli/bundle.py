@@ -23,7 +23,7 @@ def write_bundle(file: str, report: dict[str, Any], session: str) -> None:
     """Raises UsageError, ConfigError and SessionError."""
     import io
 
-    from wolo.conversation.resources.known_secrets import best_redactor, redactor
+    from wolo.conversation.resources.secrets import best_redactor, redactor
     from wolo.sessions.exchange.export_stream import write_file
 
     if not file:
@@ -102,7 +102,7 @@ def _logs() -> Iterator[tuple[str, bytes]]:
 
 def _session(spec: str) -> bytes:
     from wolo.cli.sessions.lookup import open_store, require_session
-    from wolo.conversation.resources.known_secrets import redactor
+    from wolo.conversation.resources.secrets import redactor
     from wolo.sessions.exchange import jsonl
 
     pieces: list[bytes] = []

@@ -23,7 +23,7 @@ def report(error: Exception) -> int:
 def _without_secrets(details: str) -> str:
     """Where wolo is too broken for that, only the places in its own code are told."""
     try:
-        from wolo.conversation.resources.known_secrets import best_redactor
+        from wolo.conversation.resources.secrets import best_redactor
 
         return clean(best_redactor().text(details))
     except Exception:

@@ -31,7 +31,7 @@ class _WithoutSecrets(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if self._redactor is None:
-            from wolo.conversation.resources.known_secrets import (
+            from wolo.conversation.resources.secrets import (
                 best_redactor,  # nothing of it is needed until there is something to say
             )
 

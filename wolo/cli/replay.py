@@ -91,7 +91,7 @@ def _play(recording: Recording, folder: Path, at: Path | None, given: Given, *, 
 
 
 def _record(spec: str, file: Path, at: Path | None) -> None:
-    from wolo.conversation.resources.known_secrets import redactor
+    from wolo.conversation.resources.secrets import redactor
     from wolo.replay import cassette
     from wolo.replay.setup import prepare_workspace
     from wolo.sessions.exchange.export_stream import write_file

@@ -10,7 +10,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText, Sw
 from wolo.config import layers
 from wolo.config.dotted_keys import dotted, parse_key
 from wolo.config.settings_writer import write_setting
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError
 from wolo.places import find_places
 

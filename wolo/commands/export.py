@@ -51,7 +51,7 @@ def _format_of(file: str) -> str:
 
 
 def _write(session_id: str, format: str, cwd: Path, file: str) -> Path:
-    from wolo.conversation.resources.known_secrets import redactor  # noqa: PLC0415  # 15 ms with all the formats
+    from wolo.conversation.resources.secrets import redactor  # noqa: PLC0415  # 15 ms with all the formats
     from wolo.sessions.exchange.export_stream import write_file  # noqa: PLC0415  # the same
     from wolo.sessions.exchange.format_table import export  # noqa: PLC0415  # the same
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wolo.commands.arguments import words
 from wolo.commands.command import Command, CommandContext, Outcome, SwitchConversation
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError
 from wolo.places import find_places
 from wolo.sessions.store import Store

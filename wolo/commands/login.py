@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.diagnostics.credentials import found_keys, log_out, login_providers
+from wolo.diagnostics.provider_login import found_keys, log_out, login_providers
 from wolo.errors import UsageError
 
 

@@ -10,7 +10,7 @@ from wolo.commands.command import Command, CommandContext, Outcome, ShowText, Sw
 from wolo.config import keys
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import find
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.diagnostics.model_info import in_brief, models_here
 from wolo.errors import ConfigError, UsageError
 from wolo.messages.terminal_text import clean_line

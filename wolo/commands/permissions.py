@@ -5,7 +5,7 @@ from __future__ import annotations
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.permission_check import remove_rule, rule_lines, verdict_lines
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError
 
 EVERYWHERE = "--everywhere"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
-from wolo.conversation.resources.sandboxing import find_sandbox
+from wolo.conversation.resources.tool_environment import find_sandbox
 from wolo.places import find_places
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError
 
 MOST = 20

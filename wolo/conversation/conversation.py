@@ -22,8 +22,8 @@ from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.hooks import HookSet
 from wolo.conversation.resources.persistence import UnloadedHistory
-from wolo.conversation.resources.run_options import OPTIONS
-from wolo.conversation.resources.session_info import Change, ConversationInfo
+from wolo.conversation.resources.request_prefix import OPTIONS
+from wolo.conversation.resources.startup import Change, ConversationInfo
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import UsageError

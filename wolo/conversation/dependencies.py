@@ -11,13 +11,12 @@ from wolo.agent.cancellation import Cancellation
 from wolo.agent.loop import Agent
 from wolo.agent.tool_calls import Emit
 from wolo.agent.user_command import Footing
-from wolo.conversation.event_stream import EventStream
-from wolo.conversation.pending_approvals import PendingApprovals
-from wolo.conversation.pending_questions import PendingQuestions
+from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
+from wolo.conversation.recorder import EventStream
 from wolo.conversation.resources.hooks import HookSet
 from wolo.conversation.resources.persistence import UnloadedHistory
-from wolo.conversation.resources.session_info import EnteredMode
+from wolo.conversation.resources.startup import EnteredMode
 from wolo.conversation.resources.user_files import UserFiles
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.guard.secrets.redactor import Secrets

@@ -20,24 +20,28 @@ from wolo.agent.user_command import Footing, run_by_hand
 from wolo.config.cli_options import text
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.dependencies import Dependencies
-from wolo.conversation.event_stream import EventStream
 from wolo.conversation.handover import Handover
-from wolo.conversation.pending_approvals import PendingApprovals
-from wolo.conversation.pending_questions import PendingQuestions
+from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
-from wolo.conversation.recorder import Recorder
-from wolo.conversation.resources.checkpointing import track_session, tracking_emit
+from wolo.conversation.recorder import EventStream, Recorder
 from wolo.conversation.resources.hooks import ConversationHooks, find_hooks, notices_about
 from wolo.conversation.resources.mcp_servers import FoundServers, find_servers
-from wolo.conversation.resources.model_access import ModelAccess, make_asker
+from wolo.conversation.resources.model_selection import ModelAccess, make_asker
 from wolo.conversation.resources.persistence import SavedSession
-from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, prompt_options, reload_prompt
-from wolo.conversation.resources.run_options import options_of
-from wolo.conversation.resources.sandboxing import SandboxPlan, SandboxSetup
+from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, options_of, prompt_options, reload_prompt
 from wolo.conversation.resources.secrets import make_secrets
-from wolo.conversation.resources.session_info import ConversationInfo, EnteredMode
-from wolo.conversation.resources.startup import StartOptions, StartupState, prepare_start
-from wolo.conversation.resources.tool_context import known_text, make_judge, new_shell, passed_variables, save_redacted
+from wolo.conversation.resources.startup import ConversationInfo, EnteredMode, StartOptions, StartupState, prepare_start
+from wolo.conversation.resources.tool_environment import (
+    SandboxPlan,
+    SandboxSetup,
+    known_text,
+    make_judge,
+    new_shell,
+    passed_variables,
+    save_redacted,
+    track_session,
+    tracking_emit,
+)
 from wolo.conversation.resources.user_files import UserFiles, own_folders
 from wolo.conversation.resources.verification import make_verify
 from wolo.conversation.subagents.subagents import Parent, Subagents
@@ -222,7 +226,7 @@ def _prompts(site: StartupState) -> PromptOptions:
     """Raises UsageError."""
     if site.agent is None:
         return prompt_options(site.given)
-    from wolo.conversation.resources.main_agent import with_prompt  # few conversations work as an agent
+    from wolo.conversation.resources.request_prefix import with_prompt  # few conversations work as an agent
 
     return with_prompt(prompt_options(site.given), site.agent)
 

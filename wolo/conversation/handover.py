@@ -14,8 +14,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.hooks import ConversationHooks
 from wolo.conversation.resources.persistence import SavedSession
-from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import OWN_ADDRESS, StartOptions, StartupState, check_start
+from wolo.conversation.resources.startup import OWN_ADDRESS, Change, StartOptions, StartupState, check_start
 from wolo.conversation.subagents.subagents import Subagents
 from wolo.errors import WoloError
 from wolo.formats.format import ThinkingLevel

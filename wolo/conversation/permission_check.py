@@ -12,7 +12,7 @@ from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
 from wolo.config.settings_writer import forget_rule
-from wolo.conversation.resources.sandboxing import plan_sandbox
+from wolo.conversation.resources.tool_environment import plan_sandbox
 from wolo.errors import UsageError
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.judge import Judge

@@ -12,8 +12,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.guard import protected_paths
 from wolo.replay.recording import RecordedTurns
-from wolo.replay.sandbox_copy import ReplayWorkspace
-from wolo.replay.workspace_rewind import files_used
+from wolo.replay.workspace_copy import ReplayWorkspace, files_used
 from wolo.sessions.exchange import jsonl
 from wolo.sessions.exchange.export_stream import Write
 from wolo.sessions.exchange.json_files import read_lines

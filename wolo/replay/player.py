@@ -24,10 +24,9 @@ from wolo.agent.tool_outcomes import DENIED_BY_PERSON, NO_REASON
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
-from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix
-from wolo.conversation.resources.run_options import saved_options
+from wolo.conversation.resources.request_prefix import PromptOptions, build_prefix, saved_options
 from wolo.conversation.resources.secrets import make_secrets
-from wolo.conversation.resources.tool_context import jobs_folder, new_shell
+from wolo.conversation.resources.tool_environment import jobs_folder, new_shell
 from wolo.conversation.resources.user_files import UserFiles, own_folders
 from wolo.conversation.resources.verification import recorded_verify
 from wolo.guard.intents import WriteIntent
@@ -40,10 +39,18 @@ from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import counted
 from wolo.models.replay_model import Diverged, Divergence, Kind, RecordedModel
 from wolo.places import find_places
-from wolo.replay.recorded_hooks import recorded_hooks
-from wolo.replay.recorded_settings import model_of, preamble_check, rules_of
-from wolo.replay.recording import BY_PERSON, RecordedTurn, RecordedTurns, renamed, was_interrupted
-from wolo.replay.sandbox_copy import ReplayWorkspace
+from wolo.replay.recording import (
+    BY_PERSON,
+    RecordedTurn,
+    RecordedTurns,
+    model_of,
+    preamble_check,
+    recorded_hooks,
+    renamed,
+    rules_of,
+    was_interrupted,
+)
+from wolo.replay.workspace_copy import ReplayWorkspace
 from wolo.tools.tool import Result, ToolServices
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace import landlock

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.compaction.history_cut import Cut, cut_of
+from wolo.agent.hook_calls import HOOKS, Heard, RunHook, Said
 from wolo.agent.tool_outcomes import SET_ASIDE
 from wolo.agent.turn_policy import EMPTY_CUT_OFF
-from wolo.messages.message import EMPTY_ANSWER, MCP_INSTRUCTIONS, NUDGE, OPENED, STEERED, Message
+from wolo.config import keys
+from wolo.config.schema import Config
+from wolo.conversation.resources.request_prefix import COMMAND_LINE, RunOptions
+from wolo.diagnostics.request_preview import readable
+from wolo.errors import WoloError
+from wolo.formats.format import Format
+from wolo.guard.rules import Rule, parse_rule
+from wolo.messages.message import EMPTY_ANSWER, MCP_INSTRUCTIONS, NUDGE, OPENED, SENT_BACK, STEERED, Message
 from wolo.messages.parts import ToolPart
-from wolo.models.replay_model import Recorded, Script, as_it_came
+from wolo.models.format_selection import format_of
+from wolo.models.prompt_cache import METADATA, digests_of
+from wolo.models.protocol import Question, producer_of, request_for
+from wolo.models.provider import Choice, Model, Provider
+from wolo.models.replay_model import Check, Diverged, Divergence, Recorded, Script, as_it_came
+from wolo.places import find_places
 from wolo.sessions import replay_entries
 from wolo.sessions.entries import AnyEntry, CompactionEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 
@@ -244,3 +259,96 @@ def _modes(entries: Iterable[AnyEntry]) -> dict[str, str]:
 def renamed(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Message, ...]:
     """With the ids of the recorded ones, which compactions refer to."""
     return tuple(replace(message, id=recorded.id) for message, recorded in zip(messages, like, strict=True))
+
+
+class _Recorded(Heard, frozen=True):
+    notices: tuple[str, ...] = ()
+
+
+def recorded_hooks(new: Iterable[Message]) -> RunHook | None:
+    """None: nothing was heard. What they added to a prompt stands in it already."""
+    messages = tuple(new)
+    calls: dict[str, Any] = {part.id: part.metadata[HOOKS] for each in messages for part in each.calls if HOOKS in part.metadata}
+    sent_back = [each.metadata[HOOKS] for each in messages if each.metadata.get(NUDGE) == SENT_BACK and HOOKS in each.metadata]
+    if not calls and not sent_back:
+        return None
+    left = iter(sent_back)
+
+    async def run(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+        said = next(left, None) if event == "Stop" else calls.get(payload.get("tool_use_id", ""), {}).get(event)
+        return msgspec.convert(said, _Recorded) if said is not None else _Recorded()
+
+    return run
+
+
+PREAMBLE = ("system", "tools")
+"""Labels of the blocks that requests begin with."""
+
+
+def model_of(tape: RecordedTurns, label: str, config: Config) -> Choice:
+    """As the catalogue knows it; a model that nobody knows any more is replayed all the same."""
+    producer = next((message.producer for message in tape.messages if message.producer), None)
+    try:
+        environ = keys.with_stored_keys(os.environ, find_places(), [], config.settings.providers)
+        return readable(config, environ, label, producer.format if producer else "")
+    except WoloError:
+        provider, _, model = label.partition("/")
+        format = producer.format if producer else "openai-chat"
+        return Choice(Provider(name=provider, label=provider, base_url="", format=format), Model(id=model), "")
+
+
+def rules_of(
+    tape: RecordedTurns, rules: Iterable[Rule], options: RunOptions | None, here: Callable[[str], str]
+) -> tuple[Rule, ...]:
+    """Those of today, and those of the run's command line; they are about the copy.
+
+    Of a session that does not tell its options, those that decided anything are known.
+    """
+    decided = (_given_then(call.metadata.get("verdict")) for call in tape.calls.values())
+    given = options.parsed_rules() if options is not None else filter(None, decided)
+    every = dict.fromkeys((*rules, *given))
+    return tuple(replace(rule, pattern=here(rule.pattern)) for rule in every)
+
+
+def _given_then(verdict: object) -> Rule | None:
+    if not isinstance(verdict, dict) or verdict.get("source") not in COMMAND_LINE or not verdict.get("rule"):
+        return None
+    source = str(verdict["source"])
+    try:
+        return parse_rule(str(verdict["rule"]), COMMAND_LINE[source], source)
+    except WoloError:
+        return None
+
+
+def preamble_check(tape: RecordedTurns, label: str, config: Config) -> Check:
+    """Compares the system prompt and the tools of a request with what the session keeps of them: their digests."""
+
+    def check(recorded: Recorded, question: Question) -> None:
+        answer = next((message for message in tape.messages if message.id == recorded.answer.id), None)
+        if answer is None or METADATA not in answer.metadata:
+            return
+        known = digests_of(answer.id, tape.messages)
+        for at, (label, digest) in enumerate(blocks_of(answer, question)):
+            if label in PREAMBLE and at < len(known) and known[at] != digest:
+                raise Diverged(
+                    Divergence(
+                        step=recorded.step,
+                        kind="preamble",
+                        where=label,
+                        expected=f"sha {known[at].hex()}",
+                        got=f"sha {digest.hex()}",
+                    )
+                )
+
+    @cache
+    def asked_in(label: str) -> tuple[Choice, Format]:
+        choice = model_of(tape, label, config)
+        return choice, format_of(choice)
+
+    def blocks_of(answer: Message, question: Question) -> list[tuple[str, bytes]]:
+        producer = answer.producer
+        choice, format = asked_in(f"{producer.provider}/{producer.model}" if producer else label)
+        format.encode(request_for(choice, producer_of(choice, choice.format), question))
+        return [(block.label, block.digest) for block in format.blocks()]
+
+    return check

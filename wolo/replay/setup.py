@@ -8,13 +8,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from wolo.conversation.resources.run_options import saved_options
+from wolo.conversation.resources.request_prefix import saved_options
 from wolo.errors import SessionError
 from wolo.replay import cassette
 from wolo.replay.cassette import Cassette
 from wolo.replay.recording import RecordedTurns, read_recording
-from wolo.replay.sandbox_copy import ReplayWorkspace
-from wolo.replay.workspace_rewind import rewind
+from wolo.replay.workspace_copy import ReplayWorkspace, rewind
 from wolo.sessions.entries import BranchEntry
 from wolo.sessions.exchange import importer
 from wolo.sessions.listing import SessionInfo

@@ -32,7 +32,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.history.undo import Undoing
 from wolo.conversation.resources.startup import StartOptions
-from wolo.conversation.subagents.pausable_timer import PausableTimer
+from wolo.conversation.subagents.run import PausableTimer
 from wolo.messages.message import user
 from wolo.places import find_places
 from wolo.sessions.listing import SessionInfo

@@ -40,7 +40,7 @@ def export_session(
     redact: Annotated[bool, typer.Option("--redact/--no-redact", help="Take secrets out; jsonl may keep them.")] = True,
 ) -> None:
     """Write a session for others to read, or for another machine."""
-    from wolo.conversation.resources.known_secrets import redactor
+    from wolo.conversation.resources.secrets import redactor
     from wolo.sessions.exchange.export_stream import write_file
     from wolo.sessions.exchange.format_table import export
 

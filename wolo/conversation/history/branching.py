@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError
 from wolo.messages.call_arguments import patched_files
 from wolo.messages.message import Message

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.history.branching import COMMANDING, EDITING, done_between
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart

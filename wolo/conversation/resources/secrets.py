@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from wolo.config import keys
+from wolo.config import keys, layers
 from wolo.config.schema import Settings
-from wolo.errors import ConfigError
+from wolo.errors import ConfigError, WoloError
 from wolo.guard.secrets.finder import SecretFiles
 from wolo.guard.secrets.redactor import KEY_BYTES, Secrets
 from wolo.messages.secret_values import Known
 from wolo.models.provider import Choice
-from wolo.places import Places, make_private
+from wolo.places import Places, find_places, make_private
+from wolo.workspace.root import find_root
+
+if TYPE_CHECKING:
+    from wolo.sessions.exchange.redaction import Redactor
 
 
 def make_secrets(places: Places, settings: Settings, roots: Iterable[Path], asked: Iterable[Choice | None] = ()) -> Secrets:
@@ -61,3 +68,37 @@ def _make(path: Path) -> bytes:
     finally:
         beside.unlink(missing_ok=True)
     return key
+
+
+def redactor() -> Redactor:
+    """Raises ConfigError when the settings cannot be read: then nobody knows what must not leave."""
+    places = find_places()
+    return _knowing(keys.written_down(places, layers.load(places, os.environ).settings))
+
+
+def best_redactor() -> Redactor:
+    """As much as can be known, whatever state the settings are in; for what is written on the way to the ground."""
+    try:
+        return redactor()
+    except (WoloError, OSError):
+        return _knowing(iter(()))
+
+
+def _knowing(written_down: Iterator[Known]) -> Redactor:
+    from wolo.sessions.exchange.redaction import Redactor  # noqa: PLC0415  # a run exports nothing
+
+    found = keys.known(_on_the_line(), keys.in_environment(os.environ), written_down, _in_files())
+    return Redactor(each.value for each in found)
+
+
+def _on_the_line() -> Iterator[Known]:
+    """A key that was given for this run."""
+    yield from (Known("API_KEY", token.removeprefix("--api-key=")) for token in sys.argv if token.startswith("--api-key="))
+    yield from (Known("API_KEY", value) for token, value in pairwise(sys.argv) if token == "--api-key")
+
+
+def _in_files() -> Iterator[Known]:
+    try:
+        yield from SecretFiles([find_root(Path.cwd())]).near()
+    except OSError:
+        return

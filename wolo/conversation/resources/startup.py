@@ -13,27 +13,25 @@ from msgspec.structs import replace
 from wolo.agent.compaction.history_cut import Cut
 from wolo.config import keys, layers
 from wolo.config.cli_options import Given, directories, many, text
-from wolo.config.schema import Config, Endpoint
-from wolo.conversation.resources.model_access import check_reachable
+from wolo.config.schema import Config, Endpoint, Ui
 from wolo.conversation.resources.model_selection import (
     check_prices,
+    check_reachable,
     choose,
     choose_fallback,
     for_provider_of,
     gone_notice,
 )
 from wolo.conversation.resources.persistence import Branch, Origin, SavedSession, SessionSink, UnsavedSession
-from wolo.conversation.resources.sandboxing import SandboxPlan, plan_sandbox
-from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.session_selection import find_session, moved_notice
-from wolo.conversation.resources.shown_notices import show_once
-from wolo.errors import UsageError
+from wolo.conversation.resources.tool_environment import SandboxPlan, plan_sandbox
+from wolo.errors import SessionError, UsageError
 from wolo.extensions.agent_files import Profile
 from wolo.mcp.servers import Servers
 from wolo.messages.message import Message
 from wolo.models.capabilities import always_on_notice
 from wolo.models.provider import Choice
-from wolo.places import Places, find_places
+from wolo.places import Places, find_places, make_private
+from wolo.sessions.entries import CustomEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
 from wolo.tools.tool import ShellState
@@ -186,7 +184,7 @@ def _prepare_grounds(given: Given) -> StartEnvironment:
     workspace = Workspace(find_root(cwd), directories(given, "add_dir"), cwd)
     agent = None
     if config.settings.agent.strip():
-        from wolo.conversation.resources.main_agent import as_agent, find_main_agent, model_notice  # noqa: PLC0415  # rarely named
+        from wolo.conversation.resources.user_files import as_agent, find_main_agent, model_notice  # noqa: PLC0415  # rarely named
 
         agent = find_main_agent(config, places, workspace.root, cwd)
         config = as_agent(config, agent)
@@ -236,3 +234,104 @@ def _keep(store: Store | None, session: SessionInfo | None, origin: Origin, plac
     if change is not None and change.behind is not None:
         branch = Branch(behind=change.behind, summary=change.summary, why=change.why)
     return SavedSession(store, session, origin, time.time(), branch)
+
+
+def show_once(places: Places, notice: str) -> tuple[str, ...]:
+    """The notice, if nobody has read it yet on this machine."""
+    told = places.state / "told-no-sandbox"
+    if not notice or told.exists():
+        return ()
+    try:
+        make_private(places.state)
+        told.touch(mode=0o600)
+    except OSError:
+        pass  # then it is said again
+    return (notice,)
+
+
+class ConversationInfo(Struct, frozen=True, kw_only=True):
+    """What a front end may show about a conversation; only `set_mode` changes some of it while the conversation lives."""
+
+    session_id: str
+    model: str
+    """`provider/model`."""
+    cwd: Path
+    root: Path
+    """The directory that counts as inside; the repository's, when there is one."""
+    mode: str
+    sandbox: str = ""
+    """The backend that holds commands; empty: none does."""
+    tool_names: tuple[str, ...]
+    ui: Ui = Ui()
+    """How the settings want it to look and to be typed in."""
+    keeps_session: bool = True
+    begun_in: str = ""
+    """The directory of the session that goes on; empty for a new one."""
+    notices: tuple[str, ...] = ()
+    """Said once, with the first prompt."""
+
+
+class EnteredMode(Struct, frozen=True, kw_only=True):
+    """Which mode holds once another one was asked for."""
+
+    name: str
+    sandbox: str
+    """The backend that holds commands in it; empty: none does."""
+    notice: str
+    """For a person, when it is not the mode that was asked for."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """How the next conversation differs from this one."""
+
+    model: str = ""
+    """Empty: the same."""
+    session: str | None = ""
+    """Another one by id, name or title; empty: the same one; None: a new one."""
+    at_own_address: bool = False
+    """The model is asked at its provider's address from now on, whatever address was given for this run."""
+    fork: bool = False
+    """Continue in a copy of that session."""
+    directories: tuple[str, ...] = ()
+    """Added to the workspace, for all conversations of this process that follow."""
+    behind: int | None = None
+    """Go on behind this entry of the same session, on a new branch; 0: before the first."""
+    summary: Message | None = None
+    """What the model is told of the branch that is left."""
+    why: CustomEntry | None = None
+    """Kept with it."""
+    said: tuple[Message, ...] | None = None
+    """What counts as said from now on, where no session keeps it; None: all that was."""
+
+
+def find_session(store: Store, given: Given, change: Change | None, cwd: Path) -> SessionInfo | None:
+    """None: a new one. Raises SessionError when the one that was named is not there."""
+    if change is not None:
+        named = store.find(change.session, cwd) if change.session else None
+        return store.fork(named.id) if named and change.fork else named
+    ways = [f"--{name}" for name in ("continue", "resume", "session") if name in given]
+    if len(ways) > 1:
+        raise UsageError(f"{' and '.join(ways)} name two sessions; there can be one.")
+    if given.get("fork") and not ways:
+        raise UsageError("--fork needs a session to copy.", hint="Name it with -c, -r or -s.")
+    session: SessionInfo | None = None
+    if "resume" in given:
+        if not given["resume"]:
+            raise UsageError("-r needs the id, name or title of a session here.", hint="`wolo sessions list` shows them.")
+        session = store.find(text(given, "resume"), cwd)
+    elif given.get("continue"):
+        session = store.latest(cwd)
+        if session is None:
+            raise SessionError(
+                "There is no session of this directory to go on with.", hint="`wolo sessions list --all` shows others."
+            )
+    elif name := text(given, "session"):
+        session = store.named(name)
+    return store.fork(session.id) if session and given.get("fork") else session
+
+
+def moved_notice(session: SessionInfo | None, cwd: Path) -> tuple[str, ...]:
+    if session is None or os.path.realpath(session.cwd) == os.path.realpath(cwd):
+        return ()
+    gone = "" if Path(session.cwd).is_dir() else ", which is gone"
+    return (f"This session was begun in {session.cwd}{gone}; it goes on in {cwd}.",)

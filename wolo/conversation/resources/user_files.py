@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from wolo.config import project
 from wolo.config.project import Kind
 from wolo.config.schema import Config
-from wolo.errors import ToolError, WoloError
+from wolo.errors import ToolError, UsageError, WoloError
+from wolo.extensions.agent_files import MODELS_ELSEWHERE, Agents, Profile, find_agents
 from wolo.extensions.agent_files import NONE as NO_AGENTS
-from wolo.extensions.agent_files import Agents, find_agents
 from wolo.extensions.markdown_commands import Commands, find_commands
 from wolo.extensions.markdown_files import ExtensionFolder
 from wolo.extensions.skill_files import NO_SKILLS, Skill, Skills, find_skills, told
@@ -20,6 +22,7 @@ from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import Choice
 from wolo.places import Places, find_home
 from wolo.tools.tool import OfferedSkill
+from wolo.tools.toolbox import IN_TEXT, OF_SERVERS
 
 
 def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[ExtensionFolder, ...]:
@@ -77,3 +80,82 @@ def _tell(skill: Skill) -> str:
         return told(skill)
     except WoloError as error:
         raise ToolError(f"The skill `{skill.name}` cannot be read: {error.message}") from error
+
+
+KNOWN_TOOLS = frozenset(tool.name for tool in IN_TEXT)
+
+
+def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Profile:
+    """The one that the settings name. Raises UsageError for one that is not there, or does tasks only."""
+    name = config.settings.agent.strip()
+    found = UserFiles(config, places, root, cwd).all_agents()
+    profile = next((each for each in found.found if each.name.lower() == name.lower()), None)
+    usable = [each.name for each in found.found if each.mode != "subagent"]
+    if profile is None:
+        hint = " ".join([*_near(name, usable), *_named(usable), *found.notices[:1], *config.notices])
+        raise UsageError(f"There is no agent {name}.", hint=hint)
+    if profile.mode == "subagent":
+        raise UsageError(f"The agent {profile.name} does tasks only (mode: subagent).", hint=" ".join(_named(usable)))
+    return profile
+
+
+def as_agent(config: Config, profile: Profile) -> Config:
+    """The settings as they hold for an agent: its tools and turns narrow them, and its model stands before theirs.
+
+    The model of a project's agent is left out: a project leads to no other provider.
+    """
+    settings, sources, said_by = config.settings, dict(config.sources), f"--agent {profile.name}"
+    tools = settings.tools
+    if profile.tools is not None:
+        tools = replace(tools, offer=_both(tools.offer, _known(profile.tools)))
+        sources["tools.offer"] = said_by
+    if without := _known(profile.without):
+        tools = replace(tools, hide=tuple(dict.fromkeys((*tools.hide, *without))))
+        sources["tools.hide"] = said_by
+    limits = settings.limits
+    if profile.max_turns is not None:
+        limits = replace(limits, max_turns=min(profile.max_turns, limits.max_turns or profile.max_turns))
+    model = settings.model
+    if _leads(profile) and not config.endpoint.base_url and not sources.get("model", "").startswith(("--", "WOLO_")):
+        model = profile.model
+        sources["model"] = f"the agent {profile.name}"
+    return replace(config, settings=replace(settings, tools=tools, limits=limits, model=model), sources=sources)
+
+
+def model_notice(profile: Profile) -> str:
+    """A word to the user where the agent names a model that is not asked; empty: nothing to say."""
+    if not profile.model or _leads(profile):
+        return ""
+    why = "a project's agent leads to no other model" if profile.is_projects else "it is the name of another program's"
+    return f"The agent {profile.name} names the model {profile.model}, which is not used: {why}."
+
+
+def _leads(profile: Profile) -> bool:
+    return bool(profile.model) and not profile.is_projects and profile.model not in MODELS_ELSEWHERE
+
+
+def _known(names: Sequence[str]) -> tuple[str, ...]:
+    """Those that wolo has, or a server may have."""
+    return tuple(name for name in names if name in KNOWN_TOOLS or name.startswith(OF_SERVERS))
+
+
+def _both(offer: Sequence[str] | None, named: Sequence[str]) -> tuple[str, ...]:
+    """What both let the model have: `mcp__SERVER` stands for all tools of the server."""
+    if offer is None:
+        return tuple(named)
+    kept = [name for name in named if any(_covers(each, name) for each in offer)]
+    return tuple(dict.fromkeys((*kept, *(each for each in offer if any(_covers(name, each) for name in named)))))
+
+
+def _covers(wide: str, name: str) -> bool:
+    return name == wide or (wide.startswith(OF_SERVERS) and name.startswith(f"{wide.removesuffix('__')}__"))
+
+
+def _near(name: str, usable: Sequence[str]) -> list[str]:
+    from difflib import get_close_matches  # noqa: PLC0415  # only on the way to an error
+
+    return [f"Did you mean {near}?" for near in get_close_matches(name, usable, n=1)]
+
+
+def _named(usable: Sequence[str]) -> list[str]:
+    return [f"The agents are: {', '.join(usable)}." if usable else "No agent file of yours can be worked as; see /agents."]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -27,9 +30,9 @@ from wolo.agent.events import (
     ThinkingStreamed,
     TurnEnded,
 )
+from wolo.agent.hook_calls import Heard, RunHook, Said
 from wolo.agent.tool_calls import AskUser, Emit
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.subagents.pausable_timer import PausableTimer
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Usage
 from wolo.messages.parts import TASK, ToolPart
@@ -210,3 +213,64 @@ def in_short(part: ToolPart) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+_OTHER_NAMES = {"UserPromptSubmit": "SubagentStart", "Stop": "SubagentStop"}
+_NOT_ITS_OWN = frozenset(("SessionStart",))
+"""The person's session has begun long since."""
+
+
+class _Silence(Heard, frozen=True):
+    notices: tuple[str, ...] = ()
+
+
+def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | None:
+    """What hooks hold calls to holds for the calls of this agent, too."""
+    if run is None:
+        return None
+    tell = run
+
+    async def run_hook(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+        if event in _NOT_ITS_OWN:
+            return _Silence()
+        return await tell(_OTHER_NAMES.get(event, event), {**payload, "agent_type": agent, "agent_id": session_id}, slow)
+
+    return run_hook
+
+
+class PausableTimer:
+    def __init__(self, seconds: float, ring: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self.rang = False
+        self._left_s = seconds
+        self._ring = ring
+        self._clock = clock
+        self._since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._held = 0
+        """How many wait for a person."""
+
+    def start(self) -> None:
+        self._since = self._clock()
+        self._timer = asyncio.get_running_loop().call_later(self._left_s, self._rings)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._left_s = max(self._left_s - (self._clock() - self._since), 0.0)
+            self._timer.cancel()
+            self._timer = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._held += 1
+        self.stop()
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if not self._held and not self.rang:
+                self.start()
+
+    def _rings(self) -> None:
+        self._timer = None
+        self.rang = True
+        self._ring()

@@ -26,15 +26,12 @@ from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import AskUser, Emit, ToolCalls
 from wolo.config import keys
 from wolo.conversation.recorder import Recorder
-from wolo.conversation.resources.model_access import ModelAccess, make_asker
-from wolo.conversation.resources.model_selection import check_prices, find, for_provider_of
+from wolo.conversation.resources.model_selection import ModelAccess, check_prices, find, for_provider_of, make_asker
 from wolo.conversation.resources.persistence import Origin, SavedSession, SessionSink, UnsavedSession
 from wolo.conversation.resources.request_prefix import RequestPrefix
 from wolo.conversation.resources.startup import StartupState
-from wolo.conversation.resources.tool_context import new_shell, save_redacted
-from wolo.conversation.subagents.hooks import for_agent
-from wolo.conversation.subagents.pausable_timer import PausableTimer
-from wolo.conversation.subagents.run import SubagentRun
+from wolo.conversation.resources.tool_environment import new_shell, save_redacted
+from wolo.conversation.subagents.run import PausableTimer, SubagentRun, for_agent
 from wolo.errors import ConfigError, ToolError, WoloError
 from wolo.extensions.agent_files import MODELS_ELSEWHERE, Agents, Profile
 from wolo.guard.judge import Judge

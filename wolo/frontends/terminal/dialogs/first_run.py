@@ -12,7 +12,7 @@ from rich.text import Text
 from wolo.config import keys, layers
 from wolo.config.settings_writer import set_value
 from wolo.conversation.resources.model_selection import choose_now
-from wolo.diagnostics.credentials import login_providers
+from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.embedded_model import about_embedded, offer_embedded
 from wolo.frontends.terminal.dialogs.login import log_in, named, show_providers

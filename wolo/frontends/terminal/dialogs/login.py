@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from wolo.diagnostics.credentials import keep_key, try_to_log_in
-from wolo.diagnostics.key_check import KeyCheck
+from wolo.diagnostics.provider_login import KeyCheck, keep_key, try_to_log_in
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.confirm import confirm
 from wolo.frontends.terminal.dialogs.secret_prompt import ask_unseen

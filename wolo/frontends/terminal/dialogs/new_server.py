@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from wolo.diagnostics.new_provider import FoundServer, look_up_server, save_provider, suggested_name, taken_names
+from wolo.diagnostics.provider_login import FoundServer, look_up_server, save_provider, suggested_name, taken_names
 from wolo.errors import ConfigError, ProviderError, UsageError
 from wolo.frontends.terminal.dialogs.confirm import confirm
 from wolo.frontends.terminal.dialogs.secret_prompt import ask_unseen

@@ -16,8 +16,7 @@ from wolo.conversation.conversation import Conversation
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.resources.model_selection import NO_MODEL
-from wolo.conversation.resources.session_info import Change
-from wolo.conversation.resources.startup import StartOptions
+from wolo.conversation.resources.startup import Change, StartOptions
 from wolo.errors import ConfigError
 from wolo.frontends.terminal.dialogs.ask_hooks import ask_hooks
 from wolo.frontends.terminal.dialogs.ask_mcp_servers import ask_servers

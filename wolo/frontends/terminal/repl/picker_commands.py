@@ -13,7 +13,7 @@ from prompt_toolkit.buffer import Buffer
 
 from wolo.commands import undo
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, find
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.frontends.terminal.composer.completion import mention
 from wolo.frontends.terminal.dialogs.pick_item import pick
 from wolo.frontends.terminal.dialogs.pick_sources import (
@@ -75,7 +75,7 @@ async def _run(terminal: Terminal, command: Command, choose: Choose, desk: Comma
 
 async def _log_in(terminal: Terminal, desk: CommandContext, rest: str) -> Outcome:
     """Saves a key; the conversation goes on with the one it began with."""
-    from wolo.diagnostics.credentials import find_login_provider, login_providers  # noqa: PLC0415  # loads what speaks with providers
+    from wolo.diagnostics.provider_login import find_login_provider, login_providers  # noqa: PLC0415  # loads what speaks with providers
     from wolo.frontends.terminal.dialogs.login import ask_provider, log_in  # noqa: PLC0415  # the same
 
     try:

@@ -14,7 +14,7 @@ from wolo.commands.command import EmbeddedCommand, SendPrompt, SwitchConversatio
 from wolo.conversation.attachments import compose
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.handover import HandoverFailed
-from wolo.conversation.resources.session_info import Change
+from wolo.conversation.resources.startup import Change
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.terminal.composer.pastes import Pastes
 from wolo.frontends.terminal.display.event_view import Screen

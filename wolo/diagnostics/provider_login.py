@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from wolo.config import key_store, layers
-from wolo.diagnostics.key_check import KeyCheck, try_key
-from wolo.errors import ConfigError, UsageError
-from wolo.models import secret_references
+from wolo.config.layers import PROVIDER_NAME
+from wolo.config.settings_writer import set_table
+from wolo.errors import AuthError, BadAnswer, ConfigError, ProviderError, QuotaExhausted, RateLimited, Unavailable, UsageError
+from wolo.formats.format import Request
+from wolo.messages.message import Producer, user
+from wolo.models import address, catalog, secret_references
+from wolo.models.address import under
 from wolo.models.catalog import ALIASES, checked_key
 from wolo.models.catalog_files import Overrides, key_variable, load, names_of, unknown_provider
-from wolo.models.provider import Provider
+from wolo.models.format_selection import format_of, redact, request_headers
+from wolo.models.http.http_transport import HttpTransport
+from wolo.models.http.server_lookup import served_models
+from wolo.models.http.transport import Call, Refused
+from wolo.models.provider import Choice, ModelSettings, Provider, ProviderSettings
 from wolo.places import find_places
 
 SHOWN_CHARS = 4
@@ -162,3 +176,146 @@ def _is_moved(provider: Provider, overrides: Overrides) -> bool:
 
 def _masked(key: str) -> str:
     return f"…{key[-SHOWN_CHARS:]}" if len(key) >= LEAST_CHARS and key.isprintable() else "…"
+
+
+TRY_S: Final = 10.0
+ANSWER_TOKENS: Final = 16
+"""The least that every server takes for a limit."""
+
+
+class KeyCheck(Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    verdict: Literal["works", "refused", "unclear", "untried"]
+    """`unclear`: nobody said that the key is good. `untried`: no model is known that could be asked."""
+    words: str
+    hint: str = ""
+    exit_code: int = 0
+
+    @property
+    def may_be_kept(self) -> bool:
+        return self.verdict in ("works", "untried")
+
+
+async def try_key(provider: Provider, key: str, *, environ: Mapping[str, str], overrides: Overrides) -> KeyCheck:
+    """Raises ConfigError when no request can be made of this key, or of what the settings say of the provider."""
+    key = catalog.checked_key(key)
+    model = provider.default_model or next((model.id for model in provider.models), "")
+    if not model or not provider.base_url:
+        return KeyCheck(
+            verdict="untried", words=f"The key was not tried: no model of {provider.label} is known that could be asked."
+        )
+    choice = catalog.find(f"{provider.name}/{model}", environ=environ, api_key=key, overrides=overrides)
+    try:
+        await _ask(choice)
+    except ProviderError as error:
+        redact(error, choice)
+        return _judged(error, provider)
+    return KeyCheck(verdict="works", words=f"{provider.label} takes the key.")
+
+
+def _judged(error: ProviderError, provider: Provider) -> KeyCheck:
+    match error:
+        case AuthError():
+            return _trial("refused", f"{provider.label} refuses the key", error)
+        case RateLimited() | QuotaExhausted():
+            return _trial("works", f"{provider.label} knows the key, but it can do nothing with it just now", error)
+        case Unavailable():
+            return _trial("unclear", f"{provider.label} could not be asked about the key", error)
+        case _:
+            return _trial("unclear", f"{provider.label} did not say whether the key is good", error)
+
+
+def _trial(verdict: Literal["works", "refused", "unclear"], words: str, error: ProviderError) -> KeyCheck:
+    exit_code = 0 if verdict == "works" else error.exit_code
+    return KeyCheck(verdict=verdict, words=f"{words}: {error.message}", hint=error.hint, exit_code=exit_code)
+
+
+async def _ask(choice: Choice) -> None:
+    """Returns as soon as an answer begins. Raises ProviderError."""
+    format = format_of(choice)
+    request = Request(
+        model=choice.model.id,
+        producer=Producer(provider=choice.provider.name, format=format.name, model=choice.model.id),
+        messages=(user("Hi"),),
+        max_tokens=ANSWER_TOKENS,
+    )
+    call = Call(
+        url=under(choice.base_url, format.path(choice.model.id), choice.provider.query),
+        body=format.encode(request),
+        headers=request_headers(choice),
+        framing=format.framing,
+        first_byte_s=TRY_S,
+        idle_s=TRY_S,
+    )
+    transport, decoder = HttpTransport(), format.decoder(request)
+    try:
+        async with asyncio.timeout(TRY_S), contextlib.aclosing(transport.send(call)) as batches:
+            async for batch in batches:
+                with contextlib.suppress(BadAnswer):  # cut at once, as it was asked to be
+                    for payload in batch.payloads:
+                        decoder.feed(payload)
+                    if batch.whole is not None:
+                        format.read_whole(batch.whole)
+                return
+    except Refused as refused:
+        raise format.read_error(refused.status, refused.headers, refused.body) from None
+    except TimeoutError:
+        raise Unavailable(f"It did not answer within {TRY_S:g} s.", hint="Check the network connection and the proxy.") from None
+    finally:
+        await transport.close()
+
+
+MOST_MODELS = 200
+"""So many of the models that a server lists are saved; any other name may be asked for all the same."""
+
+
+class FoundServer(Struct, frozen=True):
+    base_url: str
+    models: tuple[str, ...]
+    """As the server lists them; empty: it lists none, or nobody answers."""
+
+
+def look_up_server(url: str, key: str) -> FoundServer:
+    """Asks the server for its models; an address without a path means the one that ends with `/v1`, if they are listed there.
+
+    Blocks. Raises ConfigError for what is no address.
+    """
+    checked = address.checked(url if "://" in url else f"http://{url}").rstrip("/")
+    candidates = [checked] if urlsplit(checked).path.strip("/") else [f"{checked}/v1", checked]
+    for candidate in candidates:
+        if models := served_models(catalog.find("custom/any", environ={}, base_url=candidate, api_key=key or None)):
+            return FoundServer(candidate, tuple(models))
+    return FoundServer(candidates[0], ())
+
+
+def suggested_name(url: str, taken: Mapping[str, object] | None = None) -> str:
+    """`localhost-8080` for `http://localhost:8080/v1`, with a number where that is taken."""
+    where = urlsplit(url)
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", where.hostname or "server").strip("-.") or "server"
+    name = f"{plain}-{where.port}" if where.port else plain
+    used = {each.lower() for each in (names_of({}) if taken is None else taken)}
+    return next(each for each in (name, *(f"{name}-{number}" for number in range(2, 1000))) if each.lower() not in used)
+
+
+def save_provider(name: str, found: FoundServer, key: str) -> None:
+    """Writes `providers.NAME` to the user's settings, and saves the key. Raises UsageError, and saves nothing then."""
+    places = find_places()
+    overrides = layers.load(places).settings.providers
+    if not PROVIDER_NAME.fullmatch(name):
+        raise UsageError(f"{name} cannot be the name of a provider.", hint="Letters, digits and . _ - may be in it.")
+    if name.lower() in (each.lower() for each in names_of(overrides)):
+        raise UsageError(f"There is a provider {name} already.", hint="Choose another name.")
+    variable = re.sub(r"\W", "_", name).upper() + "_API_KEY"
+    settings = ProviderSettings(
+        base_url=found.base_url,
+        key_env=(variable,) if key else None,
+        models=tuple(ModelSettings(id=each) for each in found.models[:MOST_MODELS]),
+    )
+    set_table(places, "providers", name, settings)
+    if key:
+        keep_key(find_login_provider(name), key, in_keyring=True)
+
+
+def taken_names() -> dict[str, object]:
+    return dict.fromkeys(names_of(layers.load(find_places()).settings.providers))

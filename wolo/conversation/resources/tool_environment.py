@@ -1,0 +1,184 @@
+"""What a conversation's tools work with: the judge of their calls, and what a call may use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
+from wolo.agent.tool_calls import Emit
+from wolo.config.schema import Config
+from wolo.conversation.resources.persistence import SessionSink
+from wolo.errors import ConfigError, ToolError, UsageError
+from wolo.guard.command_judge import Confine
+from wolo.guard.judge import Judge
+from wolo.guard.modes import Mode, effective, find_mode
+from wolo.guard.sandbox.profile import Profile, profile_for
+from wolo.guard.sandbox.selection import Found, find
+from wolo.guard.secrets.redactor import Secrets
+from wolo.places import Places
+from wolo.tools.background.jobs import Jobs
+from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
+from wolo.workspace.checkpoints.tracker import Watch
+from wolo.workspace.files.file_reading import read_file
+from wolo.workspace.processes.command_environment import never_passes
+from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.root import Workspace
+
+
+def known_text(services: ToolServices, path: Path) -> str | None:
+    """What a file holds, without secrets; None where the session has not seen it as it is now."""
+    try:
+        file = read_file(path)
+    except (OSError, ToolError):
+        return None
+    return services.secrets.hide(file.text) if file.hash == services.ledger.seen(path) else None
+
+
+def make_judge(config: Config, mode: Mode, workspace: Workspace, cwd: Path, places: Places, shown: Sequence[Path]) -> Judge:
+    return Judge(
+        mode,
+        config.rules,
+        workspace.root,
+        extra_roots=workspace.extra,
+        cwd=cwd,
+        own_places=places.own,
+        free_reads=(*shown, jobs_folder(places.state)),
+    )
+
+
+def new_shell(cwd: Path, state: Path, secrets: Secrets) -> ShellState:
+    processes = Processes(state / "commands")
+    return ShellState(cwd, processes, Jobs(processes, jobs_folder(state), secrets.hide_data, secrets.held))
+
+
+def passed_variables(config: Config) -> tuple[str, ...]:
+    """Raises ConfigError for a name that would never be: nobody should wait for it."""
+    source = config.sources.get("shell.env", "the settings")
+    for name in config.settings.shell.env:
+        if not name.replace("*", "x").isidentifier():
+            raise ConfigError(f"{source}: shell.env: {name!r} is no name of a variable.")
+        if never_passes(name):
+            raise ConfigError(f"{source}: shell.env: {name} looks like a secret or a hook, which no command is given.")
+    return config.settings.shell.env
+
+
+def save_redacted(sink: SessionSink, secrets: Secrets, name: str, data: bytes) -> Path:
+    return sink.keep(name, secrets.hide_data(data))
+
+
+def jobs_folder(state: Path) -> Path:
+    """What jobs print lies there."""
+    return state / "jobs"
+
+
+class SandboxPlan(Struct, frozen=True):
+    """What was settled about the sandbox before the rooms are tied together."""
+
+    mode: Mode
+    notice: str
+    """Said once, when the mode is not the one that was asked for."""
+    found: Found
+    confine: Confine
+
+
+def plan_sandbox(config: Config, workspace: Workspace, places: Places) -> SandboxPlan:
+    """Raises UsageError where a sandbox is required and there is none."""
+    wanted = config.settings.sandbox.backend
+    needs_walls = wanted == "required" or (wanted == "auto" and find_mode(config.settings.mode).name == "auto")
+    found = find_sandbox(config, workspace, places) if needs_walls else Found()
+    if wanted == "required" and found.make is None:
+        raise UsageError(
+            "--sandbox required: there is no sandbox on this machine that wolo can use.", hint="; ".join(found.tried).capitalize()
+        )
+    mode, notice = effective(config.settings.mode, sandbox_available=found.make is not None)
+    confine: Confine = "never" if found.make is None else "always" if wanted == "required" else "unless_allowed"
+    return SandboxPlan(mode, notice, found, confine)
+
+
+def find_sandbox(config: Config, workspace: Workspace, places: Places) -> Found:
+    """What would hold commands here."""
+    if config.settings.sandbox.backend == "off":
+        return Found(tried=("It is switched off in the settings (sandbox.backend).",))
+    return find((workspace.root, *workspace.extra), places.state, places.cache)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSetup:
+    """Puts the commands of a conversation into a sandbox, now or when a mode is entered that needs one."""
+
+    config: Config
+    judge: Judge
+    workspace: Workspace
+    shell: ShellState
+    sandbox: CommandSandbox
+    places: Places
+    shown: Sequence[Path]
+    """Paths among wolo's own places that the model may read."""
+
+    def apply(self, plan: SandboxPlan) -> None:
+        self.judge.confine = plan.confine
+        if plan.found.make is not None:
+            self.sandbox.walls = plan.found.make(self._profile())
+            self.shell.closing.append(self.sandbox.walls.close)
+
+    def enter(self, mode: str) -> SandboxPlan:
+        """Another mode holds from the next call on, with its sandbox. Raises UsageError for a mode that cannot be entered."""
+        settings = replace(self.config.settings, mode=find_mode(mode).name)
+        plan = plan_sandbox(replace(self.config, settings=settings), self.workspace, self.places)
+        if self.sandbox.walls is None:
+            self.apply(plan)
+        self.judge.confine, self.judge.mode = plan.confine, plan.mode
+        return plan
+
+    def _profile(self) -> Profile:
+        judge, workspace, places, shown = self.judge, self.workspace, self.places, self.shown
+        own = places.own
+        profile = profile_for((workspace.root, *workspace.extra), own, places.state, shown=shown)
+        hidden = dict.fromkeys((*profile.hidden, *judge.denied_places("read")))
+        readable = judge.readable_places()
+        profile = replace(profile, hidden=tuple(hidden), kept=judge.denied_places("write"), needed=(*profile.needed, *readable))
+        return replace(profile, closed=()) if "/" in readable else profile
+
+
+def open_tracker(places: Places, workspace: Workspace, session_id: str, *, marks_kill: bool = False) -> Watch:
+    own = places.own
+    roots = (workspace.root, *workspace.extra)
+    return Watch(checkpoints_folder(places), roots, session_id, leave_out=map(os.path.realpath, own), marks_kill=marks_kill)
+
+
+def track_session(places: Places, workspace: Workspace, kept: SessionSink) -> Watch:
+    """The tracker of a conversation. Changes by the last command of a killed process are recorded first."""
+    watch = open_tracker(places, workspace, kept.session_id, marks_kill=True)
+    if kept.is_begun:
+        watch.make_up()
+    return watch
+
+
+def tracking_emit(emit: Emit, watch: Watch, processes: Processes) -> Emit:
+    """`emit`, and the watch hears of it, too."""
+
+    async def tell(event: Event) -> None:
+        match event:
+            case TurnStarted(prompt=prompt):
+                watch.begin_turn(prompt.id)
+            case CallEnded():
+                for text in watch.take_notices():
+                    await emit(Noticed(text=text, level="warning"))
+            case TurnEnded():
+                await asyncio.to_thread(partial(watch.end_turn, processes.is_anything_alive))
+        await emit(event)
+
+    return tell
+
+
+def checkpoints_folder(places: Places) -> Path:
+    """What is kept for undo, of all workspaces."""
+    return places.data / "checkpoints"
