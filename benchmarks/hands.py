@@ -25,7 +25,7 @@ from wolo.guard.modes import find_mode
 from wolo.guard.rules import parse_rule
 from wolo.guard.sandbox.profile import profile_for
 from wolo.guard.sandbox.selection import find
-from wolo.tools.background.jobs import Jobs
+from wolo.tools.background_jobs import Jobs
 from wolo.tools.search.grep import Grep, GrepArgs
 from wolo.tools.search.ripgrep import stand_in
 from wolo.tools.tool import CallContext, ShellState, ToolServices

@@ -11,12 +11,12 @@ import pytest
 from msgspec import Struct
 
 from tests.fakes.provider_server import KEY, MODEL, ProviderServer
+from wolo.agent.agent import Agent
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event
 from wolo.agent.hook_calls import Hooks
-from wolo.agent.loop import Agent
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
 from wolo.agent.turn import Turn
@@ -33,7 +33,8 @@ from wolo.models.client import ModelStream, Surroundings
 from wolo.models.format_selection import format_of
 from wolo.models.http.http_transport import HttpTransport
 from wolo.tools.shell.shell import Shell
-from wolo.tools.tool import CallContext, Result, ShellState, Tool, ToolServices
+from wolo.tools.tool import CallContext, ShellState, Tool, ToolServices
+from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import BUILTIN, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace

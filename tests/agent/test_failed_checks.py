@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wolo.agent.failed_checks import failures
+from wolo.agent.verification import failures
 
 SPOKEN = (
     ("FAILED tests/test_a.py::test_one - assert 1 == 2", "tests/test_a.py::test_one"),

@@ -15,12 +15,10 @@ from tests.fakes.provider_server import Asked
 from tests.fakes.replies import Reply, call, calls, error, sse, text, usage
 from wolo.agent.budget import Limits
 from wolo.agent.compaction.compactor import OVERFLOWS, Compaction, Compactor, SummaryRequest
-from wolo.agent.compaction.context_usage import filling, preview
 from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.agent.compaction.history_cut import Cut
-from wolo.agent.compaction.summarizer import TRIES
-from wolo.agent.compaction.summary_message import summary_in
-from wolo.agent.compaction.transcript import MOST_PIECES, pieces
+from wolo.agent.compaction.summary_text import MOST_PIECES, pieces, summary_in
+from wolo.agent.compaction_run import TRIES, filling, preview
 from wolo.agent.events import Compacted, CompactionStarted, Noticed
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wolo.agent.loop_detection import SHORT_CHARS, TELL_AT, Circles, StreamWatch
+from wolo.agent.turn_policy import SHORT_CHARS, TELL_AT, Circles, StreamWatch
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 

@@ -8,7 +8,7 @@ import pytest
 
 from wolo.agent.events import Event, QuestionsAnswered, QuestionsAsked
 from wolo.conversation.pending_requests import PendingQuestions
-from wolo.tools.question_types import Question, Replies, Reply
+from wolo.tools.tool_values import Question, Replies, Reply
 
 QUESTIONS = (Question(text="Which?"), Question(text="Why?"))
 REPLIES = (Reply(chosen=("a",)), Reply(text="because"))

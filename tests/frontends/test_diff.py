@@ -11,7 +11,7 @@ from rich.text import Text
 from wolo.frontends.terminal.io.theme import ADDED_WORD, REMOVED_WORD
 from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.messages.terminal_text import clean
-from wolo.tools.tool import Diff
+from wolo.tools.tool_values import Diff
 
 
 def marked(line: Text) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.frontends.terminal.render.tool import Room, details, headline, whole
 from wolo.messages.parts import ToolPart
-from wolo.tools.tool import Answered, Diff, Listing, Output, TodoItem, TodoList
+from wolo.tools.tool_values import Answered, Diff, Listing, Output, TodoItem, TodoList
 
 
 def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:

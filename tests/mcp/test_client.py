@@ -22,7 +22,8 @@ from wolo.mcp.listed_tools import CachedTools
 from wolo.mcp.mcp_tool import RemoteTool
 from wolo.mcp.server import Server, Surroundings, Wanted, fingerprint
 from wolo.mcp.servers import Servers
-from wolo.tools.tool import CallContext, Interrupted, Result, ShellState, ToolServices
+from wolo.tools.tool import CallContext, ShellState, ToolServices
+from wolo.tools.tool_values import Interrupted, Result
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace

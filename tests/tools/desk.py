@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from wolo.tools.background.jobs import Jobs
-from wolo.tools.tool import CallContext, Result, ShellState, ToolServices
+from wolo.tools.background_jobs import Jobs
+from wolo.tools.tool import CallContext, ShellState, ToolServices
+from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.file_reading import FileLedger

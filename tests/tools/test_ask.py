@@ -13,8 +13,7 @@ import pytest
 from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.tools.ask import DISMISSED, NOBODY, STOPPED
-from wolo.tools.question_types import Option, Question, Replies, Reply
-from wolo.tools.tool import Interrupted, Result
+from wolo.tools.tool_values import Interrupted, Option, Question, Replies, Reply, Result
 
 DATABASE = {
     "question": "Which database?",

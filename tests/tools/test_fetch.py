@@ -20,7 +20,8 @@ from wolo.guard.intents import FetchIntent
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Known
 from wolo.tools.fetch import UNTRUSTED, Fetch
-from wolo.tools.tool import CallContext, Fetched, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_values import Fetched, Result
 from wolo.tools.toolbox import Toolbox
 
 

@@ -11,7 +11,8 @@ import pytest
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.tools.skill import Skill, SkillArgs
-from wolo.tools.tool import CallContext, OfferedSkill, Result, ShellState, ToolServices
+from wolo.tools.tool import CallContext, OfferedSkill, ShellState, ToolServices
+from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace

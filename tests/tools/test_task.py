@@ -9,9 +9,9 @@ import pytest
 
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent
-from wolo.tools.agent_profiles import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, described
 from wolo.tools.task import IN_FOREGROUND, Task, TaskArgs, find
-from wolo.tools.tool import CallContext, Result, ShellState, ToolServices
+from wolo.tools.tool import CallContext, ShellState, ToolServices
+from wolo.tools.tool_values import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, Result, described
 from wolo.tools.toolbox import TO_DELEGATE, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.tools.desk import Desk
-from wolo.agent.todo_list import latest_todos, todos_of
 from wolo.errors import ToolError
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
-from wolo.tools.tool import TodoItem, TodoList
+from wolo.tools.todo import latest_todos, todos_of
+from wolo.tools.tool_values import TodoItem, TodoList
 
 LIST = (TodoItem("write it", "completed"), TodoItem("try it", "in_progress"), TodoItem("ship it", "pending"))
 

@@ -14,8 +14,9 @@ from wolo.tools.editing.apply_patch import ApplyPatchArgs
 from wolo.tools.editing.edit import EditArgs, Replacement
 from wolo.tools.editing.write import WriteArgs
 from wolo.tools.read import ReadArgs
-from wolo.tools.schemas import shipped_text
-from wolo.tools.tool import CallContext, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_arguments import shipped_text
+from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, Toolbox
 
 

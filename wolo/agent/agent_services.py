@@ -13,7 +13,8 @@ from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.context_window import Fixed
 from wolo.agent.hook_calls import Hooks
 from wolo.agent.prompt_prefix import PromptPrefix
-from wolo.agent.tool_calls import Emit, ToolCalls
+from wolo.agent.tool_calls import ToolCalls
+from wolo.agent.tool_execution import Emit
 from wolo.agent.verification import Verify
 from wolo.messages.message import NUDGE, STEERED, Message
 from wolo.models.protocol import Asker

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.tool_calls import EndedCall, PlannedCall, ToolCalls
-from wolo.agent.tool_outcomes import SET_ASIDE, end
+from wolo.agent.tool_execution import SET_ASIDE, end
 from wolo.messages.parts import ToolPart
 
 SIDE_BY_SIDE = 8

@@ -25,9 +25,8 @@ from wolo.errors import ProviderError, WoloError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, ToolPart
-from wolo.tools.background.jobs import Ending, Job
-from wolo.tools.question_types import Question, Reply
-from wolo.tools.tool import View
+from wolo.tools.background_jobs import Ending, Job
+from wolo.tools.tool_values import Question, Reply, View
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type"):

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.events import Event, HookAwaited, Noticed
-from wolo.agent.tool_outcomes import CHANGED_BY_HOOK, FROM_HOOK
+from wolo.agent.tool_execution import CHANGED_BY_HOOK, FROM_HOOK
 from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import SENT_BACK, Message, nudge
 from wolo.messages.parts import TextPart, ToolPart
-from wolo.tools.tool import View
+from wolo.tools.tool_values import View
 
 T = TypeVar("T")
 HOOKS = "hooks"

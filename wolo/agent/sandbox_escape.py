@@ -12,7 +12,8 @@ from wolo.agent.events import ApprovalGiven, SandboxState
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox.denial_detection import ADVICE, PREFIX, wanted_shared, what_was_denied
 from wolo.guard.sandbox_contract import Restored
-from wolo.tools.tool import CallContext, Output, Result
+from wolo.tools.tool import CallContext
+from wolo.tools.tool_values import Output, Result
 
 RAN_OUTSIDE = "[inside the sandbox it failed; the user let it run again outside]\n"
 STAYED_INSIDE = "The user did not want it to run outside the sandbox."

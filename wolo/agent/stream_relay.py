@@ -17,7 +17,7 @@ from wolo.agent.events import (
     TextStreamed,
     ThinkingStreamed,
 )
-from wolo.agent.loop_detection import AnswerWatch
+from wolo.agent.turn_policy import AnswerWatch
 from wolo.errors import ProviderError
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
 from wolo.messages.message import Usage, UsageCost

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,23 +13,25 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import fields, replace
 
 from wolo.agent.cancellation import Cancellation, Cancelled
-from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, Event, SandboxState
+from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
 from wolo.agent.hook_calls import NOTHING, Heard, HookedCall, HookedResult, Hooks, asked_by_hook, with_words
 from wolo.agent.sandbox_escape import SandboxEscape, why_it_never_ran
-from wolo.agent.tool_outcomes import (
+from wolo.agent.tool_execution import (
     DENIED_BY_HOOK,
     DENIED_BY_PERSON,
     DENIED_BY_RULE,
-    INTERRUPTED,
     MAY_BE_EXAMPLE,
     NEVER_STARTED,
     NO_REASON,
     NOT_CONFIRMED,
     WRONGLY_CHANGED,
+    Emit,
+    Progress,
     crashed,
     end,
+    finished,
+    run_guarded,
 )
-from wolo.agent.tool_progress import Progress
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent, RunIntent
 from wolo.guard.judge import Judge
@@ -39,14 +40,14 @@ from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Restored, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart, new_id
-from wolo.tools.shell.change_tracking import Looks
-from wolo.tools.tool import CallContext, Interrupted, Result, Tool, ToolServices, View, kind_of
+from wolo.tools.shell.command_tracking import Looks
+from wolo.tools.tool import CallContext, Tool, ToolServices, kind_of
+from wolo.tools.tool_values import Result, View
 from wolo.tools.toolbox import Toolbox
 
 log = logging.getLogger(__name__)
 
 AskUser = Callable[[ApprovalAsked], Awaitable[ApprovalGiven]]
-Emit = Callable[[Event], Awaitable[None]]
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True):
@@ -334,31 +335,6 @@ def _hooked(call: PlannedCall, tool: Tool) -> HookedCall:
         given = (field for field in fields(arguments) if getattr(arguments, field.name) != field.default)
         arguments = {field.name: to_builtins(getattr(arguments, field.name)) for field in given}
     return HookedCall(id=call.part.id, tool=tool.name, arguments=arguments)
-
-
-def finished(part: ToolPart, result: Result) -> ToolPart:
-    outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
-    return replace(
-        end(part, outcome, result.text or ("" if result.media else "(no output)")),
-        output_parts=result.media,
-        terminate=result.terminate,
-        metadata={**part.metadata, **result.metadata},
-    )
-
-
-async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
-    """Whatever happens becomes a result."""
-    try:
-        return await tool.run(args, context)
-    except ToolError as error:
-        return Result(text=error.message, is_error=True)
-    except Interrupted as stopped:
-        return dataclasses.replace(stopped.result, is_error=True, outcome="interrupted")
-    except asyncio.CancelledError:
-        return Result(text=INTERRUPTED, is_error=True, outcome="interrupted")
-    except Exception as error:
-        log.exception("the tool %s failed", tool.name)
-        return Result(text=crashed(tool.name, error), is_error=True)
 
 
 def _unjudged(part: ToolPart, error: Exception) -> ToolPart:

@@ -23,7 +23,7 @@ from wolo.agent.events import (
 )
 from wolo.agent.hook_calls import Refused
 from wolo.agent.stream_relay import StreamRelay
-from wolo.agent.tool_outcomes import refuse_all
+from wolo.agent.tool_execution import refuse_all
 from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
 from wolo.agent.verification import Verifier
 from wolo.errors import BadRequest, ContextOverflow, ProviderError, SessionError

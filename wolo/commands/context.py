@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wolo.agent.compaction.context_usage import Filling, Preview
-from wolo.agent.compaction_run import NOTHING_TO_COMPACT
+from wolo.agent.compaction_run import NOTHING_TO_COMPACT, Filling, Preview
 from wolo.commands.command import Command, CommandContext, Outcome, RunEvents, ShowText
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import counted

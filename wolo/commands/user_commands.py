@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from wolo.agent.user_command import Footing
+from wolo.agent.tool_execution import Footing
 from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
 from wolo.commands.two_columns import shortened
 from wolo.conversation.attachments import without_files

@@ -12,11 +12,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
-from wolo.agent.compaction.context_usage import Filling, Preview
 from wolo.agent.compaction.history_cut import Cut
+from wolo.agent.compaction_run import Filling, Preview
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event, JobEnded, JobStarted, Noticed, Scope
-from wolo.agent.todo_list import latest_todos
-from wolo.agent.user_command import Footing
+from wolo.agent.tool_execution import Footing
 from wolo.conversation.dependencies import Dependencies
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import Recorder
@@ -36,9 +35,9 @@ from wolo.models.provider import Choice
 from wolo.sessions.entries import MessageEntry, aside_entry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Node
-from wolo.tools.background.jobs import Job, Jobs
-from wolo.tools.question_types import Replies
-from wolo.tools.tool import TodoItem
+from wolo.tools.background_jobs import Job, Jobs
+from wolo.tools.todo import latest_todos
+from wolo.tools.tool_values import Replies, TodoItem
 from wolo.workspace.checkpoints.tracker import Watch
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.agent.agent import Agent
 from wolo.agent.cancellation import Cancellation
-from wolo.agent.loop import Agent
-from wolo.agent.tool_calls import Emit
-from wolo.agent.user_command import Footing
+from wolo.agent.tool_execution import Emit, Footing
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream
@@ -23,7 +22,7 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.mcp.servers import Servers
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Node
-from wolo.tools.background.jobs import Jobs
+from wolo.tools.background_jobs import Jobs
 from wolo.workspace.checkpoints.tracker import Watch
 
 

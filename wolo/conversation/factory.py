@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from wolo.agent.agent import Agent
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account
 from wolo.agent.cancellation import Cancellation
@@ -13,10 +14,9 @@ from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.history_cut import cut_of
 from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.hook_calls import Hooks
-from wolo.agent.loop import Agent
 from wolo.agent.prompt_prefix import PromptPrefix
-from wolo.agent.tool_calls import Emit, ToolCalls
-from wolo.agent.user_command import Footing, run_by_hand
+from wolo.agent.tool_calls import ToolCalls
+from wolo.agent.tool_execution import Emit, Footing, run_by_hand
 from wolo.config.cli_options import text
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.dependencies import Dependencies
@@ -51,8 +51,8 @@ from wolo.mcp.servers import Servers
 from wolo.sessions.entries import LabelEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.store import Store
-from wolo.tools.question_types import AskQuestions, Question, Replies
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
+from wolo.tools.tool_values import AskQuestions, Question, Replies
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 

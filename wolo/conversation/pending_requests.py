@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, QuestionsAnswered, QuestionsAsked
-from wolo.agent.tool_calls import Emit
+from wolo.agent.tool_execution import Emit
 from wolo.errors import UsageError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import new_id
-from wolo.tools.question_types import Question, Replies
+from wolo.tools.tool_values import Question, Replies
 
 
 class PendingApprovals:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.agent.user_command import Footing
+from wolo.agent.tool_execution import Footing
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
@@ -18,7 +18,7 @@ from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunI
 from wolo.guard.judge import Judge
 from wolo.guard.rules import TOOLS, Rule, Verdict
 from wolo.places import find_places
-from wolo.tools.agent_profiles import BUILTIN, Offer
+from wolo.tools.tool_values import BUILTIN, Offer
 from wolo.workspace.root import Workspace, find_root
 
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from wolo.errors import WoloError
 from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
-from wolo.tools.agent_profiles import BUILTIN as OFFERED
-from wolo.tools.agent_profiles import Offer
+from wolo.tools.tool_values import BUILTIN as OFFERED
+from wolo.tools.tool_values import Offer
 
 Mode = Literal["primary", "subagent", "all"]
 READING = frozenset(("read", "grep", "glob", "fetch", "todo", "ask", "skill", "expand_message", "task_completion"))

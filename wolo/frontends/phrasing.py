@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, HookAwaited, JobEnded, ModelReplaced, Verified
 from wolo.messages.terminal_text import counted
-from wolo.tools.background.jobs import CROWDED
+from wolo.tools.background_jobs import CROWDED
 
 
 def sentence(text: str) -> str:

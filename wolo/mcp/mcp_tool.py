@@ -19,9 +19,10 @@ from wolo.mcp.client import Client
 from wolo.mcp.connection import Answer
 from wolo.mcp.listed_tools import Listed
 from wolo.messages.terminal_text import clean
-from wolo.tools.background.clipping import clean as clean_output
-from wolo.tools.background.clipping import clip_and_keep
-from wolo.tools.tool import FIND_TOOLS, Answered, CallContext, Interrupted, Result, ToolServices
+from wolo.tools.clipping import clean as clean_output
+from wolo.tools.clipping import clip_and_keep
+from wolo.tools.tool import FIND_TOOLS, CallContext, ToolServices
+from wolo.tools.tool_values import Answered, Interrupted, Result
 
 INTERRUPTED = "[interrupted: the server was told to stop; the call may have had effects]\n"
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from wolo.agent.agent import Agent
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compaction, Compactor
 from wolo.agent.events import AnswerEnded, ApprovalAsked, ApprovalGiven, CallEnded, CallStarted, Event, MessageAdded
 from wolo.agent.hook_calls import Hooks
-from wolo.agent.loop import Agent
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
-from wolo.agent.tool_outcomes import DENIED_BY_PERSON, NO_REASON
+from wolo.agent.tool_execution import DENIED_BY_PERSON, NO_REASON
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
@@ -51,7 +51,8 @@ from wolo.replay.recording import (
     was_interrupted,
 )
 from wolo.replay.workspace_copy import ReplayWorkspace
-from wolo.tools.tool import Result, ToolServices
+from wolo.tools.tool import ToolServices
+from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import Toolbox
 from wolo.workspace import landlock
 from wolo.workspace.files.file_reading import FileLedger

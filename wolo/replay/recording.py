@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from wolo.agent.compaction.history_cut import Cut, cut_of
 from wolo.agent.hook_calls import HOOKS, Heard, RunHook, Said
-from wolo.agent.tool_outcomes import SET_ASIDE
+from wolo.agent.tool_execution import SET_ASIDE
 from wolo.agent.turn_policy import EMPTY_CUT_OFF
 from wolo.config import keys
 from wolo.config.schema import Config

@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.question_types import Option, Question, Replies, Reply
-from wolo.tools.tool import CallContext, Interrupted, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_values import Interrupted, Option, Question, Replies, Reply, Result
 
 MOST_QUESTIONS = 4
 MOST_OPTIONS = 9

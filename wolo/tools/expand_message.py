@@ -12,7 +12,8 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolKind, ToolPart
-from wolo.tools.tool import CallContext, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_values import Result
 
 MOST_CHARS = 12_000
 """Of one result."""

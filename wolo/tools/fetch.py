@@ -14,12 +14,13 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import FetchIntent, Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.background.clipping import clean, clip_and_keep
-from wolo.tools.tool import CallContext, Fetched, Result, ToolServices
+from wolo.tools.clipping import clean, clip_and_keep
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_values import Fetched, Result
 
 if TYPE_CHECKING:
+    from wolo.tools.web.address import Hosts
     from wolo.tools.web.download import Page
-    from wolo.tools.web.public_hosts import Hosts
 
 NETWORK_S = 25.0
 """For names, connections, redirects and the whole of the page."""
@@ -72,15 +73,15 @@ class Fetch:
 
     def intents(self, args: FetchArgs, services: ToolServices) -> Sequence[Intent]:
         """Of the address in its one spelling, which is what the guard and a person see."""
-        from wolo.tools.web.url import read_address  # noqa: PLC0415  # what fetches is loaded at the first call
+        from wolo.tools.web.address import read_address  # noqa: PLC0415  # what fetches is loaded at the first call
 
         address = read_address(args.url)
         self._reachable().check_name(address)
         return (FetchIntent(address.url),)
 
     async def run(self, args: FetchArgs, call: CallContext) -> Result:
+        from wolo.tools.web.address import read_address  # noqa: PLC0415  # as above
         from wolo.tools.web.download import Elsewhere, Web  # noqa: PLC0415  # as above
-        from wolo.tools.web.url import read_address  # noqa: PLC0415  # as above
 
         address = read_address(args.url)
         if recorded := call.services.recorded_result(call.call_id):
@@ -97,7 +98,7 @@ class Fetch:
         return await _result(page, call.services, raw=args.raw)
 
     def _reachable(self) -> Hosts:
-        from wolo.tools.web.public_hosts import Hosts  # noqa: PLC0415  # as above
+        from wolo.tools.web.address import Hosts  # noqa: PLC0415  # as above
 
         self._hosts = self._hosts or Hosts()
         return self._hosts
@@ -109,7 +110,7 @@ def _is_read(kind: str) -> bool:
 
 
 async def _result(page: Page, services: ToolServices, *, raw: bool) -> Result:
-    from wolo.tools.web.charset import decode, is_binary  # noqa: PLC0415  # as above
+    from wolo.tools.web.download import decode, is_binary  # noqa: PLC0415  # as above
 
     if is_binary(page.data):
         raise ToolError(f"{page.address.url} is no text that could be shown: {page.kind or 'binary'}, {len(page.data):,} bytes.")

@@ -13,9 +13,9 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.media import image_type
 from wolo.messages.parts import ImagePart, ToolKind
-from wolo.tools import argument_aliases
-from wolo.tools.path_suggestions import folder_names, missing
-from wolo.tools.tool import CallContext, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_arguments import FILE_ALIASES, folder_names, missing
+from wolo.tools.tool_values import Result
 from wolo.workspace.files.file_reading import MAX_TEXT_BYTES, Limits, Page, read_page
 from wolo.workspace.files.safe_open import explain, open_regular, read_all
 from wolo.workspace.root import Resolved
@@ -40,7 +40,7 @@ class Read:
     name: ClassVar[str] = "read"
     Args: ClassVar[type[Struct]] = ReadArgs
     aliases: ClassVar[Mapping[str, str]] = {
-        **argument_aliases.FILE,
+        **FILE_ALIASES,
         "start_line": "offset",
         "line_offset": "offset",
         "n_lines": "limit",

@@ -11,7 +11,8 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools.tool import CallContext, OfferedSkill, Result, ToolServices
+from wolo.tools.tool import CallContext, OfferedSkill, ToolServices
+from wolo.tools.tool_values import Result
 
 
 class SkillArgs(Struct, frozen=True):

@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.agent_profiles import DEFAULT, Offer
-from wolo.tools.tool import UNOFFERED, CallContext, Result, ToolServices
+from wolo.tools.tool import UNOFFERED, CallContext, ToolServices
+from wolo.tools.tool_values import DEFAULT, Offer, Result
 
 IN_FOREGROUND = "[A task cannot run in the background: it ran to its end while you waited, and this is its result.]"
 
@@ -66,3 +66,25 @@ def find(name: str, offers: Sequence[Offer]) -> Offer:
             return offer
     known = ", ".join(sorted(offer.name for offer in offers if not offer.is_hidden))
     raise ToolError(f"task: there is no agent `{name}`. The agents are: {known}.")
+
+
+class TaskCompletionArgs(Struct, frozen=True):
+    result: Annotated[str, Meta(description="your last word to the user: what was done, and what the user should know")]
+
+
+class TaskCompletion:
+    """End the task. Call it alone, when everything is done and checked."""
+
+    name: ClassVar[str] = "task_completion"
+    Args: ClassVar[type[Struct]] = TaskCompletionArgs
+    aliases: ClassVar[Mapping[str, str]] = {"answer": "result", "summary": "result", "message": "result", "output": "result"}
+    reads_only: ClassVar[bool] = False
+    kind: ClassVar[ToolKind] = "other"
+
+    def intents(self, args: TaskCompletionArgs, services: ToolServices) -> Sequence[Intent]:
+        return ()
+
+    async def run(self, args: TaskCompletionArgs, call: CallContext) -> Result:
+        if not args.result.strip():
+            raise ToolError("task_completion: the `result` is empty. Tell the user what was done.")
+        return Result(text=args.result, terminate=True)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, get_args
 
 from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent
-from wolo.messages.parts import ToolKind
-from wolo.tools.tool import CallContext, Result, TodoItem, TodoList, TodoStatus, ToolServices
+from wolo.messages.message import Message
+from wolo.messages.parts import ToolKind, ToolPart
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_arguments import decode_arguments
+from wolo.tools.tool_values import Result, TodoItem, TodoList, TodoStatus
 
 MOST_ITEMS = 100
 LONGEST_TEXT = 500
@@ -79,3 +82,27 @@ def _read_item(item: GivenItem | str, number: int) -> TodoItem:
 def as_text(items: Sequence[TodoItem]) -> str:
     """`[x] write the parser`, line by line."""
     return "\n".join(f"{MARKS[item.status]} {item.text}" for item in items)
+
+
+def latest_todos(messages: Sequence[Message]) -> tuple[TodoItem, ...] | None:
+    """None: nobody has made a list yet; an empty one was cleared."""
+    return next(filter(_is_list, map(todos_of, _calls_backwards(messages))), None)
+
+
+def todos_of(part: ToolPart) -> tuple[TodoItem, ...] | None:
+    """None for any other call, and for one that failed."""
+    if part.tool.strip().lower() != Todo.name or part.outcome != "ok":
+        return None
+    try:
+        args = decode_arguments(Todo(), part.input)
+        return read_items(args) if isinstance(args, TodoArgs) else None
+    except ToolError:
+        return None
+
+
+def _is_list(items: tuple[TodoItem, ...] | None) -> bool:
+    return items is not None
+
+
+def _calls_backwards(messages: Sequence[Message]) -> Iterable[ToolPart]:
+    return (part for message in reversed(messages) for part in reversed(message.calls))

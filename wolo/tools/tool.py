@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -16,11 +16,10 @@ from wolo.guard.intents import Intent, ReadIntent, WriteIntent
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
-from wolo.messages.parts import MediaPart, Outcome, ToolKind
-from wolo.tools.agent_profiles import BUILTIN as BUILTIN_AGENTS
-from wolo.tools.agent_profiles import Offer
-from wolo.tools.background.jobs import Jobs
-from wolo.tools.question_types import AskQuestions
+from wolo.messages.parts import ToolKind
+from wolo.tools.background_jobs import Jobs
+from wolo.tools.tool_values import BUILTIN as BUILTIN_AGENTS
+from wolo.tools.tool_values import AskQuestions, Offer, Result
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.atomic_write import FileChange
 from wolo.workspace.files.file_reading import FileLedger
@@ -33,103 +32,6 @@ FIND_TOOLS = "find_tools"
 """The name of the tool that finds those which are not offered."""
 
 
-class Diff(Struct, frozen=True, tag="diff"):
-    """A changed file, as a unified diff without the two header lines."""
-
-    path: str
-    """Relative to the workspace root where it is inside."""
-    text: str
-    added: int
-    removed: int
-    created: bool = False
-
-
-class Listing(Struct, frozen=True, tag="listing"):
-    """Names or lines that were found."""
-
-    title: str
-    lines: tuple[str, ...]
-    total: int
-    incomplete: str = ""
-    """Why there may be more, in a few words; empty when this is all."""
-
-
-class Output(Struct, frozen=True, tag="output"):
-    """What a command printed (both ends, when it was long)."""
-
-    command: str
-    text: str
-    exit_code: int | None
-    seconds: float
-
-
-class Answered(Struct, frozen=True, tag="answered"):
-    """What a tool from elsewhere answered (both ends, when it was long)."""
-
-    text: str
-    seconds: float
-
-
-TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
-
-
-class TodoItem(Struct, frozen=True):
-    text: str
-    """One line."""
-    status: TodoStatus
-
-
-class TodoList(Struct, frozen=True, tag="todo_list"):
-    """What is to be done, as it stands now."""
-
-    items: tuple[TodoItem, ...]
-
-
-class Fetched(Struct, frozen=True, tag="fetched"):
-    """A page of the web."""
-
-    url: str
-    """Where it was in the end."""
-    status: int
-    size_bytes: int
-
-
-class Delegated(Struct, frozen=True, tag="delegated"):
-    """What another agent did for a task; the result is what it said in the end."""
-
-    agent: str
-    session_id: str
-    """Of its own conversation."""
-    ended: str
-    """`done`, `timed out`, `interrupted`, or what else stopped it."""
-    calls: tuple[str, ...]
-    """A line for each."""
-    answers: int
-    tokens: int
-    cost_usd: float | None
-    """None: not known."""
-    seconds: float
-
-
-View = Diff | Listing | Output | Answered | TodoList | Fetched | Delegated
-"""What a front end may draw; the model reads `Result.text`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    text: str
-    """What the model reads."""
-    view: View | None = None
-    is_error: bool = False
-    outcome: Outcome | None = None
-    """Only where `ok`/`error` is not precise enough."""
-    media: tuple[MediaPart, ...] = ()
-    terminate: bool = False
-    files_changed: tuple[str, ...] = ()
-    """Absolute paths this call changed on disk."""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
 class OfferedSkill(NamedTuple):
     """Instructions for particular work that a user keeps in a file."""
 
@@ -137,17 +39,6 @@ class OfferedSkill(NamedTuple):
     """Real; of the file."""
     tell: Callable[[], str]
     """The text, and what lies beside the file. May block; raises ToolError."""
-
-
-class Interrupted(asyncio.CancelledError):
-    """A call was cancelled and has cleaned up after itself; `result` says how far it came.
-
-    Catch it around the call itself: `asyncio.timeout` in Python 3.11 and 3.12 does not know subclasses of CancelledError.
-    """
-
-    def __init__(self, result: Result) -> None:
-        super().__init__()
-        self.result = result
 
 
 @dataclass(slots=True)

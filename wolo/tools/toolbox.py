@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from wolo.errors import ToolError, UsageError
 from wolo.formats.format import ToolSpec
+from wolo.guard.intents import Intent
 from wolo.models.provider import EDIT_TOOLS, EditTool
 from wolo.tools.ask import Ask
 from wolo.tools.editing.apply_patch import ApplyPatch
@@ -25,10 +26,11 @@ from wolo.tools.search.grep import Grep
 from wolo.tools.shell.jobs import Jobs
 from wolo.tools.shell.shell import Shell
 from wolo.tools.skill import Skill
-from wolo.tools.task import Task
-from wolo.tools.task_completion import TaskCompletion
+from wolo.tools.task import Task, TaskCompletion
 from wolo.tools.todo import Todo
-from wolo.tools.tool import FIND_TOOLS, ForeignTool, OwnTool, Tool
+from wolo.tools.tool import FIND_TOOLS, CallContext, ForeignTool, OwnTool, Tool, ToolServices
+from wolo.tools.tool_arguments import decode_arguments, unwrap_arguments
+from wolo.tools.tool_values import Result
 
 BUILTIN: tuple[OwnTool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
@@ -54,10 +56,6 @@ SHIPPED = Path(__file__).with_name("schemas.json")
 """Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` writes them anew from the code."""
 OF_SERVERS = "mcp__"
 """So the names of tools begin that come from elsewhere, perhaps later; `mcp__SERVER` means all of one server."""
-_SMALL_TALK = frozenset(("description", "explanation", "justification", "purpose", "reason", "thought", "thoughts"))
-"""Arguments that some models add to every call; they ask for nothing."""
-_WHERE = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?\Z", re.DOTALL)
-_WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list", "null": "null"}
 
 
 class Toolbox:
@@ -149,8 +147,6 @@ class Toolbox:
     def _defer(self, foreign: Mapping[str, ForeignTool]) -> None:
         self._deferred |= foreign
         if self._deferred and FIND_TOOLS not in self._tools and FIND_TOOLS not in self._hide:
-            from wolo.tools.find_tools import FindTools  # noqa: PLC0415  # few conversations have so many tools
-
             self._tools[FIND_TOOLS] = FindTools(self._deferred, self._offer_found)
 
     def _offer_found(self, names: Sequence[str]) -> None:
@@ -188,17 +184,9 @@ class Toolbox:
         return {place: name for place, name in names if isinstance(self._tools[name], ForeignTool)}
 
     def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, those read that hold JSON as a string where the tool wants no text."""
+        """The arguments; JSON in a string is decoded where the tool does not want text."""
         tool = self._find(name)
-        if tool is None or isinstance(tool, ForeignTool):
-            return dict(arguments)
-        fields = {field.name: field.type for field in msgspec.structs.fields(tool.Args)}
-        wrapped = {
-            given: value
-            for given, value in arguments.items()
-            if str not in ((kind := fields.get(tool.aliases.get(given, given), str)), *get_args(kind))
-        }
-        return {**arguments, **_unwrap(wrapped, tool)}
+        return dict(arguments) if tool is None or isinstance(tool, ForeignTool) else unwrap_arguments(tool, arguments)
 
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Any]:
         """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
@@ -208,7 +196,7 @@ class Toolbox:
             raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(offered) or 'none'}.")
         if isinstance(tool, ForeignTool):
             return tool, dict(arguments)
-        return tool, _convert(tool, _rename(arguments, tool))
+        return tool, decode_arguments(tool, arguments)
 
     def _find(self, name: str) -> OwnTool | ForeignTool | None:
         return self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
@@ -239,7 +227,7 @@ def _specs(tools: Iterable[OwnTool | ForeignTool], more: Mapping[str, str]) -> t
         if id(tool) in builtin:
             row = shipped[tool.name]
         else:
-            from wolo.tools.schemas import describe  # noqa: PLC0415  # the schema maker loads slowly; ours are shipped
+            from wolo.tools.tool_arguments import describe  # noqa: PLC0415  # the schema maker loads slowly; ours are shipped
 
             row = describe(tool)
         description = "\n".join(filter(None, (row["description"], more.get(tool.name, ""))))
@@ -247,78 +235,104 @@ def _specs(tools: Iterable[OwnTool | ForeignTool], more: Mapping[str, str]) -> t
     return tuple(specs)
 
 
-def _rename(arguments: Mapping[str, Any], tool: OwnTool) -> dict[str, Any]:
-    """Other spellings become ours; what says nothing is dropped; anything else unknown is an error."""
-    known = tool.Args.__struct_fields__
-    renamed: dict[str, Any] = {}
-    for given, value in arguments.items():
-        name = given if given in known else tool.aliases.get(given, given)
-        if name not in known:
-            if not name or value in (None, "", [], {}) or given in _SMALL_TALK:
-                continue
-            raise ToolError(f"{tool.name}: there is no argument `{given}`. {_usage(tool)}")
-        if value is None:
-            continue
-        value = _rename_within(value, tool)
-        if name in renamed and renamed[name] != value:
-            raise ToolError(f"{tool.name}: `{name}` is given twice, with different values.")
-        renamed[name] = value
-    return renamed
+MOST_FOUND = 8
+_MOST_NAMES_CHARS = 3000
+_MOST_LINE_CHARS = 200
+_WORD = re.compile(r"[a-z0-9]+")
+_OF_THE_NAME = 3
+"""A word found in the name of a tool counts as much as so many in its description."""
 
 
-def _rename_within(value: Any, tool: OwnTool) -> Any:
-    """Items of a list such as `edits` go by the same other spellings."""
-    if not isinstance(value, list):
-        return value
-    return [
-        {tool.aliases.get(key, key): item for key, item in each.items() if item is not None} if isinstance(each, dict) else each
-        for each in value
-    ]
+class FindTools:
+    """It brings its own schema, because its description names what there is."""
+
+    name = FIND_TOOLS
+    finds_in_another_toolbox = True
+    """Another toolbox makes one of its own where it needs one."""
+    reads_only = False
+    """What it finds is offered from then on."""
+
+    def __init__(self, deferred: Mapping[str, ForeignTool], offer: Callable[[Sequence[str]], None]) -> None:
+        """`deferred` are the tools that are not offered, as they are at each call; `offer` offers some of them."""
+        self._deferred = deferred
+        self._offer = offer
+        self.spec = ToolSpec(FIND_TOOLS, _described(deferred), _PARAMETERS)
+
+    def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
+        return ()
+
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> Result:
+        query = str(args.get("query") or next((each for each in args.values() if isinstance(each, str)), "")).strip()
+        if not query:
+            raise ToolError("find_tools: `query` is missing: say what the tool is to do, or its name.")
+        found = best(query, self._deferred)
+        lines = [_line(self._deferred[name]) for name in found]
+        self._offer(found)
+        if recorded := call.services.recorded_result(call.call_id):
+            return recorded
+        if not found:
+            return Result(f"No tool matches {query}. {_counted(self._deferred)}")
+        return Result("\n".join(["You can call these from now on:", *lines]))
 
 
-def _convert(tool: OwnTool, arguments: dict[str, Any]) -> Struct:
-    try:
-        return msgspec.convert(arguments, tool.Args, strict=False)
-    except msgspec.ValidationError as error:
-        unwrapped = _unwrap(arguments, tool)
-        if unwrapped != arguments:
-            try:
-                return msgspec.convert(unwrapped, tool.Args, strict=False)
-            except msgspec.ValidationError:
-                pass  # the first complaint is about what the model wrote
-        raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
+def best(query: str, tools: Mapping[str, ForeignTool]) -> list[str]:
+    """The names of the tools that match best, best first. One that is named is the only one."""
+    if named := [name for name in tools if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", query)]:
+        return named[:MOST_FOUND]
+    wanted = set(_words(query))
+    scores = {name: _score(wanted, tool) for name, tool in tools.items()}
+    return sorted((name for name, score in scores.items() if score), key=lambda name: (-scores[name], name))[:MOST_FOUND]
 
 
-def _unwrap(arguments: dict[str, Any], tool: OwnTool) -> dict[str, Any]:
-    """A list or an object that the model wrote as a string of JSON, one level deep."""
-    unwrapped = dict(arguments)
-    for name, value in arguments.items():
-        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-            try:
-                unwrapped[name] = _rename_within(msgspec.json.decode(value), tool)
-            except msgspec.DecodeError:
-                continue
-    return unwrapped
+def _score(wanted: Iterable[str], tool: ForeignTool) -> int:
+    name, about = set(_words(tool.name)), set(_words(tool.spec.description))
+    return sum(_OF_THE_NAME * _matches(word, name) + _matches(word, about) for word in wanted)
 
 
-def _usage(tool: OwnTool) -> str:
-    fields = msgspec.structs.fields(tool.Args)
-    named = (field.name if field.required else f"{field.name} (optional)" for field in fields)
-    return f"The arguments are: {', '.join(named)}."
+def _matches(word: str, words: set[str]) -> bool:
+    """`issues` finds `issue`, and the other way round."""
+    return word in words or word.removesuffix("s") in words or f"{word}s" in words
 
 
-def _sentence(complaint: str) -> str:
-    match = _WHERE.match(complaint)
-    said, where = (match[1], match[2]) if match else (complaint, None)
-    if missing := re.match(r"Object missing required field `(.*)`", said):
-        return f"`{f'{where}.' if where else ''}{missing[1]}` is missing."
-    if types := re.match(r"Expected `(.*)`, got `(.*)`", said):
-        wanted = " or ".join(_WORDS.get(word, word) for word in types[1].split(" | ") if word != "null")
-        return f"`{where or 'the arguments'}` must be {wanted}, not {_WORDS.get(types[2], f'an {types[2]}')}."
-    return f"{said}{f' (`{where}`)' if where else ''}."
+def _words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower()) if word not in _SAYS_NOTHING]
+
+
+_SAYS_NOTHING = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "tool", "tools", "with", "mcp"))
+
+
+def _line(tool: ForeignTool) -> str:
+    about = " ".join(tool.spec.description.split())
+    return f"- {tool.name}: {about if len(about) <= _MOST_LINE_CHARS else f'{about[:_MOST_LINE_CHARS]}…'}"
+
+
+def _counted(tools: Iterable[str]) -> str:
+    servers = Counter(name.split("__")[1] if name.count("__") > 1 else name for name in tools)
+    return f"There are tools of: {', '.join(f'{server} ({count})' for server, count in sorted(servers.items()))}."
+
+
+def _described(deferred: Mapping[str, ForeignTool]) -> str:
+    names, room = [], _MOST_NAMES_CHARS
+    for name in sorted(deferred):
+        room -= len(name) + 2
+        if room < 0:
+            break
+        names.append(name)
+    more = "" if len(names) == len(deferred) else f" and {len(deferred) - len(names)} more"
+    return (
+        "Find further tools by what they do, or by name; those that are found can be called from then on. The provider does not"
+        f" take all tools at once. {_counted(deferred)} They are {', '.join(names)}{more}."
+    )
+
+
+_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "description": "what the tool is to do, or its name"}},
+    "required": ["query"],
+}
 
 
 if __name__ == "__main__":
-    from wolo.tools.schemas import shipped_text
+    from wolo.tools.tool_arguments import shipped_text
 
     SHIPPED.write_text(shipped_text(IN_TEXT), encoding="utf-8")

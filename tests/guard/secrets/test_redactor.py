@@ -21,7 +21,7 @@ from wolo.guard.secrets.redactor import Restored, Secrets, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import Blob, FilePart, ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.messages.secret_values import Known
-from wolo.tools.tool import Listing
+from wolo.tools.tool_values import Listing
 
 K = "wk-7f3a9c21bb+/=Z"
 KEY = b"k" * 32

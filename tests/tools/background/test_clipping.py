@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import SessionError
-from wolo.tools.background.clipping import clean, clip, clip_and_keep
+from wolo.tools.clipping import clean, clip, clip_and_keep
 
 
 def cleaned(text: str | bytes) -> str:

@@ -16,7 +16,7 @@ from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.tools.editing.apply_patch import ApplyPatchArgs
-from wolo.tools.tool import Diff, Result
+from wolo.tools.tool_values import Diff, Result
 from wolo.workspace.files.atomic_write import FileChange
 
 TWO_CLASSES = "class A:\n    def f(self):\n        return 1\n\n\nclass B:\n    def f(self):\n        return 1\n"

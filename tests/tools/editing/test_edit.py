@@ -15,7 +15,7 @@ from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent, WriteIntent
 from wolo.tools.editing.edit import Edit, EditArgs
-from wolo.tools.tool import Diff
+from wolo.tools.tool_values import Diff
 
 
 @pytest.fixture

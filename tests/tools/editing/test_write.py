@@ -13,7 +13,7 @@ from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
 from wolo.tools.editing.write import Write, WriteArgs
-from wolo.tools.tool import Diff
+from wolo.tools.tool_values import Diff
 from wolo.workspace.files.atomic_write import content_hash
 
 

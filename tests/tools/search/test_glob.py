@@ -14,7 +14,7 @@ from tests.tools.desk import Desk
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.tools.search.glob import Glob, GlobArgs
-from wolo.tools.tool import Listing, Result
+from wolo.tools.tool_values import Listing, Result
 
 
 @pytest.fixture

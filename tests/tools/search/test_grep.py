@@ -27,7 +27,7 @@ from wolo.messages.secret_values import Known
 from wolo.tools.search import plain_grep
 from wolo.tools.search.grep import Grep, GrepArgs, text_files
 from wolo.tools.search.ripgrep import find_program, ripgrep, stand_in
-from wolo.tools.tool import Listing, Result
+from wolo.tools.tool_values import Listing, Result
 
 
 @pytest.fixture

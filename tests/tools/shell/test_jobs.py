@@ -20,10 +20,10 @@ from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Known
-from wolo.tools.background import output
-from wolo.tools.background.jobs import Job, Jobs
+from wolo.tools import background_jobs
+from wolo.tools.background_jobs import Job, Jobs
 from wolo.tools.shell.shell import ShellArgs
-from wolo.tools.tool import Result
+from wolo.tools.tool_values import Result
 from wolo.workspace.processes.output_capture import Printed
 from wolo.workspace.processes.process_runner import Processes
 
@@ -145,7 +145,7 @@ async def test_a_time_limit_holds_for_a_job_too(desk: Desk) -> None:
 async def test_a_flood_costs_bounded_memory_and_disk_and_both_ends_are_in_the_file(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "MAX_FILE_BYTES", 100_000)
+    monkeypatch.setattr(background_jobs, "MAX_FILE_BYTES", 100_000)
     command = "echo first; seq 300000; echo last"
     await begin(desk, command)
     told = await desk.call("jobs", action="output", id=1, wait_s=20)

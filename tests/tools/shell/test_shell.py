@@ -22,7 +22,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import RunIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.tools.shell.shell import ShellArgs
-from wolo.tools.tool import Interrupted, Output, Result
+from wolo.tools.tool_values import Interrupted, Output, Result
 
 
 @pytest.fixture
@@ -341,6 +341,7 @@ async def test_an_interrupted_command_is_ended_and_tells_what_it_had_done(desk: 
 
 FLOOD = """
 import asyncio, resource, sys
+from dataclasses import replace
 from pathlib import Path
 from tests.tools.desk import Desk
 async def main():

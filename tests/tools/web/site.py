@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wolo.tools.fetch import Fetch
-from wolo.tools.web.public_hosts import Hosts, is_public
+from wolo.tools.web.address import Hosts, is_public
 
 Answer = bytes | Callable[[asyncio.StreamWriter], object]
 

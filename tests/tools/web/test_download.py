@@ -16,9 +16,10 @@ from tests.tools.desk import Desk
 from tests.tools.web.site import Site, answer, moved, site
 from wolo.errors import ToolError
 from wolo.tools.fetch import Fetch
-from wolo.tools.tool import CallContext, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_values import Result
 from wolo.tools.toolbox import Toolbox
-from wolo.tools.web.public_hosts import Hosts
+from wolo.tools.web.address import Hosts
 
 OUTSIDE = "93.184.216.34"
 

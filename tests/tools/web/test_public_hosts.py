@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wolo.errors import ToolError
-from wolo.tools.web.public_hosts import Hosts, is_public, system_look_up
-from wolo.tools.web.url import read_address
+from wolo.tools.web.address import Hosts, is_public, read_address, system_look_up
 
 PUBLIC = ("1.1.1.1", "93.184.216.34", "172.15.0.1", "172.32.0.1", "192.167.1.1", "100.63.0.1", "100.128.0.1", "223.255.255.255")
 PUBLIC_6 = ("2606:4700:4700::1111", "2a00:1450:4001:800::200e", "2001:4860:4860::8888", "2400:cb00::1")

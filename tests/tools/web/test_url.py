@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wolo.errors import ToolError
 from wolo.guard.rule_patterns import read_host
-from wolo.tools.web.url import read_address
+from wolo.tools.web.address import read_address
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from wolo.agent.compaction.context_window import Context, Fixed, Positive, Window, stated_limit
 from wolo.agent.compaction.history_cut import Cut, turn_under_way
-from wolo.agent.compaction.summary_message import summary_in
-from wolo.agent.compaction.transcript import pieces
+from wolo.agent.compaction.summary_text import pieces, summary_in
 from wolo.agent.events import Compacted, CompactionReason
 from wolo.errors import ContextOverflow
 from wolo.messages.message import Message, Usage

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from wolo.agent.compaction.summary_message import facts_in, lead_for, summary_in
+from wolo.agent.compaction.summary_text import facts_in, lead_for, summary_in
 from wolo.messages.message import Message
 from wolo.messages.parts import AnyPart, ToolPart
 from wolo.models.tokens import estimate_message

@@ -24,8 +24,8 @@ from wolo.formats.default_prompt import NAME
 from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.models.provider import EditTool
 from wolo.places import Places
-from wolo.tools.agent_profiles import described
 from wolo.tools.tool import ForeignTool
+from wolo.tools.tool_values import described
 from wolo.tools.toolbox import BUILTIN, IN_TEXT, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 from wolo.workspace.root import Workspace
 

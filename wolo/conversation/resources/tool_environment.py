@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.events import CallEnded, Event, Noticed, TurnEnded, TurnStarted
-from wolo.agent.tool_calls import Emit
+from wolo.agent.tool_execution import Emit
 from wolo.config.schema import Config
 from wolo.conversation.resources.persistence import SessionSink
 from wolo.errors import ConfigError, ToolError, UsageError
@@ -24,7 +24,7 @@ from wolo.guard.sandbox.profile import Profile, profile_for
 from wolo.guard.sandbox.selection import Found, find
 from wolo.guard.secrets.redactor import Secrets
 from wolo.places import Places
-from wolo.tools.background.jobs import Jobs
+from wolo.tools.background_jobs import Jobs
 from wolo.tools.tool import CommandSandbox, ShellState, ToolServices
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.file_reading import read_file

@@ -13,7 +13,7 @@ from wolo.agent.verification import CHECKS, UNVERIFIED, Settings, Verify
 from wolo.guard.command_judge import Confine
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.message import NUDGE, Message
-from wolo.tools.background.clipping import clean
+from wolo.tools.clipping import clean
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import Printed
@@ -51,7 +51,7 @@ def recorded_verify(new: Iterable[Message]) -> Verify | None:
 
 async def check(command: str, timeout_s: float, services: ToolServices, *, confined: bool) -> Check:
     """Never raises for what the command does; a cancellation ends everything it started."""
-    from wolo.agent.failed_checks import failures  # noqa: PLC0415  # its many forms are compiled when it is loaded
+    from wolo.agent.verification import failures  # noqa: PLC0415  # its many forms are compiled when it is loaded
 
     place = services.workspace.start
     shell = find_program("bash", services.workspace) or "/bin/sh"

@@ -31,14 +31,15 @@ from wolo.agent.events import (
     TurnEnded,
 )
 from wolo.agent.hook_calls import Heard, RunHook, Said
-from wolo.agent.tool_calls import AskUser, Emit
+from wolo.agent.tool_calls import AskUser
+from wolo.agent.tool_execution import Emit
 from wolo.conversation.recorder import Recorder
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Usage
 from wolo.messages.parts import TASK, ToolPart
 from wolo.messages.terminal_text import clean_line
-from wolo.tools.question_types import AskQuestions, PutQuestions, Question, Replies
-from wolo.tools.tool import CallContext, Delegated, Result
+from wolo.tools.tool import CallContext
+from wolo.tools.tool_values import AskQuestions, Delegated, PutQuestions, Question, Replies, Result
 
 MOST_LINES = 500
 """Calls that are listed."""

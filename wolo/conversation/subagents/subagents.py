@@ -16,14 +16,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from wolo.agent.agent import Agent
 from wolo.agent.agent_services import AgentServices, MessageHistory
 from wolo.agent.budget import Account, Limits
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.events import Noticed
 from wolo.agent.hook_calls import Hooks, RunHook
-from wolo.agent.loop import Agent
 from wolo.agent.prompt_prefix import PromptPrefix
-from wolo.agent.tool_calls import AskUser, Emit, ToolCalls
+from wolo.agent.tool_calls import AskUser, ToolCalls
+from wolo.agent.tool_execution import Emit
 from wolo.config import keys
 from wolo.conversation.recorder import Recorder
 from wolo.conversation.resources.model_selection import ModelAccess, check_prices, find, for_provider_of, make_asker
@@ -41,9 +42,9 @@ from wolo.models.protocol import Asker
 from wolo.models.provider import EDIT_TOOLS, Choice
 from wolo.sessions.listing import task_of
 from wolo.sessions.store import Store
-from wolo.tools.question_types import PutQuestions
-from wolo.tools.task_completion import TaskCompletion
-from wolo.tools.tool import CallContext, Result, ShellState, ToolServices
+from wolo.tools.task import TaskCompletion
+from wolo.tools.tool import CallContext, ShellState, ToolServices
+from wolo.tools.tool_values import PutQuestions, Result
 from wolo.tools.toolbox import OF_SERVERS, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 

@@ -12,12 +12,11 @@ from msgspec import Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools import argument_aliases
-from wolo.tools.editing.matching import Passage, find, line_number
-from wolo.tools.editing.no_match import describe_ambiguity, describe_miss
-from wolo.tools.editing.write_result import finish, intends_to_write, links_note, view_diff
-from wolo.tools.path_suggestions import missing
-from wolo.tools.tool import CallContext, Result, ToolServices
+from wolo.tools.editing.matching import Passage, describe_ambiguity, describe_miss, find, line_number
+from wolo.tools.editing.write import finish, intends_to_write, links_note, view_diff
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_arguments import FILE_ALIASES, missing
+from wolo.tools.tool_values import Result
 from wolo.workspace.files.atomic_write import FileChanged, Written, write_atomic
 from wolo.workspace.files.encodings import splice
 from wolo.workspace.files.file_reading import TextFile, read_file
@@ -49,7 +48,7 @@ class Edit:
     name: ClassVar[str] = "edit"
     Args: ClassVar[type[Struct]] = EditArgs
     aliases: ClassVar[Mapping[str, str]] = {
-        **argument_aliases.FILE,
+        **FILE_ALIASES,
         "old_string": "old",
         "old_str": "old",
         "old_text": "old",

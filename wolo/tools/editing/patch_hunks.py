@@ -12,8 +12,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from wolo.errors import ToolError
-from wolo.tools.editing.matching import Found, Passage, find, line_number, with_line_endings_of
-from wolo.tools.editing.no_match import describe_ambiguity, describe_miss
+from wolo.tools.editing.matching import Found, Passage, describe_ambiguity, describe_miss, find, line_number, with_line_endings_of
 from wolo.tools.editing.patch_parser import Hunk
 from wolo.workspace.files.encodings import newline_name, split_lines
 

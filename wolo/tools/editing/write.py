@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
 from wolo.errors import ToolError
-from wolo.guard.intents import Intent
+from wolo.guard.intents import Intent, WriteIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools import argument_aliases
 from wolo.tools.editing.matching import with_line_endings_of
-from wolo.tools.editing.write_result import finish, intends_to_write, links_note, view_diff
-from wolo.tools.tool import CallContext, Result, ToolServices
-from wolo.workspace.files.atomic_write import content_hash, write_atomic
-from wolo.workspace.files.encodings import UTF8
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_arguments import FILE_ALIASES
+from wolo.tools.tool_values import Diff, Result
+from wolo.workspace.files.atomic_write import Written, content_hash, write_atomic
+from wolo.workspace.files.diff import diff_lines
+from wolo.workspace.files.encodings import UTF8, printable
 from wolo.workspace.files.file_reading import TextFile, read_file
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.root import Resolved
@@ -32,7 +36,7 @@ class Write:
     name: ClassVar[str] = "write"
     Args: ClassVar[type[Struct]] = WriteArgs
     aliases: ClassVar[Mapping[str, str]] = {
-        **argument_aliases.FILE,
+        **FILE_ALIASES,
         "contents": "content",
         "file_content": "content",
         "file_contents": "content",
@@ -104,3 +108,36 @@ def _replace(content: str, old: TextFile, resolved: Resolved, shown: str, call: 
         view=diff,
         files_changed=(str(resolved.path),),
     )
+
+
+def intends_to_write(resolved: Resolved) -> WriteIntent:
+    try:
+        status = resolved.path.lstat()
+        is_file = stat.S_ISREG(status.st_mode)  # of a folder the links are its sub-folders
+    except OSError:
+        is_file = False
+    if not is_file:
+        return WriteIntent(resolved.path, resolved.given, resolved.inside)
+    in_place = not os.access(resolved.path.parent, os.W_OK) and os.access(resolved.path, os.W_OK)
+    return WriteIntent(resolved.path, resolved.given, resolved.inside, links=status.st_nlink, in_place=in_place)
+
+
+async def finish(work: Callable[[], Result]) -> Result:
+    """Runs a short piece of work in a thread; an interrupt is passed on only once the file is whole again."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def view_diff(shown: str, before: str, after: str, *, created: bool = False) -> Diff:
+    diff = diff_lines(printable(before), printable(after))
+    return Diff(path=shown, text=diff.text, added=diff.added, removed=diff.removed, created=created)
+
+
+def links_note(written: Written) -> str:
+    if written.links < 2:
+        return ""
+    return f" The file had {written.links} names (hard links); the others keep the old content."

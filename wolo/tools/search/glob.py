@@ -10,9 +10,10 @@ from msgspec import Meta, Struct
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools import argument_aliases
 from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, find_files, shown
-from wolo.tools.tool import CallContext, Listing, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_arguments import FOLDER_ALIASES
+from wolo.tools.tool_values import Listing, Result
 from wolo.workspace.search.walk import Bounds
 
 _MAX_NAMES = 500
@@ -32,7 +33,7 @@ class Glob:
         "glob": "pattern",
         "glob_pattern": "pattern",
         "query": "pattern",
-        **argument_aliases.FOLDER,
+        **FOLDER_ALIASES,
     }
     reads_only: ClassVar[bool] = True
     kind: ClassVar[ToolKind] = "search"

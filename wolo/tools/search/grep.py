@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
-from wolo.tools import argument_aliases
-from wolo.tools.search.file_types import compile_type
 from wolo.tools.search.ripgrep import Hit, Mode, Query, Searched, find_hits, find_program
-from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, Gap, find_files, not_read, shown
-from wolo.tools.tool import CallContext, Listing, Result, ToolServices
+from wolo.tools.search.search_files import MAX_S, MAX_TEXT_BYTES, Found, Gap, compile_type, find_files, not_read, shown
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_arguments import FOLDER_ALIASES
+from wolo.tools.tool_values import Listing, Result
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.search.walk import Bounds
 
@@ -75,7 +75,7 @@ class Grep:
         "regex": "pattern",
         "include": "glob",
         "include_pattern": "glob",
-        **argument_aliases.FOLDER,
+        **FOLDER_ALIASES,
         "file_path": "path",
         "-A": "after",
         "-B": "before",

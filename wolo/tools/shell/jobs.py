@@ -12,10 +12,11 @@ from msgspec import Meta, Struct
 from wolo.errors import SessionError, ToolError
 from wolo.guard.intents import Intent
 from wolo.messages.parts import ToolKind
-from wolo.tools.background import jobs as background
-from wolo.tools.background.clipping import clip
-from wolo.tools.background.jobs import Job
-from wolo.tools.tool import CallContext, Listing, Output, Result, ToolServices
+from wolo.tools import background_jobs as background
+from wolo.tools.background_jobs import Job
+from wolo.tools.clipping import clip
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_values import Listing, Output, Result
 
 MAX_WAIT_S = 600.0
 _PATIENCE_S = 1.0

@@ -17,12 +17,11 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
-from wolo.tools.background.clipping import clean, clip_and_keep
-from wolo.tools.shell.change_tracking import Looks, told
+from wolo.tools.clipping import clean, clip_and_keep
+from wolo.tools.shell.command_tracking import LiveOutput, Looks, last_word, told
 from wolo.tools.shell.jobs import tell
-from wolo.tools.shell.live_output import LiveOutput
-from wolo.tools.shell.shell_report import last_word
-from wolo.tools.tool import CallContext, Interrupted, Output, Result, ToolServices
+from wolo.tools.tool import CallContext, ToolServices
+from wolo.tools.tool_values import Interrupted, Output, Result
 from wolo.workspace.checkpoints.path_state import Changes
 from wolo.workspace.processes.command_environment import command_environment, find_program
 from wolo.workspace.processes.output_capture import Printed

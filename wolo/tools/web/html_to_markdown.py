@@ -9,8 +9,7 @@ from urllib.parse import urljoin
 from msgspec import Struct
 
 from wolo.tools.web.html_tokenizer import Tag, tokens
-from wolo.tools.web.markdown_blocks import Layout
-from wolo.tools.web.markdown_inline import Paragraph
+from wolo.tools.web.markdown import Layout, Paragraph
 
 LONGEST_TARGET_CHARS = 1_000
 ENOUGH_CHARS = 200

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from wolo.frontends.terminal.display.activity import UnderWay, fitted
 from wolo.frontends.terminal.repl.todo_panel import TodoPanel
-from wolo.tools.tool import TodoItem
+from wolo.tools.tool_values import TodoItem
 
 
 class Clock:

@@ -10,7 +10,7 @@ from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
 from wolo.frontends.terminal.io.keyboard import Keyboard
 from wolo.frontends.terminal.panels.question_answers import as_line, read_reply
 from wolo.messages.terminal_text import clean, clean_line
-from wolo.tools.question_types import Question, Replies, Reply
+from wolo.tools.tool_values import Question, Replies, Reply
 
 _HOW = "The model asks. A number picks, your own words do too; Enter passes a question over, {} all of them."
 

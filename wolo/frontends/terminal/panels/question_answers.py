@@ -8,7 +8,7 @@ from rich.text import Text
 
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.ask import in_words
-from wolo.tools.question_types import Question, Reply
+from wolo.tools.tool_values import Question, Reply
 
 _NUMBERS = re.compile(r"\s*\d+(?:[\s,;+&]+\d+)*\s*\Z")
 

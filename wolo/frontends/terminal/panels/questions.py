@@ -10,7 +10,7 @@ from rich.text import Text
 from wolo.frontends.terminal.panels.panel import MOVES, NARROW_COLUMNS, Panel, one_row
 from wolo.frontends.terminal.panels.question_answers import as_line, read_reply
 from wolo.messages.terminal_text import clean, clean_line
-from wolo.tools.question_types import Question, Replies, Reply
+from wolo.tools.tool_values import Question, Replies, Reply
 
 OWN_WORDS = "answer › "
 LONGEST_TAB = 16

@@ -11,7 +11,7 @@ from wolo.frontends.terminal.io.theme import ADDED
 from wolo.frontends.terminal.render.changes import CHANGED, STYLES, Gutter, Line, changed_words
 from wolo.frontends.terminal.render.code import coloured
 from wolo.messages.terminal_text import clean
-from wolo.tools.tool import Diff
+from wolo.tools.tool_values import Diff
 
 MARGIN = "  "
 MAX_LINE_CHARS = 500

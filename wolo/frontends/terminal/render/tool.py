@@ -7,13 +7,13 @@ from typing import NamedTuple, assert_never
 
 from rich.text import Text
 
-from wolo.agent.tool_outcomes import NO_REASON
+from wolo.agent.tool_execution import NO_REASON
 from wolo.frontends.terminal.render.diff import diff_lines
 from wolo.frontends.wrapping import wrapped
 from wolo.messages.call_arguments import arguments_line
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import clean, clean_line, counted, spelled_line
-from wolo.tools.tool import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
+from wolo.tools.tool_values import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
 
 MAX_DIFF_LINES = 40
 MAX_OUTPUT_LINES = 8

@@ -21,7 +21,7 @@ from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean
-from wolo.tools.tool import Output
+from wolo.tools.tool_values import Output
 
 
 def message_of(said: str | SendPrompt, conversation: Conversation, pastes: Pastes, ran: Sequence[str]) -> Message:

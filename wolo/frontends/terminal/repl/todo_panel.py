@@ -8,7 +8,7 @@ from wolo.agent.events import CallEnded, Event
 from wolo.frontends.terminal.display.activity import fitted
 from wolo.frontends.terminal.live.component import Row
 from wolo.messages.terminal_text import clean_line
-from wolo.tools.tool import TodoItem, TodoList
+from wolo.tools.tool_values import TodoItem, TodoList
 
 MOST_ITEMS = 3
 

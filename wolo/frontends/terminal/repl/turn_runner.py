@@ -23,7 +23,7 @@ from wolo.guard.intents import WriteIntent
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.messages.terminal_text import spelled_line
-from wolo.tools.background.jobs import Job, Jobs
+from wolo.tools.background_jobs import Job, Jobs
 
 
 async def run_turn(conversation: Conversation, message: Message, terminal: Terminal) -> TurnEnded:

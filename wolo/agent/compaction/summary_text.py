@@ -5,18 +5,19 @@ It is kept as it was made, word for word, so that requests begin with the same b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from wolo.agent.todo_list import todos_of
 from wolo.messages.message import Message
-from wolo.messages.parts import TextPart, ToolPart, new_id
+from wolo.messages.parts import AnyPart, TextPart, ThinkingPart, ToolPart, new_id
+from wolo.messages.unicode import clean
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_text
 from wolo.sessions.loading import HINT
-from wolo.tools.argument_aliases import FILE
-from wolo.tools.todo import as_text
+from wolo.tools.todo import as_text, todos_of
+from wolo.tools.tool_arguments import FILE_ALIASES
 
 MOST_CHANGED, MOST_READ = 200, 60
 """Files that are listed, the newest."""
@@ -52,7 +53,7 @@ class Facts(Struct, frozen=True, omit_defaults=True):
         said = list(self.said)
         for message in gone:
             if message.is_persons and message.text.strip():
-                said.append((message.id, _clipped(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
+                said.append((message.id, _clipped_message(message.id, message.text.strip(), LONGEST_WORDS_CHARS)))
             for part in (part for part in message.calls if part.outcome == "ok"):
                 items = todos_of(part)
                 todo = todo if items is None else as_text(items)[:LONGEST_TODO_CHARS]
@@ -118,7 +119,7 @@ def _files(what: str, paths: Sequence[str]) -> str:
 
 
 def _path(part: ToolPart) -> str:
-    value = next((part.input[name] for name in ("path", *FILE) if name in part.input), "")
+    value = next((part.input[name] for name in ("path", *FILE_ALIASES) if name in part.input), "")
     return value if isinstance(value, str) else ""
 
 
@@ -126,7 +127,7 @@ def _words(facts: Facts, most_tokens: int) -> str:
     """Newest first into the space there is, then in their order."""
     said: list[str] = []
     for id, words in reversed(facts.said):
-        quoted = f"<user>\n{_clipped(id, words, most_tokens * BYTES_PER_TOKEN // 2)}\n</user>"
+        quoted = f"<user>\n{_clipped_message(id, words, most_tokens * BYTES_PER_TOKEN // 2)}\n</user>"
         most_tokens -= estimate_text(quoted)
         if most_tokens < 0:
             break
@@ -135,8 +136,88 @@ def _words(facts: Facts, most_tokens: int) -> str:
     return "\n".join([WORDS, *([WORDS_LEFT_OUT.format(count=older)] if older else []), *said]) if said else ""
 
 
-def _clipped(id: str, text: str, most_chars: int) -> str:
+def _clipped_message(id: str, text: str, most_chars: int) -> str:
     if len(text) <= most_chars:
         return text
     middle = f'\n[… {len(text) - most_chars:,} characters: expand_message(id="{id}") shows them …]\n'
     return text[: most_chars // 2] + middle + text[len(text) - most_chars // 2 :]
+
+
+CLIPS_CHARS = (4_000, 1_000, 300)
+"""How much of each text and output is told: the first with which all of it fits."""
+MOST_PIECES = 3
+LEFT_OUT = "[… {count} messages in between are not told here …]"
+
+
+def pieces(messages: Sequence[Message], most_tokens: int) -> list[str]:
+    """Each of at most so many tokens; when they would be too many, the middle is not told."""
+    for clip in CLIPS_CHARS:
+        told, end = _filled(messages, clip, most_tokens)
+        if end == len(messages):
+            return ["\n\n".join(told)]
+    packed: list[list[str]] = []
+    begin = 0
+    while begin < len(messages) and len(packed) < MOST_PIECES:
+        told, count = _filled(messages[begin:], CLIPS_CHARS[-1], most_tokens)
+        packed.append(told)
+        begin += count
+    if begin < len(messages):
+        packed = _both_ends(messages, packed[0], most_tokens)
+    return ["\n\n".join(piece) for piece in packed]
+
+
+def _both_ends(messages: Sequence[Message], first: list[str], most_tokens: int) -> list[list[str]]:
+    """The newest messages tell more than those in the middle."""
+    packed: list[list[str]] = []
+    end = len(messages)
+    while len(packed) < MOST_PIECES - 1 and end > len(first):
+        told, count = _filled(messages[len(first) : end][::-1], CLIPS_CHARS[-1], most_tokens)
+        packed.insert(0, told[::-1])
+        end -= count
+    packed[0] = [LEFT_OUT.format(count=end - len(first)), *packed[0]]
+    return [first, *packed]
+
+
+def _filled(messages: Sequence[Message], clip_chars: int, most_tokens: int) -> tuple[list[str], int]:
+    """As many as there is room for, and their number; one at least."""
+    filled: list[str] = []
+    for message in messages:
+        told = _told(message, clip_chars)
+        most_tokens -= _size(told)
+        if most_tokens < 0 and filled:
+            break
+        if most_tokens < 0 and clip_chars > CLIPS_CHARS[-1]:
+            return [], 0
+        filled.append(told if most_tokens >= 0 else _clipped(told, max(most_tokens + _size(told), 1)))
+    return filled, len(filled)
+
+
+def _size(told: str) -> int:
+    return estimate_text(told) + 1
+
+
+def _told(message: Message, clip_chars: int) -> str:
+    who = {"assistant": "assistant", "user": "user"}.get(message.role, "note")
+    said = [clean(line) for part in message.parts if (line := _part(part, clip_chars))]
+    return f"## {who}\n" + ("\n".join(said) or "(nothing)")
+
+
+def _part(part: AnyPart, clip_chars: int) -> str:
+    match part:
+        case TextPart():
+            return _clipped(part.text.strip(), clip_chars * 2)
+        case ThinkingPart():
+            return ""
+        case ToolPart():
+            arguments = _clipped(json.dumps(part.input, ensure_ascii=False), clip_chars // 2)
+            ended = "failed" if part.is_error else part.outcome or part.status
+            return f"called {part.tool} {arguments}\n{ended}: {_clipped(part.output.strip(), clip_chars)}"
+        case _:
+            return f"[{part.type}]"
+
+
+def _clipped(text: str, most_chars: int) -> str:
+    if len(text) <= most_chars:
+        return text
+    end = most_chars // 2
+    return f"{text[:end]}\n[… {len(text) - 2 * end:,} characters …]\n{text[len(text) - end :]}"

@@ -1,0 +1,159 @@
+"""What the model reads about a call that did not run, or not to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from wolo.agent.cancellation import Cancellation, Cancelled
+from wolo.agent.events import CallEnded, CallProgressed, CallStarted, Event
+from wolo.errors import ToolError
+from wolo.messages.message import Message
+from wolo.messages.parts import Outcome, ToolPart
+from wolo.messages.secret_values import Piecewise
+from wolo.tools.shell.shell import Shell, ShellArgs
+from wolo.tools.tool import CallContext, Tool, ToolServices
+from wolo.tools.tool_values import Interrupted, Result
+from wolo.workspace.processes.command_environment import persons_environment
+
+log = logging.getLogger(__name__)
+
+Emit = Callable[[Event], Awaitable[None]]
+
+NEVER_STARTED = "Never started: the turn was interrupted before this call began. It had no effect."
+SET_ASIDE = "Not run: the user said something in the meantime, which comes next. It had no effect."
+INTERRUPTED = "The call was interrupted while it was running. It may have had effects; look before you repeat it."
+DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
+MAY_BE_EXAMPLE = "The answer ends with this call in a code fence behind other text: it may be meant as an example."
+NOT_CONFIRMED = "Not run. {reason} If you mean it, make the call itself, without a fence and without other text behind it."
+DENIED_BY_PERSON = "Denied by the user, so it was not run: {reason}. Do not try to get the same effect another way."
+NO_REASON = "no reason given"
+"""Stands for the reason of a person who gave none."""
+DENIED_BY_HOOK = "Denied by a hook of the user's, so it was not run: {reason}"
+CHANGED_BY_HOOK = "[A hook of the user's has changed the arguments of this call; it ran with {arguments}]"
+WRONGLY_CHANGED = (
+    "A hook of the user's has changed the arguments of this call so that they make no sense; it was not run. {reason}"
+)
+FROM_HOOK = "[A hook of the user's says: {text}]"
+BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
+GOING_IN_CIRCLES = "Not run: the same call was made {times} times in a row."
+
+
+def end(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
+    """The part as it stands in the history from now on."""
+    status: Literal["completed", "failed"] = "completed" if outcome == "ok" else "failed"
+    return replace(part, status=status, outcome=outcome, output=output, end_time=time.time())
+
+
+def refuse_all(answer: Message, outcome: Outcome, output: str) -> tuple[ToolPart, ...]:
+    """The calls of an answer of which none may run. One that has failed already keeps its own story."""
+    return tuple(end(part, outcome, output) if part.status == "pending" else part for part in answer.calls)
+
+
+def crashed(tool: str, error: Exception) -> str:
+    return f"The tool {tool} failed inside ({type(error).__name__}: {error}). This is not your mistake; try another way."
+
+
+def finished(part: ToolPart, result: Result) -> ToolPart:
+    outcome: Outcome = result.outcome or ("error" if result.is_error else "ok")
+    return replace(
+        end(part, outcome, result.text or ("" if result.media else "(no output)")),
+        output_parts=result.media,
+        terminate=result.terminate,
+        metadata={**part.metadata, **result.metadata},
+    )
+
+
+async def run_guarded(tool: Tool, args: Any, context: CallContext) -> Result:
+    """Whatever happens becomes a result."""
+    try:
+        return await tool.run(args, context)
+    except ToolError as error:
+        return Result(text=error.message, is_error=True)
+    except Interrupted as stopped:
+        return dataclasses.replace(stopped.result, is_error=True, outcome="interrupted")
+    except asyncio.CancelledError:
+        return Result(text=INTERRUPTED, is_error=True, outcome="interrupted")
+    except Exception as error:
+        log.exception("the tool %s failed", tool.name)
+        return Result(text=crashed(tool.name, error), is_error=True)
+
+
+KEPT_CHARS = 64_000
+"""Of what waits to be told, only the newest part is kept."""
+
+
+class Progress:
+    def __init__(self, part_id: str, emit: Callable[[Event], Awaitable[None]], hiding: Piecewise) -> None:
+        self._part_id = part_id
+        self._emit = emit
+        self._hiding = hiding
+        self._waiting = ""
+        self._loop = asyncio.get_running_loop()
+        self._teller: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def tell(self, text: str) -> None:
+        """May be called from any thread, and never blocks."""
+        self._loop.call_soon_threadsafe(self._take, text)
+
+    async def close(self) -> None:
+        """Returns when all that was told has been passed on."""
+        await asyncio.sleep(0)  # lets a last word that was told from this thread arrive
+        self._closed = True
+        if self._teller is not None:
+            await self._teller
+            if held := self._hiding.close():
+                await self._emit(CallProgressed(part_id=self._part_id, text=held))
+
+    def _take(self, text: str) -> None:
+        if self._closed:
+            return
+        self._waiting = (self._waiting + text)[-KEPT_CHARS:]
+        if self._teller is None or self._teller.done():
+            self._teller = self._loop.create_task(self._pass_on())
+
+    async def _pass_on(self) -> None:
+        while self._waiting:
+            text, self._waiting = self._hiding.feed(self._waiting), ""
+            if text:
+                await self._emit(CallProgressed(part_id=self._part_id, text=text))
+
+
+MOST_S = 3600.0
+
+
+Footing = Literal["person", "model", "confined"]
+"""Whose rights a command has: a person's, with all of their environment; those of the model; or these, inside the walls."""
+
+
+async def run_by_hand(command: str, footing: Footing, services: ToolServices, cancellation: Cancellation, emit: Emit) -> None:
+    """Tells its beginning, what it prints, and its end; secrets are hidden as in any call. Whoever calls this has judged it.
+
+    What it changes is the person's own doing: no undo takes it back.
+    """
+    part = ToolPart(tool=Shell.name, input={"command": command}, status="running", start_time=time.time())
+    await emit(CallStarted(message_id="", part=part))
+    progress = Progress(part.id, emit, services.secrets.piecewise())
+    own = dataclasses.replace(
+        services,
+        watch=None,
+        shell_timeout_s=MOST_S if footing == "person" else services.shell_timeout_s,
+        environment=persons_environment(os.environ) if footing == "person" else None,
+    )
+    call = own.for_call(part.wire_id, progress.tell, confined=footing == "confined")
+    try:
+        result = await cancellation.run(run_guarded(Shell(), ShellArgs(command=command), call))
+    except Cancelled:
+        result = Result(NEVER_STARTED, is_error=True, outcome="never_started")
+    finally:
+        await progress.close()
+    ended = services.secrets.hide_part(finished(part, result))
+    await emit(CallEnded(message_id="", part=ended, view=result.view and services.secrets.hide_fields(result.view)))

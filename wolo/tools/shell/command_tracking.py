@@ -1,0 +1,122 @@
+"""Which files of the workspace a command changed: the conversation's watch looks at it before and after."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from wolo.tools.clipping import clean
+from wolo.tools.tool import CallContext
+from wolo.workspace.checkpoints.path_state import Changes
+
+_MAX_KEPT = 200
+
+
+class Looks:
+    """Around one command, but for those that are known to read only. Without a watch nothing is seen."""
+
+    def __init__(self, call: CallContext) -> None:
+        self._watch = None if call.only_reads else call.services.watch
+        # Commands that one task runs are told apart all the same: some may leave something running.
+        self._call = f"{call.services.works_for}/{call.call_id}" if call.services.works_for else call.call_id
+        self._is_over = False
+
+    async def before(self) -> None:
+        """Raises ToolError where what the command may change cannot be saved: then it must not run."""
+        if self._watch is None:
+            return
+        look = asyncio.ensure_future(asyncio.to_thread(self._watch.before, self._call))
+        try:
+            await asyncio.shield(look)
+        except asyncio.CancelledError:
+            await asyncio.wait([look])
+            self.after()
+            raise
+
+    def after(self, *, runs_on: bool = False) -> Changes:
+        """Blocks. `runs_on`: it has left something running, of which a later look will tell. Only the first call counts."""
+        if self._watch is None or self._is_over:
+            return Changes()
+        self._is_over = True
+        return self._watch.after(self._call, runs_on=runs_on)
+
+
+def told(changes: Changes) -> dict[str, list[str]]:
+    """What is kept of it with the call; nothing where it is much."""
+    kinds = {name: list(paths) for name, paths in zip(changes._fields, changes, strict=True) if paths}
+    return kinds if sum(map(len, changes)) <= _MAX_KEPT else {}
+
+
+_EVERY_S = 0.1
+_BYTES = 4096
+
+
+class LiveOutput:
+    """What comes faster than it is passed on is skipped."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._newest = b""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, chunk: bytes) -> None:
+        self._newest = (self._newest + chunk)[-_BYTES:]
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._pass_on)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._timer = None
+        newest, self._newest = self._newest, b""
+        # A bar that is drawn anew is told as another line: nobody could take back the one that has been shown.
+        self._show(b"".join(clean(newest.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))).decode())
+
+
+_LOWEST_FD = 200
+"""Where the shell reports its directory: beyond the numbers that scripts use for themselves."""
+_SCRIPT = "trap '{{ set +x; }} 2>/dev/null; {{ command jobs -pr || :; command pwd -P; }} >/dev/fd/{fd} 2>/dev/null' EXIT; "
+"""At the very end: what is left running, a number a line, and the directory."""
+
+
+class LastWord(Struct, frozen=True):
+    fd: int
+    """Where the shell writes."""
+    _reading: int
+
+    @property
+    def script(self) -> str:
+        """What the shell runs first."""
+        return _SCRIPT.format(fd=self.fd)
+
+    def read(self) -> tuple[Path | None, bool]:
+        """Where the command led, and whether it left something running."""
+        with contextlib.suppress(BlockingIOError):
+            numbers, slash, rest = os.read(self._reading, 65536).partition(b"/")
+            path = Path(os.fsdecode((slash + rest).removesuffix(b"\n")))
+            return (path if path.is_absolute() and path.is_dir() else None), bool(numbers.strip())
+        return None, False
+
+
+@contextlib.contextmanager
+def last_word() -> Iterator[LastWord]:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    try:
+        high = fcntl.fcntl(writing, fcntl.F_DUPFD_CLOEXEC, _LOWEST_FD)
+    finally:
+        os.close(writing)
+    try:
+        yield LastWord(high, reading)
+    finally:
+        os.close(high)
+        os.close(reading)

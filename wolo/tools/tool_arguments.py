@@ -1,0 +1,197 @@
+"""The arguments of tools: JSON schemas for the model, decoding of calls, and suggestions for paths that do not exist.
+
+`python -m wolo.tools.toolbox` writes the schemas to `schemas.json`; a test fails when the file is stale. It is shipped because
+making a schema costs more than a start of wolo may take.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+from msgspec import Struct
+
+from wolo.errors import ToolError
+from wolo.tools.tool import UNOFFERED, OwnTool, ToolServices
+from wolo.workspace.root import Resolved
+
+FILE_ALIASES: Mapping[str, str] = dict.fromkeys(
+    ("file_path", "filepath", "filename", "file", "absolute_path", "target_file"), "path"
+)
+FOLDER_ALIASES: Mapping[str, str] = dict.fromkeys(("dir", "directory", "dir_path", "target_directory"), "path")
+"""Names that models use for an argument `path`."""
+_SMALL_TALK = frozenset(("description", "explanation", "justification", "purpose", "reason", "thought", "thoughts"))
+"""Arguments that some models add to every call; they ask for nothing."""
+_WHERE = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?\Z", re.DOTALL)
+_WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list", "null": "null"}
+
+
+def decode_arguments(tool: OwnTool, arguments: Mapping[str, Any]) -> Struct:
+    """Raises ToolError that tells the model which argument is wrong."""
+    return _convert(tool, _rename(arguments, tool))
+
+
+def unwrap_arguments(tool: OwnTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Decodes JSON in strings where the tool does not want text."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(tool.Args)}
+    wrapped = {
+        given: value
+        for given, value in arguments.items()
+        if str not in ((kind := fields.get(tool.aliases.get(given, given), str)), *get_args(kind))
+    }
+    return {**arguments, **_unwrap(wrapped, tool)}
+
+
+def _rename(arguments: Mapping[str, Any], tool: OwnTool) -> dict[str, Any]:
+    """Other spellings become ours; what says nothing is dropped; anything else unknown is an error."""
+    known = tool.Args.__struct_fields__
+    renamed: dict[str, Any] = {}
+    for given, value in arguments.items():
+        name = given if given in known else tool.aliases.get(given, given)
+        if name not in known:
+            if not name or value in (None, "", [], {}) or given in _SMALL_TALK:
+                continue
+            raise ToolError(f"{tool.name}: there is no argument `{given}`. {_usage(tool)}")
+        if value is None:
+            continue
+        value = _rename_within(value, tool)
+        if name in renamed and renamed[name] != value:
+            raise ToolError(f"{tool.name}: `{name}` is given twice, with different values.")
+        renamed[name] = value
+    return renamed
+
+
+def _rename_within(value: Any, tool: OwnTool) -> Any:
+    """Items of a list such as `edits` go by the same other spellings."""
+    if not isinstance(value, list):
+        return value
+    return [
+        {tool.aliases.get(key, key): item for key, item in each.items() if item is not None} if isinstance(each, dict) else each
+        for each in value
+    ]
+
+
+def _convert(tool: OwnTool, arguments: dict[str, Any]) -> Struct:
+    try:
+        return msgspec.convert(arguments, tool.Args, strict=False)
+    except msgspec.ValidationError as error:
+        unwrapped = _unwrap(arguments, tool)
+        if unwrapped != arguments:
+            try:
+                return msgspec.convert(unwrapped, tool.Args, strict=False)
+            except msgspec.ValidationError:
+                pass  # the first complaint is about what the model wrote
+        raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
+
+
+def _unwrap(arguments: dict[str, Any], tool: OwnTool) -> dict[str, Any]:
+    """A list or an object that the model wrote as a string of JSON, one level deep."""
+    unwrapped = dict(arguments)
+    for name, value in arguments.items():
+        if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+            try:
+                unwrapped[name] = _rename_within(msgspec.json.decode(value), tool)
+            except msgspec.DecodeError:
+                continue
+    return unwrapped
+
+
+def _usage(tool: OwnTool) -> str:
+    fields = msgspec.structs.fields(tool.Args)
+    named = (field.name if field.required else f"{field.name} (optional)" for field in fields)
+    return f"The arguments are: {', '.join(named)}."
+
+
+def _sentence(complaint: str) -> str:
+    match = _WHERE.match(complaint)
+    said, where = (match[1], match[2]) if match else (complaint, None)
+    if missing := re.match(r"Object missing required field `(.*)`", said):
+        return f"`{f'{where}.' if where else ''}{missing[1]}` is missing."
+    if types := re.match(r"Expected `(.*)`, got `(.*)`", said):
+        wanted = " or ".join(_WORDS.get(word, word) for word in types[1].split(" | ") if word != "null")
+        return f"`{where or 'the arguments'}` must be {wanted}, not {_WORDS.get(types[2], f'an {types[2]}')}."
+    return f"{said}{f' (`{where}`)' if where else ''}."
+
+
+def describe(tool: OwnTool) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components((tool.Args,), ref_template="{name}")
+    parameters = _plain(components[tool.Args.__name__], components)
+    parameters.pop("description", None)
+    parameters.setdefault("properties", {})
+    return {"description": " ".join(inspect.cleandoc(type(tool).__doc__ or "").split()), "parameters": parameters}
+
+
+def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
+    """Without references, titles and defaults: what a model needs, and no dialect that a server might refuse."""
+    if isinstance(schema, list):
+        return [_plain(each, components) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _plain(components[schema["$ref"]], components)
+    # An absent argument and null are the same; the shorter schema says so by leaving it optional.
+    choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
+    # A word where an object belongs is understood, not offered.
+    choices = [choice for choice in choices if "$ref" in choice] or choices
+    if len(choices) == 1:
+        return _plain({**choices[0], **{key: value for key, value in schema.items() if key != "anyOf"}}, components)
+    plain = {key: value for key, value in schema.items() if key not in ("title", "default", "properties")}
+    plain = {key: _plain(value, components) for key, value in plain.items() if value != []}
+    if "properties" in schema:
+        plain["properties"] = {
+            name: _plain(value, components) for name, value in schema["properties"].items() if not value.get(UNOFFERED)
+        }
+    return plain
+
+
+def shipped_text(tools: tuple[OwnTool, ...]) -> str:
+    return json.dumps({tool.name: describe(tool) for tool in tools}, indent=1, ensure_ascii=False) + "\n"
+
+
+_MAX_NAMES = 5000
+
+
+def missing(resolved: Resolved, services: ToolServices) -> ToolError:
+    shown = services.workspace.relative(resolved.path)
+    near = [services.workspace.relative(path) for path in _nearest(resolved, services)]
+    if near:
+        return ToolError(f"`{shown}` does not exist. Did you mean {' or '.join(f'`{name}`' for name in near)}?")
+    folder = next((parent for parent in resolved.path.parents if parent.is_dir()), resolved.path.parent)
+    if folder != resolved.path.parent:
+        return ToolError(
+            f"`{shown}` does not exist, nor does its folder; the nearest that does is `{services.workspace.relative(folder)}`."
+        )
+    return ToolError(f"`{shown}` does not exist.")
+
+
+def folder_names(folder: Path, services: ToolServices) -> list[str]:
+    """The first names of a folder, sub-folders with a slash, without what must not be told."""
+    with os.scandir(folder) as entries:
+        told = (entry for entry in islice(entries, _MAX_NAMES) if services.is_readable(folder / entry.name))
+        # `entry.is_dir` raises for a link that leads to itself.
+        return sorted(f"{entry.name}/" if os.path.isdir(entry.path) else entry.name for entry in told)  # noqa: PTH112
+
+
+def _nearest(resolved: Resolved, services: ToolServices) -> list[Path]:
+    # The shell may stand elsewhere, and the model may have meant a path from there.
+    elsewhere = services.shell.cwd / resolved.given
+    if elsewhere.is_file() and services.workspace.holds(elsewhere.resolve()):
+        return [elsewhere]
+    folder = resolved.path.parent
+    if not services.workspace.holds(folder):
+        return []
+    try:
+        names = [name.rstrip("/") for name in folder_names(folder, services)]
+    except OSError:
+        return []
+    from difflib import get_close_matches  # noqa: PLC0415  # only for a miss
+
+    by_lower = {name.lower(): name for name in names}
+    return [folder / by_lower[near] for near in get_close_matches(resolved.path.name.lower(), by_lower, n=3, cutoff=0.6)]
