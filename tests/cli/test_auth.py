@@ -190,7 +190,7 @@ def test_at_a_terminal_the_key_is_typed_unseen(acme: ProviderServer, tmp_path: P
     assert not [path for path in others if KEY in path.read_text("latin-1")]
 
 
-READY = "Enter goes on"
+READY = "Enter continue"
 """What is said once keys count."""
 
 FORMATS = {
@@ -244,7 +244,7 @@ def test_whose_key_it_is_can_be_asked_too(acme: ProviderServer) -> None:
         terminal.wait_for("Whose key is it?")
         assert terminal.shows("1  Acme")
         terminal.type("nobody")
-        terminal.wait_for("Nothing like that.")
+        terminal.wait_for("No match.")
         terminal.type("\x15acm")
         wait_for_choice(terminal, "1  Acme", "1 of 1")
         terminal.press("enter")

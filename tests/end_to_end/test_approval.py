@@ -39,7 +39,7 @@ def test_everything_else_is_a_no(provider: ProviderServer, answer: str) -> None:
     with asked(provider, "touch made") as terminal:
         terminal.enter(answer)
         assert terminal.wait_for_exit() == 0
-        assert terminal.shows("● shell touch made · you said no")
+        assert terminal.shows("⊘ shell touch made · you said no")
     assert ("yes please" if answer == "yes please" else "no reason given") in provider.requests[1].results[0]
     assert not Path("made").exists()
 
@@ -240,7 +240,7 @@ def test_a_write_shows_what_would_be_written(provider: ProviderServer) -> None:
     provider.script(call("write", {"path": "a.txt", "content": "hello\nworld\n"}), text("I see."))
     with pty_wolo(*provider.flags, "--mode", "ask", "go on") as terminal:
         terminal.wait_for(READY)
-        assert terminal.shows("write wants to write a file")
+        assert terminal.shows("Write this file?")
         assert terminal.shows("  1 + hello\n  2 + world\n")
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0

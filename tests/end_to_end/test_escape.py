@@ -117,7 +117,7 @@ def test_a_question_ends_too(provider: ProviderServer, begin: Callable[[Provider
         if begin is question and key == "escape":
             provider.script(text("As you like."))
         terminal.enter("go")
-        terminal.wait_for("wants to run a command" if begin is approval else "Which one?")
+        terminal.wait_for("Run this command?" if begin is approval else "Which one?")
         time.sleep(0.8)
         terminal.press(key)
         terminal.wait_for("As you like." if begin is question and key == "escape" else "Interrupted.", 3.0)
@@ -152,7 +152,7 @@ def test_ctrl_c_twice_at_a_question_leaves(provider: ProviderServer, begin: Call
     begin(provider)
     with repl(provider, "--mode", "ask") as terminal:
         terminal.enter("go")
-        terminal.wait_for("›n" if begin is approval else "Enter goes on")
+        terminal.wait_for("›n" if begin is approval else "Enter next")
         terminal.press("ctrl-c")
         terminal.wait_for("Interrupted.")
         terminal.press("ctrl-c")

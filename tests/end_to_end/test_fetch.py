@@ -148,7 +148,7 @@ def test_a_person_sees_the_address_and_says_yes(provider: ProviderServer, web: W
     provider.script(call("fetch", {"url": "http://DOCS.invalid:80/start#part"}), text("Read."))
     with pty_wolo(*provider.flags, "go on") as terminal:
         terminal.wait_for("[N]o")
-        assert terminal.shows(f"? fetch wants to fetch a page\n  {DOCS}\n")
+        assert terminal.shows(f"Fetch this page?\n  {DOCS}\n")
         assert web.asked == []
         terminal.enter("y")
         assert terminal.wait_for_exit() == 0

@@ -886,7 +886,7 @@ def test_somebody_is_called_when_an_approval_waits(provider: ProviderServer) -> 
     provider.script(call("shell", {"command": "touch made"}), text("I see."))
     with at_the_keyboard(provider) as terminal:
         terminal.enter("go")
-        terminal.wait_for("wants to run a command")
+        terminal.wait_for("Run this command?")
         terminal.wait_until(lambda: bool(told()), complaint="nobody was called")
         terminal.wait_until(lambda: "[n]" in terminal.text or "No" in terminal.text)
         terminal.press("escape")

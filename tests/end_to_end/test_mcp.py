@@ -521,7 +521,7 @@ def test_what_a_tool_answered_is_seen_in_short_and_unfolded(provider: ProviderSe
         terminal.enter("go")
         terminal.wait_for("Done.")
         wait_for_prompt(terminal)
-        seen = rf"● {SAY} text=hi · \d+\.\d s\n(  line\n){{8}}  … \d+ more lines · Ctrl-O shows it\n"
+        seen = rf"● {SAY} text=hi · \d+\.\d s\n(  │ line\n){{8}}  │ … \d+ more lines · Ctrl-O expands\n"
         assert re.search(seen, terminal.text), terminal.text
         assert leave(terminal) == 0
 

@@ -98,7 +98,7 @@ def test_a_server_is_added_in_the_middle_of_a_conversation(provider: ProviderSer
         terminal.press("enter")
         terminal.wait_for("Base URL")
         terminal.enter(provider.origin)
-        terminal.wait_for("Enter goes on")
+        terminal.wait_for("Enter continue")
         terminal.press("enter")
         terminal.wait_for("Enter takes 1")
         terminal.enter("1")

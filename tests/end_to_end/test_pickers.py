@@ -27,7 +27,7 @@ def say(provider: ProviderServer, *words: str) -> None:
 
 
 def wait_until_chosen(terminal: Terminal) -> None:
-    terminal.wait_until(lambda: "Enter takes it" not in foot(terminal), complaint="the list stayed")
+    terminal.wait_until(lambda: "Enter select" not in foot(terminal), complaint="the list stayed")
     wait_for_prompt(terminal)
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_chosen_and_what_was_open_stays_open(provider: ProviderServer
     say(provider, "about ostriches")
     with repl(provider) as terminal:
         terminal.enter("/resume")
-        terminal.wait_for("Enter takes it")
+        terminal.wait_for("Enter select")
         terminal.wait_for("› about ostriches" if terminal.is_narrow else "The answer to about ostriches.")
         terminal.press(key)
         wait_until_chosen(terminal)
@@ -166,7 +166,7 @@ def test_a_model_is_chosen_with_its_window_and_price(provider: ProviderServer, m
         assert "› here/m  current\n" in foot(terminal)  # what nobody knows of it is left out
         assert "type…" not in foot(terminal)
         terminal.type("ollama/mine:7b")
-        terminal.wait_for("Enter takes what you have written.")
+        terminal.wait_for("Enter uses the typed text.")
         terminal.type("\x15zai glm-5.2")
         terminal.wait_for("zai/glm-5.2")
         terminal.wait_for("thinking")

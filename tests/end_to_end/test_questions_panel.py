@@ -28,7 +28,7 @@ FREE = {"question": "Anything else?"}
 @contextmanager
 def asked(provider: ProviderServer, *questions: dict[str, Any], rows: int = 24, columns: int = 100) -> Iterator[Terminal]:
     reply = call("ask", {"questions": list(questions)})
-    with asked_for(provider, reply, text("I see."), rows=rows, columns=columns, ready="Enter goes on") as terminal:
+    with asked_for(provider, reply, text("I see."), rows=rows, columns=columns, ready="Enter next") as terminal:
         yield terminal
 
 
@@ -38,7 +38,7 @@ def told(provider: ProviderServer) -> str:
 
 def test_a_number_picks_and_enter_answers(provider: ProviderServer) -> None:
     with asked(provider, DATABASE) as terminal:
-        assert "? Storage: Which database?" in visible(terminal)
+        assert "Which database?" in visible(terminal)
         terminal.type("2")
         terminal.wait_for("› 2 ● SQLite")
         terminal.press("enter")
@@ -62,7 +62,7 @@ def test_arrows_and_enter_pick_too(provider: ProviderServer) -> None:
 def test_several_questions_are_pages_and_the_last_one_shows_all_answers(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, PARTS, FREE) as terminal:
         terminal.press("right")
-        terminal.wait_for("? Which parts?")
+        terminal.wait_for("Which parts?")
         terminal.type("3")
         terminal.wait_for("3 [x] mail")
         terminal.press("up", "up")
@@ -70,18 +70,18 @@ def test_several_questions_are_pages_and_the_last_one_shows_all_answers(provider
         terminal.type(" ")
         terminal.wait_for("› 1 [x] auth")
         terminal.press("enter")
-        terminal.wait_for("? Anything else?")
+        terminal.wait_for("Anything else?")
         terminal.enter("keep it small, bitte schön")
         terminal.wait_for("? Anything else? → keep it small, bitte schön")
         assert "? Storage → (no answer)" in visible(terminal)
         assert "? Which parts? → mail, auth" in visible(terminal)
         assert len(provider.requests) == 1
         terminal.press("tab", "left", "left", "left")
-        terminal.wait_for("? Storage: Which database?")
+        terminal.wait_for("Which database?")
         terminal.type("1")
         terminal.wait_for("1 ● Postgres")
         terminal.press("right", "right", "right")
-        terminal.wait_until(lambda: bool(re.search(r"^Enter sends( · |$)", visible(terminal), re.MULTILINE)))
+        terminal.wait_until(lambda: bool(re.search(r"^Enter send( · |$)", visible(terminal), re.MULTILINE)))
         terminal.press("enter")
         terminal.wait_for("I see.")
         leave(terminal)
@@ -93,9 +93,9 @@ def test_several_questions_are_pages_and_the_last_one_shows_all_answers(provider
 def test_enter_passes_a_question_over(provider: ProviderServer) -> None:
     with asked(provider, DATABASE, PARTS) as terminal:
         terminal.press("enter")
-        terminal.wait_for("? Which parts?")
+        terminal.wait_for("Which parts?")
         terminal.enter("7")
-        terminal.wait_until(lambda: bool(re.search(r"^Enter sends( · |$)", visible(terminal), re.MULTILINE)))
+        terminal.wait_until(lambda: bool(re.search(r"^Enter send( · |$)", visible(terminal), re.MULTILINE)))
         terminal.press("enter")
         terminal.wait_for("I see.")
         leave(terminal)
@@ -155,7 +155,7 @@ def test_in_the_smallest_window_one_question_at_a_time_and_all_of_it(provider: P
         terminal.press("enter")
         terminal.wait_until(lambda: "Whichdatab" in "".join(visible(terminal).split()))
         terminal.press("enter")
-        terminal.wait_until(lambda: bool(re.search(r"^Enter sends( · |$)", visible(terminal), re.MULTILINE)))
+        terminal.wait_until(lambda: bool(re.search(r"^Enter send( · |$)", visible(terminal), re.MULTILINE)))
         terminal.press("enter")
         terminal.wait_for("I see.")
         leave(terminal)

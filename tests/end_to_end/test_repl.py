@@ -45,7 +45,7 @@ def wait_for_choice(terminal: Terminal, chosen: str, place: str) -> None:
     terminal.wait_until(
         lambda: (
             any(re.match(f"› +{chosen}", line) for line in terminal.lines)
-            and ("Enter takes it" if terminal.is_narrow else f"{place} · Enter takes it") in "\n".join(terminal.lines)
+            and ("Enter select" if terminal.is_narrow else f"{place} · Enter select") in "\n".join(terminal.lines)
         ),
         complaint=f"the list does not rest on {chosen!r}",
     )
@@ -415,7 +415,7 @@ def test_a_new_session_leaves_the_old_one_to_be_resumed(provider: ProviderServer
         terminal.enter("/resume")
         wait_for_choice(terminal, "one", "1 of 1")
         terminal.press("escape")
-        terminal.wait_until(lambda: "Enter takes it" not in "".join(terminal.lines))
+        terminal.wait_until(lambda: "Enter select" not in "".join(terminal.lines))
         wait_for_prompt(terminal)
         terminal.enter("/resume one")
         terminal.wait_until(lambda: terminal.times("The first answer.") == 2)

@@ -258,11 +258,11 @@ def test_a_resize_while_an_approval_waits_leaves_one_panel(provider: ProviderSer
         tmux.wait_for("›")
         tmux.type("said before")
         tmux.press("Enter")
-        tmux.wait_for("wants to run")
+        tmux.wait_for("Run this command?")
         for columns in (20, 200, 33, 80):
             tmux.resize(24, columns)
         tmux.wait_until(lambda: sum("$ echo made > file" in row for row in tmux.rows) == 1, "there was not one panel")
-        assert tmux.text.count("said before") == tmux.text.count("wants to run") == 1
+        assert tmux.text.count("said before") == tmux.text.count("Run this command?") == 1
 
 
 def test_a_terminal_that_cuts_rows_loses_nothing_above_the_foot(provider: ProviderServer) -> None:

@@ -179,7 +179,7 @@ def test_what_is_stopped_can_be_gone_on_with(provider: ProviderServer) -> None:
         terminal.wait_for("shell sle")
         terminal.press("ctrl-c")
         assert terminal.wait_for_exit() == 130
-    assert terminal.shows("● shell sleep 300 · interrupted")
+    assert terminal.shows("⊘ shell sleep 300 · interrupted")
     with pty_wolo("-c", *provider.flags, "and now?") as terminal:
         terminal.wait_for("Back again.")
         assert terminal.wait_for_exit() == 0

@@ -68,7 +68,7 @@ def test_commands_in_a_huge_session(provider: ProviderServer) -> None:
         terminal.type("question 2917")
         wait_for_choice(terminal, "2918", "1 of 2")
         terminal.press("escape")
-        terminal.wait_until(lambda: "Enter takes it" not in "".join(terminal.lines))
+        terminal.wait_until(lambda: "Enter select" not in "".join(terminal.lines))
         assert leave(terminal) == 0
 
 
@@ -192,7 +192,7 @@ def test_what_files_are_called_and_hold_cannot_paint_the_screen(provider: Provid
             (f"/title {evil}", "is called: "),
             (f"/search {evil}", "goes on with one"),
             ("/sessions", "marked *"),
-            ("/rewind", "Enter takes it"),
+            ("/rewind", "Enter select"),
         ):
             wait_for_prompt(terminal)
             terminal.paste(line)
@@ -200,7 +200,7 @@ def test_what_files_are_called_and_hold_cannot_paint_the_screen(provider: Provid
             terminal.press("enter")
             terminal.wait_for(answer)
         terminal.press("escape")
-        terminal.wait_until(lambda: "Enter takes it" not in "".join(terminal.lines))
+        terminal.wait_until(lambda: "Enter select" not in "".join(terminal.lines))
         leave(terminal)
     for sequence in (b"\x1b[2J", b"\x1b]52", b"\x1b]0;"):
         assert sequence not in terminal.raw

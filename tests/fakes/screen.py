@@ -135,13 +135,13 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """The visible rows, without trailing blanks."""
-        return [line.rstrip() for line in self._screen.display]
+        """The visible rows, without trailing blanks and without the sides of a panel's border."""
+        return [_within_border(line.rstrip()) for line in self._screen.display]
 
     @property
     def text(self) -> str:
         """The scrollback and what is visible, without the line breaks that the terminal made."""
-        return "\n".join(self._screen.lines_ever())
+        return "\n".join(map(_within_border, self._screen.lines_ever()))
 
     @property
     def is_idle(self) -> bool:
@@ -242,6 +242,10 @@ class Terminal:
         self.raw += written
         self._stream.feed(written)
         return True
+
+
+def _within_border(row: str) -> str:
+    return row[2:-1].rstrip() if row.startswith("│ ") and row.endswith(" │") else row
 
 
 def _squeezed(text: str) -> str:

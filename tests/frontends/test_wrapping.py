@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.render.code import PLAIN_CODE
-from wolo.frontends.terminal.render.links import link_addresses, takes_links
+from wolo.frontends.terminal.display.styled_output import link_addresses, takes_links
+from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE
+from wolo.frontends.terminal.render.row_wrapping import Wrapper, newest_rows, wrap_coloured
+from wolo.frontends.terminal.render.row_wrapping import wrapped as wrapped_text
 from wolo.frontends.terminal.render.scroll_insert import COLOURS
-from wolo.frontends.terminal.render.wrap import Wrapper, newest_rows, wrap_coloured
-from wolo.frontends.terminal.render.wrap import wrapped as wrapped_text
 from wolo.frontends.wrapping import cells, wrapped
 
 words = st.text(alphabet="abc.-漢é", min_size=1, max_size=12)

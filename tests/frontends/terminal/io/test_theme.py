@@ -1,25 +1,20 @@
-"""Colours for a light background, which is known from the settings or the environment alone."""
+"""The roles of the theme: readable on each background, with millions of colours, 256 and 16."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from prompt_toolkit.styles import default_ui_style, merge_styles
-from rich.color import Color
+from rich.color import ANSI_COLOR_NAMES, Color
 from rich.style import Style
 from rich.text import Text
 
+import wolo
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.palette import STYLE, Shades
-from wolo.frontends.terminal.io.theme import (
-    ADDED,
-    ADDED_WORD,
-    BACKGROUNDS,
-    REMOVED_WORD,
-    Depth,
-    is_light,
-    readable,
-    shaded,
-)
+from wolo.frontends.terminal.io.theme import DARK, GROUNDS, LIGHT, ROLES, STYLES, Depth, is_light, painted
 from wolo.frontends.terminal.panels.text_rows import as_rows
 
 
@@ -41,39 +36,31 @@ def test_what_the_background_is(theme: str, colorfgbg: str, expected: bool) -> N
     assert is_light(theme, {"COLORFGBG": colorfgbg}) is expected
 
 
-def test_what_would_not_be_seen_on_white_is_replaced_and_nothing_else() -> None:
-    assert shaded(Style.parse("bold yellow"), on_light=True) == Style.parse("bold color(130)")
-    assert shaded(Style.parse("red"), on_light=True) == Style.parse("red")
-    assert shaded(Style.parse("dim"), on_light=True) == Style.parse("dim")
-    assert shaded(Style.parse("dim cyan"), on_light=True) == Style.parse("not dim color(25)")
+def test_there_are_eight_roles_and_both_backgrounds_have_all_of_them() -> None:
+    assert {*ROLES, "text", "selection"} == {"text", "dim", "accent", "added", "removed", "warning", "error", "selection"}
+    assert DARK.keys() == LIGHT.keys()
 
 
-FOOT = merge_styles([default_ui_style(), STYLE])
-NAMED = {
-    "black": "#000000",
-    "red": "#cd0000",
-    "green": "#00cd00",
-    "yellow": "#cdcd00",
-    "blue": "#0000ee",
-    "magenta": "#cd00cd",
-    "cyan": "#00cdcd",
-    "white": "#e5e5e5",
-    "bright_black": "#7f7f7f",
-    "bright_red": "#ff0000",
-    "bright_green": "#00ff00",
-    "bright_yellow": "#ffff00",
-    "bright_blue": "#5c5cff",
-    "bright_magenta": "#ff00ff",
-    "bright_cyan": "#00ffff",
-    "bright_white": "#ffffff",
-}
-"""As xterm shows them, unless a person has said otherwise."""
+NAMES = "|".join(name for name in ANSI_COLOR_NAMES if "_" not in name)
+COLOUR = re.compile(rf"""["'](?:[a-z ]+ )?(?:{NAMES})["']|#[0-9a-f]{{6}}""")
+
+
+def test_no_other_file_of_the_terminal_names_a_colour() -> None:
+    room = Path(wolo.__file__).parent / "frontends/terminal"
+    found = {
+        f"{path.relative_to(room)}: {named[0]}"
+        for path in room.rglob("*.py")
+        if path.name != "theme.py"
+        for named in COLOUR.finditer(path.read_text())
+    }
+    assert not found
+
+
 ENOUGH = 4.4
-"""4.5 would be, and xterm's own bright blue misses that by a hair."""
 
 
 def light_of(colour: str) -> float:
-    parts = [each / 255 for each in Color.parse(NAMED.get(colour, colour)).get_truecolor()]
+    parts = [each / 255 for each in Color.parse(colour).get_truecolor()]
     red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
@@ -83,38 +70,9 @@ def contrast(one: str, other: str) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def is_readable(colour: str, on_light: bool) -> bool:
-    """`default` is what the person reads all day."""
-    return colour == "default" or contrast(colour, "#ffffff" if on_light else "#000000") > ENOUGH
-
-
-@pytest.mark.parametrize("on_light", [True, False])
-@pytest.mark.parametrize("name", NAMED)
-def test_every_colour_can_be_read_on_the_background_there_is(name: str, on_light: bool) -> None:
-    assert is_readable(readable(name, on_light=on_light), on_light)
-    shown = shaded(Style(color=name), on_light=on_light)
-    assert shown.color is not None
-    assert is_readable(shown.color.name, on_light)
-
-
-@pytest.mark.parametrize("on_light", [True, False])
-@pytest.mark.parametrize("name", NAMED)
-def test_so_it_can_in_the_foot_and_its_panels(name: str, on_light: bool) -> None:
-    row = as_rows([Text.assemble(("x", name))], 10)[0]
-    painted = Shades(TerminalState(is_light=on_light)).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0])).color or ""
-    assert is_readable(as_rich(painted), on_light)
-
-
-@pytest.mark.parametrize("on_light", [True, False])
-@pytest.mark.parametrize(
-    "part", ["asking", "dim", "hint", "completion-menu.completion", "completion-menu.completion.current", "completion-menu.meta"]
-)
-def test_so_can_what_the_foot_says_and_its_menus(part: str, on_light: bool) -> None:
-    attrs = Shades(TerminalState(is_light=on_light)).transform_attrs(FOOT.get_attrs_for_style_str(f"class:{part}"))
-    if attrs.bgcolor:
-        assert contrast(as_rich(attrs.color or ""), as_rich(attrs.bgcolor)) > ENOUGH
-    else:
-        assert is_readable(as_rich(attrs.color or ""), on_light)
+def own(on_light: bool) -> tuple[str, str]:
+    """The terminal's own text and background."""
+    return ("#000000", "#ffffff") if on_light else ("#e5e5e5", "#000000")
 
 
 DEPTHS: tuple[Depth, ...] = ("256", "truecolor")
@@ -122,43 +80,69 @@ DEPTHS: tuple[Depth, ...] = ("256", "truecolor")
 
 @pytest.mark.parametrize("on_light", [True, False])
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("background", BACKGROUNDS)
-@pytest.mark.parametrize("name", ["default", *NAMED])
-def test_changes_can_be_read_on_their_backgrounds(name: str, background: str, depth: Depth, on_light: bool) -> None:
-    shown = shaded(Style(color=name, bgcolor=background), on_light=on_light, depth=depth)
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_can_be_read_on_the_background_there_is(role: str, depth: Depth, on_light: bool) -> None:
+    shown = painted(STYLES[role], on_light=on_light, depth=depth)
     assert shown.color is not None
-    assert shown.bgcolor is not None
-    written = shown.color.name
-    if written == "default":
-        written = "#000000" if on_light else "#e5e5e5"
-    assert contrast(written, shown.bgcolor.name) > ENOUGH
-    own = "#ffffff" if on_light else "#000000"
-    assert contrast(shown.bgcolor.name, own) < 3 or background in (ADDED_WORD, REMOVED_WORD)  # it is soft
-
-
-def test_with_sixteen_colours_the_text_has_them_and_words_are_reversed() -> None:
-    assert shaded(Style(bgcolor=ADDED), on_light=False, depth="standard") == Style(color="green")
-    assert shaded(Style(bgcolor=REMOVED_WORD), on_light=True, depth="standard") == Style(color="red", reverse=True)
+    assert contrast(shown.color.name, own(on_light)[1]) > ENOUGH
 
 
 @pytest.mark.parametrize("on_light", [True, False])
-@pytest.mark.parametrize("background", BACKGROUNDS)
-def test_so_they_can_in_a_panel(background: str, on_light: bool) -> None:
-    row = as_rows([Text.assemble(("x", f"green on {background}"))], 10)[0]
-    attrs = Shades(TerminalState(is_light=on_light)).transform_attrs(FOOT.get_attrs_for_style_str(row[0][0]))
-    written = f"#{attrs.color}" if attrs.color else "#000000" if on_light else "#e5e5e5"
-    assert contrast(written, f"#{attrs.bgcolor}") > ENOUGH
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("ground", GROUNDS)
+@pytest.mark.parametrize("role", ["text", *ROLES])
+def test_every_role_can_be_read_on_the_backgrounds_of_the_theme(role: str, ground: str, depth: Depth, on_light: bool) -> None:
+    shown = painted(STYLES.get(role, Style()) + Style(bgcolor=ground_colour(ground)), on_light=on_light, depth=depth)
+    assert shown.bgcolor is not None
+    text, behind = own(on_light)
+    written = shown.color.name if shown.color is not None and shown.color.name != "default" else text
+    assert contrast(written, shown.bgcolor.name) > ENOUGH
+    assert contrast(shown.bgcolor.name, behind) < 3 or ground.endswith("-word")  # it is soft
 
 
-def as_rich(painted: str) -> str:
-    if not painted:
-        return "default"
-    theirs = {"ansigray": "white", "ansiwhite": "bright_white"}
-    return (
-        theirs.get(painted, painted.removeprefix("ansi").replace("bright", "bright_"))
-        if painted.startswith("ansi")
-        else f"#{painted}"
-    )
+def ground_colour(name: str) -> Color:
+    found = next(style.bgcolor for style in STYLES.values() if style.bgcolor is not None and style.bgcolor.name == name)
+    assert found is not None
+    return found
+
+
+def test_with_sixteen_colours_the_text_has_them_and_words_are_reversed() -> None:
+    assert painted(STYLES["added line"], on_light=False, depth="standard") == Style(color="green")
+    assert painted(STYLES["removed word"], on_light=True, depth="standard") == Style(color="red", reverse=True)
+    assert painted(STYLES["selection"], on_light=True, depth="standard") == Style(bold=True, reverse=True)
+    assert painted(STYLES["said"], on_light=True, depth="standard") == Style()
+    assert painted(STYLES["bold warning"], on_light=False, depth="standard") == Style.parse("bold yellow")
+
+
+REGION = merge_styles([default_ui_style(), STYLE])
+
+
+@pytest.mark.parametrize("on_light", [True, False])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *ROLES,
+        "border",
+        "asking",
+        "prompt",
+        "hint",
+        "completion-menu.completion",
+        "completion-menu.completion.current",
+        "completion-menu.meta.completion",
+        "completion-menu.meta.completion.current",
+    ],
+)
+def test_so_can_the_parts_of_the_live_region(part: str, on_light: bool) -> None:
+    attrs = Shades(TerminalState(is_light=on_light)).transform_attrs(REGION.get_attrs_for_style_str(f"class:{part}"))
+    text, behind = own(on_light)
+    written = f"#{attrs.color}" if attrs.color not in ("", "default", None) else text
+    behind = f"#{attrs.bgcolor}" if attrs.bgcolor not in ("", "default", None) else behind
+    assert contrast(written, behind) > ENOUGH
+
+
+def test_a_panel_paints_the_roles_of_the_theme() -> None:
+    row = as_rows([Text.assemble(("x", "bold warning"), ("y", "added word"), ("z", "reverse"))], 10)[0]
+    assert [style for style, _ in row] == ["class:warning bold", "class:added class:added-word", "reverse"]
 
 
 def test_a_theme_changed_in_the_middle_is_painted_at_once() -> None:

@@ -10,10 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wolo.agent.events import ApprovalAsked, SandboxState
-from wolo.frontends.terminal.io.theme import ADDED_WORD, REMOVED_WORD
 from wolo.frontends.terminal.panels.approval_preview import proposal
 from wolo.frontends.terminal.panels.text_rows import as_rows
-from wolo.frontends.terminal.render.changes import replaced
+from wolo.frontends.terminal.render.file_changes import replaced
 from wolo.guard.intents import Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.messages.parts import ToolPart
 from wolo.tools.editing.matching import with_line_endings_of
@@ -31,10 +30,10 @@ def test_a_command_with_its_reason_and_its_side_of_the_walls() -> None:
     part = ToolPart(tool="shell", input={"command": "make\nx\ty"})
     lines = plain(asked(part, RunIntent("make\nx\ty", Path("/w")), walls="inside"))
     assert lines == [
-        "? shell wants to run a command",
+        "? Run this command?",
         "  $ make",
         "  > x\\ty",
-        "  inside the sandbox",
+        "  runs in the sandbox",
         "  It needs an approval.",
     ]
 
@@ -53,8 +52,8 @@ def test_every_argument_is_shown_but_for_what_stands_there_already() -> None:
 def test_what_the_walls_stopped_looks_different() -> None:
     part = ToolPart(tool="shell", input={"command": "make"})
     lines = plain(asked(part, RunIntent("make", Path("/w")), walls="again"))
-    assert lines[0] == "! The sandbox stopped shell"
-    assert "would run again outside" in lines[2]
+    assert lines[0] == "! The sandbox stopped this command. Run it outside?"
+    assert "it ran in the sandbox and failed" in lines[2]
 
 
 def test_changes_are_whole_by_whatever_name_a_model_gives_them() -> None:
@@ -79,19 +78,19 @@ def test_a_file_written_anew_shows_what_differs_and_where() -> None:
     before = [f"line {number}\n" for number in range(40)]
     after = [*before[:20], "line twenty\n", *before[21:]]
     assert written_over("".join(before), "".join(after)) == [
-        "     … 17 lines stay as they are",
+        "     … 17 unchanged lines",
         *(f"  {number + 1}   line {number}" for number in (17, 18, 19)),
         "  21 - line 20",
         "  21 + line twenty",
         *(f"  {number + 1}   line {number}" for number in (21, 22, 23)),
-        "     … 16 lines stay as they are",
+        "     … 16 unchanged lines",
     ]
 
 
 def test_what_a_file_written_anew_does_to_ends_of_lines_is_seen() -> None:
     assert written_over("a\r\nb\r\n", "a\nc\n") == ["  1   a", "  2 - b", "  2 + c"]  # the tool keeps its line ends
     assert written_over("a\r\nb\n", "a\nb\n") == ["  1 - a\\r", "  1 + a", "  2   b"]
-    assert written_over("a\nb\n", "a\nb") == ["  1   a", "  2 - b", "  2 + b", "    \\ no newline at the end"]
+    assert written_over("a\nb\n", "a\nb") == ["  1   a", "  2 - b", "  2 + b", "    \\ no newline at end of file"]
     assert written_over("a\x0cb\n", "a\nb\n") == ["  1 - a\\x0cb", "  1 + a", "  2 + b"]
 
 
@@ -107,7 +106,7 @@ def test_what_waits_is_counted_and_named() -> None:
     part = ToolPart(tool="shell", input={"command": "make"})
     waiting = [ToolPart(tool="write", input={"path": f"{number}.txt"}) for number in range(6)]
     assert plain(asked(part), *waiting)[-6:] == [
-        "  6 more wait to be judged after this:",
+        "  6 more approvals pending:",
         *(f"    · write {number}.txt" for number in range(4)),
         "    and 2 more",
     ]
@@ -116,8 +115,8 @@ def test_what_waits_is_counted_and_named() -> None:
 def test_only_the_words_that_differ_are_marked() -> None:
     gone, come = replaced("    return one + two", "    return one - two")
     assert (gone.plain, come.plain) == ("-     return one + two", "+     return one - two")
-    assert [gone.plain[span.start : span.end] for span in gone.spans if str(span.style).endswith(REMOVED_WORD)] == ["+"]
-    assert [come.plain[span.start : span.end] for span in come.spans if str(span.style).endswith(ADDED_WORD)] == ["-"]
+    assert [gone.plain[span.start : span.end] for span in gone.spans if span.style == "removed word"] == ["+"]
+    assert [come.plain[span.start : span.end] for span in come.spans if span.style == "added word"] == ["-"]
 
 
 def test_an_edit_bears_the_numbers_of_the_file_where_its_place_is_known() -> None:

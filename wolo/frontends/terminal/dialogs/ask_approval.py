@@ -70,7 +70,7 @@ async def _edit(asked: ApprovalAsked, rule: str, screen: Screen, keyboard: Keybo
     if not typed or typed == rule:
         return rule
     if wrong := complaint(asked, typed):
-        screen.say(f"  {wrong}", "yellow")
+        screen.say(f"  {wrong}", "warning")
         return rule
     return typed
 

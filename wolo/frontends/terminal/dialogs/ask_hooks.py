@@ -28,7 +28,7 @@ async def ask_hooks(given: Given, terminal: Terminal) -> None:
 
 
 def _shown(found: HookSet) -> list[Text]:
-    lines = [Text.assemble(("? ", "bold yellow"), ("Hooks of this project want to run, from ", "bold"), whole(found.source))]
+    lines = [Text.assemble(("? ", "bold warning"), ("Hooks of this project want to run, from ", "bold"), whole(found.source))]
     for event, hook in found.hooks:
         about = f"  {event}{f' for {hook.matcher}' if hook.matcher else ''}"
         lines += [whole(about, "dim"), Text.assemble("    ", whole(hook.command))]

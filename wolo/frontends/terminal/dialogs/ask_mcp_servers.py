@@ -52,7 +52,7 @@ def _wording(wanted: Wanted) -> Wording:
 
 
 def _shown(wanted: Wanted) -> list[Text]:
-    lines = [Text.assemble(("? ", "bold yellow"), ("This project brings an MCP server: ", "bold"), whole(wanted.name))]
+    lines = [Text.assemble(("? ", "bold warning"), ("This project brings an MCP server: ", "bold"), whole(wanted.name))]
     for called, value in described(wanted.server):
         lines.append(Text.assemble((f"  {called:<11} ", "dim"), whole(value)))
     return [

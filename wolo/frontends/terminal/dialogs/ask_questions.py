@@ -47,12 +47,12 @@ async def _ask_by_line(asked: QuestionsAsked, screen: Screen, keyboard: Keyboard
 def _show(question: Question, screen: Screen, place: str) -> None:
     header = f"{clean_line(question.header)}: " if question.header else ""
     first, *rest = clean(question.text).split("\n")
-    screen.print(Text.assemble(("? ", "bold yellow"), (f"{header}{first}", "bold"), (place, "dim")))
+    screen.print(Text.assemble(("? ", "bold warning"), (f"{header}{first}", "bold"), (place, "dim")))
     for line in rest:
         screen.print(Text.assemble(("  ", ""), (line, "bold")))
     for number, option in enumerate(question.options, start=1):
         about = f" · {clean_line(option.description)}" if option.description else ""
-        screen.print(Text.assemble((f"  {number} ", "cyan"), clean_line(option.label), (about, "dim")))
+        screen.print(Text.assemble((f"  {number} ", "accent"), clean_line(option.label), (about, "dim")))
 
 
 def _hint(question: Question) -> str:

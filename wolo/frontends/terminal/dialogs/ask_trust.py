@@ -41,7 +41,7 @@ async def ask_trust(given: Given, terminal: Terminal) -> None:
 
 def _found(root: Path, brought: Sequence[ProjectFile]) -> list[Text]:
     width = max(len(each.kind) for each in brought)
-    lines = [Text.assemble(("? ", "bold yellow"), ("This folder brings along:", "bold"))]
+    lines = [Text.assemble(("? ", "bold warning"), ("This folder brings along:", "bold"))]
     for each in brought[:MOST_SHOWN]:
         lines.append(Text.assemble((f"  {each.kind:<{width}}  ", "dim"), whole(str(each.path.relative_to(root)))))
     if len(brought) > MOST_SHOWN:
@@ -91,7 +91,7 @@ async def _choose(lines: Sequence[Text], wording: Wording, terminal: Terminal) -
     chosen = await choose([*lines, Text(f"  {wording.question}", "bold")], choices, terminal)
     said = {"y": ("yes", wording.granted), "d": ("never", f"never {wording.refused}")}
     answer, words = said.get(chosen, ("", f"not {wording.refused} now"))
-    terminal.screen.print(Text.assemble(("? ", "yellow"), (wording.about, "dim"), " → ", (words, "bold")))
+    terminal.screen.print(Text.assemble(("? ", "warning"), (wording.about, "dim"), " → ", (words, "bold")))
     return answer
 
 
@@ -100,12 +100,12 @@ def keep_answer(keep: Callable[[], None], terminal: Terminal) -> bool:
     try:
         keep()
     except ConfigError as error:
-        terminal.screen.say(f"Your answer could not be kept: {error.message}", "yellow")
+        terminal.screen.say(f"Your answer could not be kept: {error.message}", "warning")
         return False
     return True
 
 
-def whole(text: str, style: str = "cyan") -> Text:
+def whole(text: str, style: str = "accent") -> Text:
     """All of it, on one line."""
     pieces = spelled_out(text)
     return Text.assemble(

@@ -16,5 +16,5 @@ async def confirm(question: str, terminal: Terminal, *, no: str = "No", yes: str
     from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
     from wolo.frontends.terminal.panels.button_row import Choice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
-    lines = [Text.assemble(("? ", "bold yellow"), (question, "bold"))]
+    lines = [Text.assemble(("? ", "bold warning"), (question, "bold"))]
     return await choose(lines, [Choice("n", no), Choice("y", yes)], terminal) == "y"

@@ -44,7 +44,7 @@ async def offer_embedded(terminal: Terminal) -> str:
             terminal,
         )
     except WoloError as error:
-        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
         return ""
     return f"local/{DEFAULT}"
 
@@ -89,7 +89,7 @@ async def _install_engine(terminal: Terminal) -> bool:
             if process.returncode is None:
                 process.kill()
     except OSError as error:
-        terminal.screen.say(f"{command[0]} cannot be run: {error.strerror}.", "yellow")
+        terminal.screen.say(f"{command[0]} cannot be run: {error.strerror}.", "warning")
         return False
     finally:
         terminal.screen.status.stop()
@@ -97,5 +97,5 @@ async def _install_engine(terminal: Terminal) -> bool:
     if process.returncode == 0 and has_engine():
         return True
     told = "\n".join(clean(printed.decode("utf-8", "replace")).strip().splitlines()[-LAST_LINES:])
-    terminal.screen.say(f"The installation failed (status {process.returncode}):\n{told}", "yellow")
+    terminal.screen.say(f"The installation failed (status {process.returncode}):\n{told}", "warning")
     return False

@@ -108,19 +108,19 @@ def _show_menu(menu: Menu, servers: list[str], terminal: Terminal) -> None:
     if menu.has_embedded:
         terminal.screen.say("A small one can run inside wolo, without key or account:")
         number = len(menu.models) + 1
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), "the embedded model"))
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), "the embedded model"))
         terminal.screen.say(f"     {about_embedded()}", "dim")
     terminal.screen.say(
         "Or bring an API key of one of these:" if menu.before_providers else "There is no model yet. Whose API key do you have?"
     )
     show_providers(menu.providers, terminal, first=menu.before_providers + 1)
     for number, other in enumerate(menu.others, start=menu.before_providers + len(menu.providers) + 1):
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), OTHERS[other]))
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), OTHERS[other]))
 
 
 def _show_numbered(names: Sequence[str], terminal: Terminal) -> None:
     for number, name in enumerate(names, start=1):
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), clean_line(name)))
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), clean_line(name)))
 
 
 async def _choose(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> str:
@@ -144,7 +144,7 @@ async def _choose(menu: Menu, servers: Sequence[Server], terminal: Terminal) -> 
     provider = menu.providers[behind] if 0 <= behind < len(menu.providers) else named(typed, menu.providers)
     if provider is not None:
         return await _choose_provider(provider, terminal)
-    terminal.screen.say(f"There is no {'number' if wanted.isdecimal() else 'provider'} {typed}.", "yellow")
+    terminal.screen.say(f"There is no {'number' if wanted.isdecimal() else 'provider'} {typed}.", "warning")
     return ""
 
 
@@ -184,7 +184,7 @@ async def _choose_provider(provider: Provider, terminal: Terminal) -> str:
         try:
             _, model, _ = catalog.look_up(f"{provider.name}/{wanted}", environ=os.environ, overrides=overrides)
         except ConfigError as error:
-            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
             continue
         return f"{provider.name}/{model.id}"
     return ""

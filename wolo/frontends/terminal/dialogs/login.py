@@ -26,7 +26,7 @@ def show_providers(providers: Sequence[Provider], terminal: Terminal, *, first: 
         line = Text()
         for index in range(row, len(providers), down):
             name = providers[index].label[: COLUMN - 6]
-            line.append(f"{first + index:>3}  ", "cyan").append(name.ljust(COLUMN - 5))
+            line.append(f"{first + index:>3}  ", "accent").append(name.ljust(COLUMN - 5))
         line.rstrip()
         terminal.screen.print(line)
 
@@ -55,7 +55,7 @@ async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Pro
             return providers[int(typed) - 1]
         if found := named(typed, providers):
             return found
-        terminal.screen.say(f"There is no provider {typed}." if typed else "Ctrl-D leaves.", "yellow")
+        terminal.screen.say(f"There is no provider {typed}." if typed else "Ctrl-D leaves.", "warning")
 
 
 async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, in_keyring: bool = True) -> bool:
@@ -69,7 +69,7 @@ async def log_in(provider: Provider, terminal: Terminal, *, tests: bool = True, 
         try:
             trial = await _try(provider, key, terminal) if tests else None
         except ConfigError as error:
-            terminal.screen.say(f"{error.message} {error.hint}", "yellow")
+            terminal.screen.say(f"{error.message} {error.hint}", "warning")
             continue
         if trial is None or trial.may_be_kept or await _is_wanted_anyway(trial, terminal):
             terminal.screen.say(f"The key is kept in {keep_key(provider, key, in_keyring=in_keyring)}.", "dim")
@@ -82,7 +82,7 @@ async def _try(provider: Provider, key: str, terminal: Terminal) -> KeyCheck:
         trial = await try_to_log_in(provider, key)
     finally:
         terminal.screen.status.stop()
-    terminal.screen.say(f"{trial.words} {trial.hint}".rstrip(), "" if trial.may_be_kept else "yellow")
+    terminal.screen.say(f"{trial.words} {trial.hint}".rstrip(), "" if trial.may_be_kept else "warning")
     return trial
 
 

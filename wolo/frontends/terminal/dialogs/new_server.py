@@ -54,7 +54,7 @@ async def try_out(choice: Choice, terminal: Terminal) -> bool:
         found = await Probe(choice, transport, lambda finding: _show(finding, terminal)).run(window)
         probe_cache.write(find_places().cache, found)
     except (ProviderError, OSError) as error:
-        terminal.screen.say(f"It could not be tried out: {error}", "yellow")
+        terminal.screen.say(f"It could not be tried out: {error}", "warning")
         return False
     finally:
         terminal.screen.status.stop()
@@ -71,12 +71,12 @@ async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None
     try:
         found = await asyncio.to_thread(look_up_server, url, key)
     except ConfigError as error:
-        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+        terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
         return None
     finally:
         terminal.screen.status.stop()
     if not found.models:
-        terminal.screen.say(f"No models are listed at {clean_line(found.base_url)}, or nothing answers there.", "yellow")
+        terminal.screen.say(f"No models are listed at {clean_line(found.base_url)}, or nothing answers there.", "warning")
     return found
 
 
@@ -84,7 +84,7 @@ async def _ask_model(models: Sequence[str], terminal: Terminal) -> str:
     """One that the server lists, by its number, or any name."""
     shown = models[:MOST_SHOWN]
     for number, name in enumerate(shown, start=1):
-        terminal.screen.print(Text.assemble((f"{number:>3}  ", "cyan"), clean_line(name)))
+        terminal.screen.print(Text.assemble((f"{number:>3}  ", "accent"), clean_line(name)))
     typed = await _ask("Which model? Enter takes 1, a name another › " if shown else "Name of the model › ", terminal)
     if typed.isdecimal() and 1 <= int(typed) <= len(shown):
         return shown[int(typed) - 1]
@@ -98,7 +98,7 @@ async def _save(found: FoundServer, model: str, key: str, terminal: Terminal) ->
         try:
             await asyncio.to_thread(save_provider, name, found, key)
         except UsageError as error:
-            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "yellow")
+            terminal.screen.say(f"{error.message} {error.hint}".rstrip(), "warning")
             continue
         count = "1 model" if len(found.models) == 1 else f"{len(found.models)} models"
         terminal.screen.say(f"Saved provider {name} with {count} in {find_places().config / 'config.toml'}.", "dim")
@@ -108,6 +108,6 @@ async def _save(found: FoundServer, model: str, key: str, terminal: Terminal) ->
 async def _ask(question: str, terminal: Terminal) -> str:
     if (stage := terminal.screen.stage) is None:
         return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
-    from wolo.frontends.terminal.panels.line_input import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
+    from wolo.frontends.terminal.panels.line_panels import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
 
     return (await stage.stand(RequestedLine(question, may_pass=True))).strip()

@@ -53,10 +53,10 @@ async def _by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None:
             return None
         if not typed or (typed.isdecimal() and 1 <= int(typed) <= len(items)):
             return Picked(items[int(typed or 1) - 1].value, is_on=False)
-        terminal.screen.say(f"There is no number {typed}.", "yellow")
+        terminal.screen.say(f"There is no number {typed}.", "warning")
 
 
 def _show(items: list[Item[T]], screen: Screen) -> None:
     for number, item in enumerate(items, start=1):
         label = clean_line(item.label)[:LABEL_CHARS]
-        screen.print(Text.assemble((f"{number:>3}  ", "cyan"), label, (f"  {clean_line(item.facts)}", "dim")))
+        screen.print(Text.assemble((f"{number:>3}  ", "accent"), label, (f"  {clean_line(item.facts)}", "dim")))

@@ -1,4 +1,4 @@
-"""Choosing from a list, above the line one writes in: arrows, letters that narrow it down, Enter, Esc."""
+"""A list to choose from: arrows select, typed text filters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from prompt_toolkit.key_binding import KeyBindings
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS, Panel
+from wolo.frontends.terminal.panels.panel import Panel, key_hints
+from wolo.frontends.terminal.panels.text_rows import as_rows
 from wolo.messages.terminal_text import clean_line
 
 T = TypeVar("T")
@@ -158,24 +159,26 @@ class Picker(Panel[Picked[T] | None]):
             self._previews[key] = await asyncio.to_thread(preview, item.value, self._is_on)
             get_app().invalidate()
 
-    # How it looks
+    # Drawing
 
-    def _painted(self) -> StyleAndTextTuples:
-        size = get_app().output.get_size()
-        room = max(size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(size.columns), 1)
-        framed = room >= LEAST_ROWS
-        rows: list[StyleAndTextTuples] = [[("bold", _cut(self._menu.title, size.columns))]] if framed else []
-        listed = min(len(self._found) or 1, LIST_ROWS, room - 2 * framed)
-        rows += self._rows(listed, size.columns)
-        more = min(PREVIEW_ROWS, room - listed - 2 * framed)
-        rows += [[("class:dim", _cut(f"    {clean_line(line)}", size.columns))] for line in self._preview()[: max(more, 0)]]
-        if framed:
-            rows.append([("class:dim", _cut(self._hint(size.columns), size.columns))])
-        return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
+    def title(self) -> Text:
+        return Text(self._menu.title)
+
+    def rows(self, columns: int, room: int) -> list[StyleAndTextTuples]:
+        is_roomy = room >= LEAST_ROWS
+        titled: list[StyleAndTextTuples] = (
+            [[("bold", _cut(self._menu.title, columns))]] if is_roomy and not self.is_framed else []
+        )
+        around = len(titled) + is_roomy
+        listed = min(len(self._found) or 1, LIST_ROWS, room - around)
+        rows = [*titled, *self._rows(listed, columns)]
+        more = min(PREVIEW_ROWS, room - listed - around)
+        rows += [[("class:dim", _cut(f"    {clean_line(line)}", columns))] for line in self._preview()[: max(more, 0)]]
+        return [*rows, *as_rows([self._hint(columns)], columns)[:1]] if is_roomy else rows
 
     def _rows(self, count: int, columns: int) -> list[StyleAndTextTuples]:
         if not self._found:
-            words = "  Nothing like that." if self._menu.written is None else "  Enter takes what you have written."
+            words = "  No match." if self._menu.written is None else "  Enter uses the typed text."
             return [[("class:dim", _cut(words, columns))]]
         first = max(0, min(self._at - count // 2, len(self._found) - count))
         return [self._row(at, columns) for at in range(first, first + count)]
@@ -187,25 +190,29 @@ class Picker(Panel[Picked[T] | None]):
             facts = ""
         number = f"{self._items.index(item) + 1:>2}  " if self._menu.is_numbered else ""
         label = _cut(f"{number}{clean_line(item.label) or '-'}", columns - 2 - cell_len(facts))
-        return [("bold" if is_chosen else "", f"{'› ' if is_chosen else '  '}{label}"), ("class:dim", facts)]
+        if not is_chosen:
+            return [("", f"  {label}"), ("class:dim", facts)]
+        rest = " " * max(columns - 2 - cell_len(label) - cell_len(facts), 0) if self.is_framed else ""
+        return [("class:selection bold", f"› {label}"), ("class:selection class:dim", f"{facts}{rest}")]
 
     def _preview(self) -> Sequence[str]:
         if self._menu.preview is None or not self._found:
             return ()
         return self._previews.get((self._found[self._at].value, self._is_on), ("…",))
 
-    def _hint(self, columns: int) -> str:
-        switch = f" · Tab {'[x]' if self._is_on else '[ ]'} {self._menu.switch}" if self._menu.switch else ""
-        place = f"{self._at + 1} of {len(self._found)}" if self._found else "0"
-        takes = " · Enter takes it" if self._found else ""
-        if cell_len(place + takes) > columns:
-            return takes.removeprefix(" · ")
-        hint = place + takes
-        for more in (" · Esc leaves", switch, " · type to find"):
-            if cell_len(hint + more) > columns:
+    def _hint(self, columns: int) -> Text:
+        place = f"{self._at + 1} of {len(self._found)}" if self._found else "0 of 0"
+        hints = [("Enter", "select")] if self._found else []
+        text = Text.assemble((place, "dim"), (" · " if hints else "", "dim")).append_text(key_hints(*hints))
+        if text.cell_len > columns:
+            return key_hints(*hints)
+        switch = [("Tab", f"{'[x]' if self._is_on else '[ ]'} {self._menu.switch}")] if self._menu.switch else []
+        for more in (("Esc", "cancel"), *switch, ("type", "to filter")):
+            longer = text.copy().append(" · ", "dim").append_text(key_hints(more))
+            if longer.cell_len > columns:
                 break
-            hint += more
-        return hint
+            text = longer
+        return text
 
 
 def _cut(text: str, columns: int) -> str:

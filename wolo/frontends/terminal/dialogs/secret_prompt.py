@@ -21,9 +21,9 @@ async def ask_unseen(question: str, terminal: Terminal) -> str:
     Raises EOFError for Ctrl-D on an empty line and for a terminal that is gone. Ctrl-C is a signal, as ever.
     """
     if (stage := terminal.screen.stage) is not None:
-        from wolo.frontends.terminal.panels.secret_line import UnseenPanel  # noqa: PLC0415  # prompt_toolkit is for panels only
+        from wolo.frontends.terminal.panels.line_panels import SecretPanel  # noqa: PLC0415  # prompt_toolkit is for panels only
 
-        return await stage.stand(UnseenPanel(question))
+        return await stage.stand(SecretPanel(question))
     terminal.screen.ask_space()
     await asyncio.sleep(SETTLE_S)
     terminal.keyboard.forget_typed()

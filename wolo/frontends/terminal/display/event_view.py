@@ -51,13 +51,13 @@ from wolo.frontends.phrasing import (
 from wolo.frontends.terminal.display.activity import newest_lines
 from wolo.frontends.terminal.display.collapsed_output import Folded
 from wolo.frontends.terminal.display.dialog_host import Stage
-from wolo.frontends.terminal.display.ink import Ink
 from wolo.frontends.terminal.display.spinner import Status, StatusLine, StatusLines
+from wolo.frontends.terminal.display.styled_output import StyledOutput
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.display.thinking_view import ThinkingShown
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.theme import is_light
-from wolo.frontends.terminal.render import progress, tool
+from wolo.frontends.terminal.render import progress, tool_calls
 from wolo.frontends.terminal.render.markdown import Drawn, MarkdownStream
 from wolo.messages.call_arguments import call_line
 from wolo.messages.message import Message
@@ -81,7 +81,7 @@ class Screen:
         self.region: Stage | None = None
         """The live region below the scrollback, while there is one: questions are asked there."""
         self._without_region = stdout, self.status
-        self._ink = self._new_ink()
+        self._output = self._new_output()
         self._markdown = self._new_markdown()
         self._last: Kind = ""
         self._tail = ""
@@ -102,14 +102,14 @@ class Screen:
         self.status.stop()
         self._without_region = self.stdout, self.status
         self.region, self.stdout, self.status = region, region.stdout, region.activity
-        self._ink = self._new_ink()
+        self._output = self._new_output()
 
     def detach(self) -> None:
         """Prints as before `attach`."""
         self.status.stop()
         self.region = None
         self.stdout, self.status = self._without_region
-        self._ink = self._new_ink()
+        self._output = self._new_output()
 
     def dress(self, ui: Ui) -> None:
         """As the person wants it to look; before anything is under way."""
@@ -119,13 +119,13 @@ class Screen:
     def use_theme(self, theme: str) -> None:
         """From the next line on."""
         self.state.is_light = is_light(theme, os.environ)
-        self._ink = self._new_ink()
+        self._output = self._new_output()
 
     def make_plain(self, is_plain: bool) -> None:
         """Lines in turns, and nothing that moves; never taken back."""
         self.stdout.is_plain = self.stdout.is_plain or is_plain
         self.status, self._markdown = self._new_status(), self._new_markdown()
-        self._ink = self._new_ink()
+        self._output = self._new_output()
 
     def show(self, event: Event) -> None:
         if self.region is not None:
@@ -175,9 +175,9 @@ class Screen:
             case HookAwaited():
                 self.status.start(spelled_line(hook_awaited(event)))
             case PromptRefused() if event.reason and not event.prompt.is_prompt:
-                self.say(f"A hook keeps this back: {event.reason}", "yellow")
+                self.say(f"A hook keeps this back: {event.reason}", "warning")
             case Verified():
-                self.say(spelled_line(verified(event)), "yellow" if event.new_failures else "dim")
+                self.say(spelled_line(verified(event)), "warning" if event.new_failures else "dim")
             case Noticed():
                 self._notice(event)
             case TurnEnded():
@@ -288,7 +288,7 @@ class Screen:
         void = " What was shown of this answer is void." if self._has_text else ""
         self._markdown, self._has_text = self._new_markdown(), False
         self.thinking.begin()
-        self.say(f"{words}{void}", "yellow")
+        self.say(f"{words}{void}", "warning")
 
     # Calls
 
@@ -297,29 +297,30 @@ class Screen:
 
     def _call_ended(self, event: CallEnded) -> None:
         self.status.end_call(event.part.id)
-        below = tool.details(event.part, event.view, hint=self.folded.hint, room=self._room())
-        headline = tool.headline(event.part, event.view, reason=self._refusals.pop(event.part.id, "")).append("\n")
-        headline.append_text(below.text).no_wrap = True
-        self.print(headline, kind="block" if below.text else "call", end="")
+        below = tool_calls.result(event.part, event.view, self._layout())
+        line = tool_calls.headline(event.part, event.view, reason=self._refusals.pop(event.part.id, "")).append("\n")
+        line.append_text(below.text).no_wrap = True
+        self.print(line, kind="block" if below.text else "call", end="")
         if below.is_folded:
-            self.folded.keep(partial(tool.whole, event.part, event.view))
+            self.folded.keep(partial(tool_calls.whole_call, event.part, event.view))
         if event.part.terminate and not event.part.is_error:
             self.answer(event.part.output)  # it is what the turn ends with
 
-    def _room(self) -> tool.Room:
-        """Half the window for a change with the line of its call, where the rest can be unfolded."""
-        columns = self.stdout.columns
-        if not self.folded.hint:
-            return tool.ROOM._replace(columns=columns)
-        taken = 2  # the call, and how much is left
-        return tool.Room(max(min(self.stdout.rows // 2 - taken, tool.MAX_DIFF_LINES), 1), columns)
+    def _layout(self) -> tool_calls.Layout:
+        """A change gets half the window, with the line of its call, where the rest can be expanded."""
+        columns, rows = self.stdout.columns, tool_calls.MAX_DIFF_LINES
+        if self.folded.hint:
+            taken = 2  # the call, and how much is left
+            rows = max(min(self.stdout.rows // 2 - taken, rows), 1)
+        has_rail = self.stdout.can_move and columns >= tool_calls.RAIL_FROM_COLUMNS
+        return tool_calls.Layout(columns, rows, has_rail, self.folded.hint)
 
     # The turn
 
     def _notice(self, event: Noticed) -> None:
         if event.text not in self._told and (event.level == "warning" or self.says_more):
             self._told.add(event.text)
-            self.say(event.text, "yellow" if event.level == "warning" else "dim")
+            self.say(event.text, "warning" if event.level == "warning" else "dim")
 
     def _turn_ended(self, event: TurnEnded) -> None:
         self._end_thinking()
@@ -327,7 +328,7 @@ class Screen:
         self._end_line()
         self.status.stop()
         if event.error is not None:
-            self.say(event.error.message, "yellow" if event.cause == "interrupted" else "red")
+            self.say(event.error.message, "warning" if event.cause == "interrupted" else "error")
             if event.error.hint:
                 self.say(event.error.hint, "dim")
         used = f"{in_words(event.usage, tells_unknown=False)} · " if event.usage.context_tokens else ""
@@ -345,7 +346,7 @@ class Screen:
             if isinstance(each, Text):
                 self._write(each)
             else:
-                self._ink.table(each)
+                self._output.table(each)
         self.status.hold(self._markdown.is_mid_line)
 
     def _end_line(self) -> None:
@@ -358,7 +359,7 @@ class Screen:
 
     def _write(self, text: Text) -> None:
         self.status.hide()
-        self._ink.write(text)
+        self._output.write(text)
 
     def _new_status(self) -> Status:
         return (
@@ -367,8 +368,8 @@ class Screen:
             else StatusLines(lambda line: self.print(Text(line), kind="call"))
         )
 
-    def _new_ink(self) -> Ink:
-        return Ink(self.stdout, is_light=self.state.is_light)
+    def _new_output(self) -> StyledOutput:
+        return StyledOutput(self.stdout, is_light=self.state.is_light)
 
     def _new_markdown(self) -> MarkdownStream:
         return MarkdownStream(plain=not self.stdout.has_colours)

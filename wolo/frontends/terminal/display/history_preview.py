@@ -8,8 +8,8 @@ from rich.text import Text
 
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.render.markdown import MarkdownStream
-from wolo.frontends.terminal.render.tool import headline
-from wolo.frontends.terminal.render.wrap import Wrapper
+from wolo.frontends.terminal.render.row_wrapping import Wrapper
+from wolo.frontends.terminal.render.tool_calls import headline
 from wolo.messages.message import Message
 from wolo.messages.terminal_text import clean
 

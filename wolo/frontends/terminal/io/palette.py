@@ -1,36 +1,50 @@
-"""The colours of the foot, its panels and its menus, for the background there is."""
+"""The roles of the theme as prompt_toolkit styles them, for the live region, its panels and menus."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Protocol
 
 from prompt_toolkit.styles import Attrs, Style, StyleTransformation
 from rich.color import Color
 
-from wolo.frontends.terminal.io.theme import BACKGROUNDS, Background, readable
-
-STYLE = Style.from_dict(
-    {
-        "prompt": "bold",
-        "asking": "bold ansiyellow",
-        "dim": "ansibrightblack",
-        "hint": "ansibrightblack",
-        "completion-menu.completion.current": "bold reverse fg:#005f87 bg:#ffffff",
-    }
-)
-_ANSI = {"white": "gray", "bright_white": "white"}
-"""Where prompt_toolkit has another name for one of the sixteen colours than Rich."""
-_RICH = {f"ansi{theirs}": ours for ours, theirs in _ANSI.items()}
+from wolo.frontends.terminal.io.theme import BLACK, DARK, GROUNDS, LIGHT, ROLES
 
 
-def hexadecimal(colour: str) -> str:
-    """As prompt_toolkit keeps it."""
+def _hexadecimal(colour: str) -> str:
+    """As prompt_toolkit stores a colour: it paints no more than 256 where nothing else is configured."""
     return Color.parse(colour).get_truecolor().hex.removeprefix("#")
 
 
-_OF_CHANGES: Mapping[str | None, Background] = {hexadecimal(name): background for name, background in BACKGROUNDS.items()}
-"""By what `panels/rows.py` writes for them."""
+_DARK = {name: _hexadecimal(shade.indexed) for name, shade in DARK.items()}
+_LIGHT = {_DARK[name]: _hexadecimal(shade.indexed) for name, shade in LIGHT.items()}
+"""By the colour on a dark background."""
+_PLAIN = "noinherit fg:default bg:default"
+
+
+def _text_on(ground: str) -> str:
+    if ground.endswith("-word"):
+        return f"fg:#{_hexadecimal(BLACK)} "
+    return "fg:default " if ground in ("added-line", "removed-line") else ""
+
+
+STYLE = Style.from_dict(
+    {
+        **{name: f"fg:#{_DARK[name]}" for name in ROLES},
+        **{name: f"{_text_on(name)}bg:#{_DARK[name]}" for name in GROUNDS},
+        "prompt": f"bold fg:#{_DARK['accent']}",
+        "asking": f"bold fg:#{_DARK['accent']}",
+        "border": f"fg:#{_DARK['dim']}",
+        "hint": f"fg:#{_DARK['dim']}",
+        "completion-menu": _PLAIN,
+        "completion-menu.completion": _PLAIN,
+        "completion-menu.completion.current": f"noinherit bold fg:default bg:#{_DARK['selection']}",
+        "completion-menu.meta.completion": f"noinherit bg:default fg:#{_DARK['dim']}",
+        "completion-menu.meta.completion.current": f"noinherit fg:#{_DARK['dim']} bg:#{_DARK['selection']}",
+        "scrollbar.background": _PLAIN,
+        "scrollbar.button": f"noinherit bg:#{_DARK['selection']}",
+    }
+)
 
 
 class OnBackground(Protocol):
@@ -43,29 +57,11 @@ class Shades(StyleTransformation):
         self._shown = shown
 
     def transform_attrs(self, attrs: Attrs) -> Attrs:
-        if attrs.bgcolor in _OF_CHANGES:
-            return self._on_change(attrs, _OF_CHANGES[attrs.bgcolor])
-        if not (attrs.color or "").startswith("ansi") or attrs.bgcolor:
+        if not self._shown.is_light:
             return attrs
-        return attrs._replace(color=shade(attrs.color or "", on_light=self._shown.is_light))
-
-    def _on_change(self, attrs: Attrs, background: Background) -> Attrs:
-        """In 256 colours: prompt_toolkit uses no more where nobody says so."""
-        if self._shown.is_light:
-            return attrs._replace(color="", bgcolor=hexadecimal(background.light))
-        text = "" if background.dark_text == "default" else hexadecimal(background.dark_text)
-        return attrs._replace(color=text, bgcolor=hexadecimal(background.dark))
+        return attrs._replace(
+            color=_LIGHT.get(attrs.color or "", attrs.color), bgcolor=_LIGHT.get(attrs.bgcolor or "", attrs.bgcolor)
+        )
 
     def invalidation_hash(self) -> Hashable:
         return self._shown.is_light
-
-
-def shade(colour: str, *, on_light: bool) -> str:
-    """From prompt_toolkit's name to prompt_toolkit's name, or to red, green and blue."""
-    name = _RICH.get(colour) or colour.removeprefix("ansi").replace("bright", "bright_")
-    other = readable(name, on_light=on_light)
-    if other == "default":
-        return ""
-    if other.startswith("color("):
-        return hexadecimal(other)
-    return f"ansi{_ANSI.get(other, other.replace('_', ''))}"

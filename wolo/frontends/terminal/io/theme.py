@@ -1,4 +1,8 @@
-"""Colours for dark and light backgrounds: what could not be read on the one there is gives way to what can."""
+"""The eight colour roles of the terminal, for dark and light backgrounds, 16 colours and none.
+
+No other file names a colour. Text is styled with the name of a role ("dim", "bold accent", "added line"); the role becomes a
+colour when the text is written, so a theme changed in a conversation holds from the next line on.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +10,84 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
+from rich.color import Color, ColorType
 from rich.style import Style
+from rich.theme import Theme
 
 Depth = Literal["", "standard", "256", "truecolor"]
 """How many colours a terminal has, as Rich calls it."""
-ADDED, REMOVED, ADDED_WORD, REMOVED_WORD = "color(22)", "color(52)", "color(28)", "color(88)"
-"""Backgrounds of changes. Whoever draws names these; `shaded` puts softer ones in their place."""
 
-_ON_LIGHT = {
-    "yellow": "color(130)",
-    "bright_yellow": "color(130)",
-    "cyan": "color(25)",
-    "bright_cyan": "color(25)",
-    "green": "color(28)",
-    "bright_green": "color(28)",
-    "bright_red": "red",
-    "bright_blue": "blue",
-    "bright_magenta": "magenta",
-    "white": "default",
-    "bright_white": "default",
-    "bright_black": "color(241)",
+
+class Shade(NamedTuple):
+    """One colour of a role on one background."""
+
+    soft: str
+    """Where there are millions of colours."""
+    indexed: str
+    """Where there are 256."""
+    basic: str
+    """Where there are 16: a colour, `dim`, `reverse`, or nothing."""
+
+
+DARK: Mapping[str, Shade] = {
+    "dim": Shade("#9aa0ac", "color(247)", "dim"),
+    "accent": Shade("#9db8ff", "color(111)", "cyan"),
+    "added": Shade("#86d09a", "color(114)", "green"),
+    "removed": Shade("#f2929a", "color(210)", "bright_red"),
+    "warning": Shade("#e3c07a", "color(179)", "yellow"),
+    "error": Shade("#ff7f86", "color(210)", "bright_red"),
+    "selection": Shade("#2b303c", "color(236)", "reverse"),
+    "said-line": Shade("#252932", "color(235)", ""),
+    "added-line": Shade("#0f2a1a", "color(22)", "added"),
+    "added-word": Shade("#1d5733", "color(71)", "added reverse"),
+    "removed-line": Shade("#35171d", "color(52)", "removed"),
+    "removed-word": Shade("#7a2833", "color(167)", "removed reverse"),
 }
-_ON_DARK = {
-    "red": "bright_red",
-    "blue": "bright_blue",
-    "magenta": "bright_magenta",
-    "black": "color(245)",
-    "bright_black": "color(245)",
+LIGHT: Mapping[str, Shade] = {
+    "dim": Shade("#5c636e", "color(240)", "dim"),
+    "accent": Shade("#3557c9", "color(25)", "blue"),
+    "added": Shade("#18692f", "color(22)", "green"),
+    "removed": Shade("#a3202c", "color(124)", "red"),
+    "warning": Shade("#7f5200", "color(94)", "magenta"),
+    "error": Shade("#b3202c", "color(124)", "red"),
+    "selection": Shade("#e3e8f4", "color(254)", "reverse"),
+    "said-line": Shade("#f0f2f6", "color(255)", ""),
+    "added-line": Shade("#eefbf1", "color(194)", "added"),
+    "added-word": Shade("#b4efc3", "color(157)", "added reverse"),
+    "removed-line": Shade("#ffeeee", "color(224)", "removed"),
+    "removed-word": Shade("#ffc4c6", "color(217)", "removed reverse"),
 }
+BLACK = "color(16)"
+ROLES = ("dim", "accent", "added", "removed", "warning", "error")
+"""Of text. The seventh, `text`, is the terminal's own colour; the eighth, `selection`, is a background."""
+GROUNDS = tuple(name for name in DARK if name not in ROLES)
+"""Backgrounds: the selection, what the user said, and the changes of files with their changed words."""
+
+FULL_WIDTH = frozenset({"said-line", "added-line", "removed-line"})
+"""Backgrounds that reach to the end of the row."""
 _DARK_BACKGROUNDS = frozenset({"0", "1", "2", "3", "4", "5", "6", "8", "default"})
+
+
+def _placeholder(name: str) -> Color:
+    return Color(name, ColorType.STANDARD, number=7)
+
+
+_TEXT = {name: Style(color=_placeholder(name)) for name in ROLES}
+_GROUND = {name: Style(bgcolor=_placeholder(name)) for name in GROUNDS}
+STYLES: Mapping[str, Style] = {
+    **_TEXT,
+    **{f"{how} {name}": Style.parse(how) + style for name, style in _TEXT.items() for how in ("bold", "italic")},
+    "selection": _GROUND["selection"] + Style(bold=True),
+    "said": _GROUND["said-line"],
+    "added line": _TEXT["added"] + _GROUND["added-line"],
+    "added word": _TEXT["added"] + _GROUND["added-word"],
+    "removed line": _TEXT["removed"] + _GROUND["removed-line"],
+    "removed word": _TEXT["removed"] + _GROUND["removed-word"],
+    "added ground": _GROUND["added-line"],
+    "code": _TEXT["accent"],
+}
+"""Each style that text may name, besides `bold`, `italic` and their kind."""
+THEME = Theme(dict(STYLES))
 
 
 def is_light(theme: str, environment: Mapping[str, str]) -> bool:
@@ -45,58 +98,58 @@ def is_light(theme: str, environment: Mapping[str, str]) -> bool:
     return background.isdecimal() and background not in _DARK_BACKGROUNDS
 
 
-def readable(colour: str, *, on_light: bool) -> str:
-    """Another name for it, or the same."""
-    return (_ON_LIGHT if on_light else _ON_DARK).get(colour, colour)
-
-
-class Background(NamedTuple):
-    dark: str
-    """On a dark background, where there are 256 colours; `dark_soft`: where there are millions."""
-    dark_soft: str
-    light: str
-    light_soft: str
-    dark_text: str = "default"
-    """What is read on it where there are 256 colours and the background is dark."""
-
-
-BACKGROUNDS: Mapping[str, Background] = {
-    ADDED: Background("color(22)", "#0b2415", "color(194)", "#eefbf1"),
-    REMOVED: Background("color(52)", "#33141a", "color(224)", "#ffeeee"),
-    ADDED_WORD: Background("color(71)", "#1d5733", "color(157)", "#b4efc3", dark_text="color(16)"),
-    REMOVED_WORD: Background("color(167)", "#7a2833", "color(217)", "#ffc4c6", dark_text="color(16)"),
-}
-_ON_SOFT_DARK = {
-    **dict.fromkeys(("blue", "bright_blue"), "color(117)"),
-    **dict.fromkeys(("magenta", "bright_magenta"), "color(219)"),
-    **dict.fromkeys(("red", "bright_red"), "color(217)"),
-}
-"""What is bright enough on black is not on the background of an added line."""
-
-
 @cache
-def shaded(style: Style, *, on_light: bool, depth: Depth = "truecolor") -> Style:
-    if style.bgcolor is not None and style.bgcolor.name in BACKGROUNDS:
-        return _on_change(style, style.bgcolor.name, on_light, depth)
-    if style.color is None:
+def painted(style: Style, *, on_light: bool, depth: Depth = "truecolor") -> Style:
+    """The style with the colours of its roles."""
+    ground = style.bgcolor.name if style.bgcolor is not None else ""
+    written = style.color.name if style.color is not None else ""
+    shades = LIGHT if on_light else DARK
+    if ground not in shades and written not in shades:
         return style
-    colour = readable(style.color.name, on_light=on_light)
-    is_pale = on_light and style.dim  # a dimmed colour
-    return style + Style(color=colour, dim=False if is_pale else None)
-
-
-def _on_change(style: Style, name: str, on_light: bool, depth: Depth) -> Style:
-    """Where there are too few colours for a soft background, the text has one instead, and changed words are reversed."""
+    bare = style.without_color
     if depth in ("", "standard"):
-        colour = "green" if name in (ADDED, ADDED_WORD) else "red"
-        is_word = name in (ADDED_WORD, REMOVED_WORD)
-        return style.without_color + Style(color=readable(colour, on_light=on_light), reverse=is_word or None)
-    background = BACKGROUNDS[name]
-    if depth == "256":
-        text, behind = ("default", background.light) if on_light else (background.dark_text, background.dark)
-        return style + Style(color=text, bgcolor=behind, dim=False)
-    written = style.color.name if style.color is not None and name == ADDED else "default"
-    if written == "green":
-        written = "default"
-    text = readable(written, on_light=True) if on_light else _ON_SOFT_DARK.get(written) or readable(written, on_light=False)
-    return style + Style(color=text, bgcolor=background.light_soft if on_light else background.dark_soft, dim=False)
+        return bare + _basic(shades[ground if ground in shades else written].basic, shades)
+    at = "soft" if depth == "truecolor" else "indexed"
+    return bare + Style(
+        color=_on_ground(written, ground, shades, at),
+        bgcolor=getattr(shades[ground], at) if ground in shades else None,
+    )
+
+
+def _on_ground(written: str, ground: str, shades: Mapping[str, Shade], at: str) -> str | None:
+    """256 colours have no soft grounds for changes: there the text is the terminal's own, and changed words are black."""
+    if ground in ("", "selection", "said-line") or (at == "soft" and not ground.endswith("-word")):
+        return str(getattr(shades[written], at)) if written in shades else None
+    return BLACK if at == "indexed" and ground.endswith("-word") else "default"
+
+
+def _basic(words: str, shades: Mapping[str, Shade]) -> Style:
+    """`added reverse` is the colour of the role `added`, reversed."""
+    parsed = Style()
+    for word in words.split():
+        parsed += _basic(shades[word].basic, shades) if word in shades else Style.parse(word)
+    return parsed
+
+
+def token_style(kind: tuple[str, ...]) -> str:
+    """The style of a token of code, by its kind in Pygments: `("Name", "Function")`."""
+    return next((_CODE[name] for name in reversed(kind) if name in _CODE), "")
+
+
+_CODE = {
+    "Keyword": "accent",
+    "Decorator": "warning",
+    "Builtin": "accent",
+    "Class": "bold",
+    "Function": "bold",
+    "Tag": "accent",
+    "Attribute": "warning",
+    "String": "added",
+    "Number": "warning",
+    "Comment": "dim",
+    "Doc": "dim",
+    "Error": "error",
+    "Heading": "bold",
+    "Inserted": "added",
+    "Deleted": "removed",
+}

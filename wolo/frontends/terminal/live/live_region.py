@@ -45,10 +45,10 @@ from wolo.frontends.terminal.live.completion_menu import offered_menu, search_li
 from wolo.frontends.terminal.live.component import Component, Row
 from wolo.frontends.terminal.live.frame_renderer import FrameApplication, FrameOutput
 from wolo.frontends.terminal.live.live_output import ActivityView, RegionOutput
-from wolo.frontends.terminal.panels.line_input import LinePanel
+from wolo.frontends.terminal.panels.line_panels import LinePanel
 from wolo.frontends.terminal.panels.panel import FACTS_FROM_ROWS
+from wolo.frontends.terminal.render.row_wrapping import newest_rows
 from wolo.frontends.terminal.render.scroll_insert import rows_taken
-from wolo.frontends.terminal.render.wrap import newest_rows
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Asks in a panel whether a call may run: one key answers, Enter takes what is selected, and that is No at first."""
+"""Asks in a panel whether a call may run: one key answers; Enter chooses the selected answer, No at first."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
 from wolo.frontends.terminal.panels.approval_preview import Answer
-from wolo.frontends.terminal.panels.button_row import Choice, ChoiceRow
-from wolo.frontends.terminal.panels.panel import Complaint, Panel
-from wolo.frontends.terminal.render.changes import ink
+from wolo.frontends.terminal.panels.button_row import Choice, ChoiceRow, with_hints, without_mark
+from wolo.frontends.terminal.panels.panel import Complaint, Panel, key_hints
+from wolo.frontends.terminal.render.file_changes import spelled
 from wolo.messages.terminal_text import clean_line
 
 REASON = "why not › "
@@ -22,33 +22,38 @@ _ACCEPT_EDITS = Choice("f", "Yes, and accept edits from now on")
 _BECAUSE = Choice("r", "No, because…")
 _EDIT = Choice("e", "Edit the rule")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "always", "w": "everywhere"}
-"""How long a yes holds, by the key; any other one counts once."""
+"""The scope of a yes, by its key; any other yes counts once."""
 
 
 class ApprovalPanel(Panel[Answer]):
-    """`may_accept_edits`: it offers not to ask about later edits."""
+    """`may_accept_edits`: offers to allow later edits, too. The first of the `lines` is the title."""
 
     def __init__(self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Complaint, *, may_accept_edits: bool) -> None:
-        self._asked, self._lines, self._complaint = asked, lines, complaint
+        self._asked, self._complaint = asked, complaint
+        self._title, *self._lines = lines
         self._may_accept_edits = may_accept_edits
         self._rule = asked.rule
         self._wrong = ""
-        """What is wrong with the rule as it stands in the field."""
+        """The error of the rule in the field."""
         self._row = self._new_row()
         super().__init__()
 
+    def title(self) -> Text:
+        return without_mark(self._title)
+
     def content(self) -> list[Text]:
-        lines = list(self._lines)
+        lines = [without_mark(line) for line in self._lines]
         if self._rule:
-            lines.append(Text("  always would write the rule ", "dim").append_text(ink(self._rule, "cyan")))
+            lines.append(Text("“Always” adds the rule ", "dim").append_text(spelled(self._rule, "accent")))
         return lines
 
     def choices(self, columns: int) -> list[Text]:
         if self._label == RULE:
-            return [Text(clean_line(self._wrong), "yellow")] if self._wrong else [Text("Enter keeps it, Esc leaves it", "dim")]
+            return [Text(clean_line(self._wrong), "warning") if self._wrong else key_hints(("Enter", "save"), ("Esc", "discard"))]
         if self._label == REASON:
-            return [Text("Enter says no with this reason, Esc goes back", "dim")]
-        return self._row.laid_out(columns)
+            return [key_hints(("Enter", "deny with this reason"), ("Esc", "back"))]
+        hints = (("←→", "select"), ("Enter", "confirm"), ("Esc", "deny and stop"))
+        return with_hints(self._row.laid_out(columns), *hints, columns=columns)
 
     def press(self, key: str) -> None:
         if key == "enter":
@@ -89,11 +94,11 @@ class ApprovalPanel(Panel[Answer]):
 
     def _new_row(self) -> ChoiceRow:
         if self._asked.walls == "again":
-            no = _NO._replace(label="No, it stays inside")
-            return ChoiceRow((Choice("y", "Yes, outside, once"), Choice("s", "Outside for this session"), no, _BECAUSE), no)
+            no = _NO._replace(label="No, keep it sandboxed")
+            return ChoiceRow((Choice("y", "Yes, outside the sandbox"), Choice("s", "Outside, this session"), no, _BECAUSE), no)
         if self._asked.walls == "restored":
-            no = _NO._replace(label="No, they stay restored")
-            return ChoiceRow((Choice("y", "Yes, keep its version"), no, _BECAUSE), no)
+            no = _NO._replace(label="No, keep them restored")
+            return ChoiceRow((Choice("y", "Yes, keep the changes"), no, _BECAUSE), no)
         if self._asked.only_once:
             return ChoiceRow((Choice("y", "Yes, run it"), _NO, _BECAUSE), _NO)
         yes, session = Choice("y", "Yes, once"), Choice("s", "This session")

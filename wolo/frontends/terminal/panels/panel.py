@@ -1,6 +1,6 @@
-"""A panel: what is asked, page by page, and what one can answer. It stands where one writes otherwise, until it is answered.
+"""A panel takes the place of the input until it is answered: a border with a title, content that scrolls, key hints.
 
-All of it is there to be read, also in a window of five lines: what does not fit is scrolled through, never cut.
+Nothing is cut: what does not fit is scrolled, also in a window of five rows. Small windows have no border.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from prompt_toolkit.application import run_in_terminal
@@ -26,6 +26,7 @@ from prompt_toolkit.layout import (
     Dimension,
     FormattedTextControl,
     HSplit,
+    VSplit,
     Window,
 )
 from prompt_toolkit.layout.processors import BeforeInput, Processor
@@ -35,18 +36,21 @@ from wolo.frontends.terminal.display.line_prompt import Dismissed, Interrupted
 from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.signals import suspend
 from wolo.frontends.terminal.panels.key_guard import PASTE_S, Attention
-from wolo.frontends.terminal.panels.text_rows import Row, as_rows
+from wolo.frontends.terminal.panels.text_rows import Row, as_rows, row_width
 
 T = TypeVar("T")
 
 FIELD_ROWS = 3
 FACTS_FROM_ROWS = 10
 """A lower window shows the panel and nothing else."""
+FRAME_FROM_ROWS, FRAME_FROM_COLUMNS = 14, 40
+FRAME_COLUMNS = 4
+"""Cells that the sides of a border take."""
 NARROW_COLUMNS = 60
 
 _ANYWHERE = (sys.maxsize, 0)
 
-_NAMED = {
+_KEY_NAMES = {
     "left": "left",
     "right": "right",
     "up": "up",
@@ -61,31 +65,29 @@ _NAMED = {
     "c-d": "end-of-input",
 }
 MOVES = frozenset({"left", "right", "up", "down", "page-up", "page-down", "home", "end", "tab", "back-tab"})
-"""Keys that answer nothing."""
+"""Keys that move and answer nothing."""
 
 
 class Panel(ABC, Generic[T]):
-    """The kinds of panels say what is shown and what the keys do; `answer` holds what came of it.
-
-    Ctrl-C dismisses every panel, at once; what Esc does is theirs.
-    """
+    """`answer` holds the result. Ctrl-C dismisses every panel at once; each kind of panel decides what Esc does."""
 
     processors: tuple[Processor, ...] = ()
-    """How what is written is shown, where that is not as it is."""
+    """Change how typed text is displayed."""
 
     def __init__(self) -> None:
         self.answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.field = Buffer(on_text_changed=lambda _: self.edited())
         self._label = ""
-        """Stands before the field; empty while there is nothing to write."""
+        """Before the field; empty while no text is typed."""
         self._top = 0
-        """How many rows have been scrolled over."""
+        """Rows scrolled out at the top."""
         self._page = 1
+        """Rows of content that are visible."""
         self._most = 0
-        """The page that is shown, and how far one can scroll."""
+        """The last row one can scroll to."""
         self._wrapped: tuple[int, Sequence[Row]] = (0, ())
         self._showing: int | None = None
-        """The line of the content that has to be in view."""
+        """Line of the content that has to be visible."""
         self._in_view = _ANYWHERE
         """Its rows."""
         self._attention = Attention(self.heard, _paint)
@@ -103,46 +105,53 @@ class Panel(ABC, Generic[T]):
             height=Dimension(min=1, max=FIELD_ROWS),
             dont_extend_height=True,
         )
-        written = ConditionalContainer(self._line, Condition(lambda: bool(self._label)))
-        self.container: AnyContainer = HSplit([self._body, written], modal=True)
+        framed = Condition(lambda: self.is_framed)
+        sides = [ConditionalContainer(_border(side), framed) for side in ("│ ", " │")]
+        written = ConditionalContainer(VSplit([sides[0], self._line, sides[1]]), Condition(lambda: bool(self._label)))
+        bottom = ConditionalContainer(Window(FormattedTextControl(self._bottom), height=1), framed)
+        self.container: AnyContainer = HSplit([self._body, written, bottom], modal=True)
 
-    # What the kinds of panels say
+    # For the kinds of panels
+
+    def title(self) -> Text | None:
+        """In the border; without one there is no border. None: no title."""
+        return None
 
     @abstractmethod
     def content(self) -> list[Text]:
-        """What can be scrolled."""
+        """The part that scrolls."""
 
     @abstractmethod
     def choices(self, columns: int) -> list[Text]:
-        """What stays below it."""
+        """The part below it that does not: choices and key hints."""
 
     @abstractmethod
     def press(self, key: str) -> None:
-        """One key while nothing is written: a character, or one of the names above."""
+        """Handles one key while no text is typed: a character, or one of the names above."""
 
     def escape(self) -> None:
         self.dismiss()
 
     def submit(self, written: str) -> None:
-        """Enter, in the field."""
+        """Handles Enter in the field."""
 
     def edited(self) -> None:
-        """What stands in the field is another."""
+        """Called after each change of the field."""
 
     def heard(self, keys: list[str]) -> None:
-        """Keys pressed together: moves, and one key that answers, perhaps with Enter behind it. Anything else was pasted."""
+        """Handles keys pressed together: moves, then one key that answers, perhaps with Enter. Anything else was pasted."""
         moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
         if len(rest := keys[moves:]) < 2 or (len(rest) == 2 and rest[0] != "enter" and rest[1] == "enter"):
             self.press_all(keys)
 
     def end(self) -> None:
-        """Ctrl-D in an empty field."""
+        """Handles Ctrl-D in an empty field."""
         self.leave_field()
 
-    # What they can do
+    # Its life
 
     def open(self) -> None:
-        """It stands now; keys count once it could be read."""
+        """Called when the panel becomes visible; keys count after the time it takes to read it."""
         get_app().vi_state.reset()
         get_app().layout.focus(self._line if self.is_writing else self._body)
         self._attention.begin()
@@ -171,7 +180,7 @@ class Panel(ABC, Generic[T]):
             self.answer.set_exception(how())
 
     def write(self, label: str, draft: str = "") -> None:
-        """From now on keys are written into the field, until `leave_field`."""
+        """Opens the field for text, until `leave_field`."""
         self._label = label
         self.field.set_document(Document(draft), bypass_readonly=True)
         get_app().vi_state.reset()
@@ -182,7 +191,7 @@ class Panel(ABC, Generic[T]):
         get_app().layout.focus(self._body)
 
     def scroll(self, key: str) -> bool:
-        """False when there is nothing to scroll."""
+        """False where nothing scrolls."""
         by = {"up": -1, "down": 1, "page-up": -self._page, "page-down": self._page, "home": -self._most, "end": self._most}
         if not self._most or key not in by:
             return False
@@ -191,46 +200,74 @@ class Panel(ABC, Generic[T]):
         return True
 
     def changed(self, *, showing: int | None = None) -> None:
-        """The content is another; one line of it has to be in view."""
+        """Draws new content; `showing` is the line that has to be visible."""
         self._wrapped, self._showing, self._in_view = (0, ()), showing, _ANYWHERE
         _paint()
 
     def close(self) -> None:
         self._attention.close()
 
-    # How it looks
+    # Drawing
+
+    @property
+    def is_framed(self) -> bool:
+        size = get_app().output.get_size()
+        return self.title() is not None and size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
 
     def _painted(self) -> StyleAndTextTuples:
         size = get_app().output.get_size()
-        if self._wrapped[0] != size.columns:
-            self._wrap(size.columns)
+        is_framed = self.is_framed
+        columns = size.columns - FRAME_COLUMNS * is_framed
+        room = size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(columns) - 2 * is_framed
+        rows: Iterable[Row] = self.rows(columns, max(room, 1))
+        if is_framed:
+            rows = [self._top_border(size.columns), *(_between_sides(row, columns) for row in rows)]
+        return [piece for at, row in enumerate(rows) for piece in ([("", "\n"), *row] if at else row)]
+
+    def rows(self, columns: int, room: int) -> list[Row]:
+        """What fits so many rows: the visible page of the content, and the choices."""
+        if self._wrapped[0] != columns:
+            self._wrap(columns)
         rows = self._wrapped[1]
-        below = as_rows(self.choices(size.columns), size.columns)
-        room = size.rows - (size.rows >= FACTS_FROM_ROWS) - self._field_rows(size.columns)
-        below = below[: max(room - 1, 0)]
+        below = as_rows(self.choices(columns), columns)[: max(room - 1, 0)]
         if self.is_deaf:
-            below = [[("", " ")] for _ in below]  # what can be pressed is told once it counts
+            below = [[("", " ")] for _ in below]  # keys do not count yet, so none is offered
         self._page = max(room - len(below), 1)
         if len(rows) > self._page:
             self._page = max(self._page - 1, 1)
         self._most = max(len(rows) - self._page, 0)
         first, end = self._in_view
         self._top = min(max(self._top, end - self._page), first, self._most)
-        shown = [*rows[self._top : self._top + self._page], *self._place(len(rows)), *below]
-        return [piece for at, row in enumerate(shown) for piece in ([("", "\n"), *row] if at else row)]
+        return [*rows[self._top : self._top + self._page], *self._position(len(rows)), *below]
 
     def _wrap(self, columns: int) -> None:
         lines = self.content()
+        if (title := self.title()) is not None and not self.is_framed:
+            lines = [Text.assemble(("? ", "bold accent"), title), *lines]
         self._wrapped = (columns, as_rows(lines, columns))
         if self._showing is not None:
-            first = len(as_rows(lines[: self._showing], columns))
-            self._in_view = first, first + len(as_rows(lines[self._showing : self._showing + 1], columns))
+            at = self._showing + (title is not None and not self.is_framed)
+            first = len(as_rows(lines[:at], columns))
+            self._in_view = first, first + len(as_rows(lines[at : at + 1], columns))
 
-    def _place(self, total: int) -> list[Row]:
+    def _position(self, total: int) -> list[Row]:
         if not self._most:
             return []
-        words = f" {self._top + 1}-{self._top + self._page} of {total} lines"
-        return [[("class:dim", f"{words} · PgUp PgDn ↑↓" if get_app().output.get_size().columns >= NARROW_COLUMNS else words)]]
+        words = f"lines {self._top + 1}-{self._top + self._page} of {total}"
+        is_wide = get_app().output.get_size().columns >= NARROW_COLUMNS
+        return [[("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)]]
+
+    def _top_border(self, columns: int) -> Row:
+        title = as_rows([self.title() or Text()], columns - 6)[0]
+        rest = "─" * max(columns - 5 - row_width(title), 0)
+        return [
+            ("class:border", "╭─ "),
+            *((f"{style} bold class:accent", text) for style, text, *_ in title),
+            ("class:border", f" {rest}╮"),
+        ]
+
+    def _bottom(self) -> StyleAndTextTuples:
+        return [("class:border", f"╰{'─' * max(get_app().output.get_size().columns - 2, 0)}╯")]
 
     def _field_rows(self, columns: int) -> int:
         if not self.is_writing:
@@ -241,10 +278,10 @@ class Panel(ABC, Generic[T]):
 
     def _choosing_keys(self) -> KeyBindings:
         keys = KeyBindings()
-        for key, name in _NAMED.items():
+        for key, name in _KEY_NAMES.items():
             keys.add(key, eager=True)(lambda event, name=name: self._attention.press(name))
 
-        @keys.add(Keys.Any)  # not eager: it stands for Esc, too
+        @keys.add(Keys.Any)  # not eager: it matches Esc, too
         def press(event: KeyPressEvent) -> None:
             self._attention.press(event.data)
 
@@ -265,7 +302,7 @@ class Panel(ABC, Generic[T]):
         return keys
 
     def _step_aside(self) -> None:
-        """What is typed to come back is no answer."""
+        """Suspends wolo; keys typed to resume it answer nothing."""
 
         def away() -> None:
             suspend()
@@ -274,7 +311,7 @@ class Panel(ABC, Generic[T]):
         run_in_terminal(away)
 
     def pasted(self, text: str) -> None:
-        """A paste answers nothing."""
+        """Handles a paste; by default it answers nothing."""
 
     def _writing_keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -296,15 +333,22 @@ class Panel(ABC, Generic[T]):
         @keys.add("enter", filter=deaf, eager=True)
         @keys.add(Keys.BracketedPaste, filter=deaf, eager=True)
         def drop(event: KeyPressEvent) -> None:
-            """It was meant for something else."""
             self._attention.press("")
 
         keys.add("c-c", eager=True)(lambda event: self.dismiss(Interrupted))
         return keys
 
 
+def key_hints(*hints: tuple[str, str]) -> Text:
+    """`Enter select · Esc cancel`: the one style of key hints."""
+    text = Text()
+    for at, (key, action) in enumerate(hints):
+        text.append(" · " if at else "", "dim").append(key).append(f" {action}", "dim")
+    return text
+
+
 def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   ") -> list[Text]:
-    """Cells side by side, as many rows as they need; none is broken."""
+    """Puts cells side by side, in as many rows as they need; none is broken."""
     rows = [Text()]
     for text, style in cells:
         cell = Text(text, style)
@@ -316,9 +360,23 @@ def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   "
     return rows
 
 
+def _border(characters: str) -> Window:
+    """One side of the border beside the field, which may have several rows."""
+    return Window(
+        FormattedTextControl([("class:border", "\n".join([characters] * FIELD_ROWS))]),
+        width=len(characters),
+        height=Dimension(min=1, max=FIELD_ROWS, preferred=1),
+    )
+
+
+def _between_sides(row: Row, columns: int) -> Row:
+    padding = " " * max(columns - row_width(row), 0)
+    return [("class:border", "│ "), *row, ("", padding), ("class:border", " │")]
+
+
 def _paint() -> None:
     get_app().invalidate()
 
 
 Complaint = Callable[[str], str]
-"""What is wrong with what was written; empty when nothing is."""
+"""Returns the error of a rule that was typed; empty when it is valid."""

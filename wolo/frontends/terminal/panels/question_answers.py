@@ -1,4 +1,4 @@
-"""What a person answers to a question of the model: how it is read, and how it is shown."""
+"""Reads and shows the user's answer to a question of the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = re.compile(r"\s*\d+(?:[\s,;+&]+\d+)*\s*\Z")
 
 
 def read_reply(question: Question, typed: str) -> Reply:
-    """A number beyond the options is a word of its own: "how many?" is answered so."""
+    """Numbers and labels select options; other text, and a number beyond the options, is an answer of its own."""
     text = typed.strip()
     if _NUMBERS.match(text):
         numbers = [int(number) for number in re.findall(r"\d{1,4}", text)]
@@ -28,5 +28,5 @@ def read_reply(question: Question, typed: str) -> Reply:
 def as_line(question: Question, reply: Reply) -> Text:
     asked = clean_line(question.header) or clean_line(question.text)
     return Text.assemble(
-        ("? ", "yellow"), (asked, "dim"), " → ", (clean_line(in_words(reply)), "bold" if reply != Reply() else "dim")
+        ("? ", "accent"), (asked, "dim"), " → ", (clean_line(in_words(reply)), "bold" if reply != Reply() else "dim")
     )

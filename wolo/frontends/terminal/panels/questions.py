@@ -1,4 +1,4 @@
-"""Questions of the model in a panel: a page each, and a last one that shows all answers before they are sent."""
+"""Asks the questions of the model in a panel: one per page, then a page with all answers."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from wolo.frontends.terminal.panels.panel import MOVES, NARROW_COLUMNS, Panel, one_row
+from wolo.frontends.terminal.panels.panel import MOVES, Panel, key_hints
 from wolo.frontends.terminal.panels.question_answers import as_line, read_reply
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.tool_values import Question, Replies, Reply
 
 OWN_WORDS = "answer › "
 LONGEST_TAB = 16
+WIDE_COLUMNS = 56
+"""With fewer cells, one row of key hints has to do."""
 
 
 @dataclass(slots=True)
 class _Page:
     question: Question
     chosen: tuple[int, ...] = ()
-    """Options, in the order they were picked."""
+    """Options in the order they were selected."""
     text: str = ""
     at: int | None = None
-    """The option the arrows stand on; one more than there are: the person's own words."""
+    """The option under the cursor; behind the last option: the user's own answer."""
 
     @property
     def reply(self) -> Reply:
@@ -42,7 +44,7 @@ class _Page:
             self.chosen += (at,)
 
     def read(self, written: str) -> None:
-        """As it is read where a line is typed: numbers and labels pick."""
+        """Reads a typed answer as `read_reply` does: numbers and labels select options."""
         reply = read_reply(self.question, written)
         labels = [option.label for option in self.question.options]
         picked = tuple(labels.index(label) for label in reply.chosen)
@@ -56,30 +58,38 @@ def is_character(key: str) -> bool:
 
 
 class QuestionsPanel(Panel[Replies | None]):
-    """None: the person answers none of them."""
+    """None when the questions are skipped."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
         self._pages = [_Page(question) for question in questions]
         self._at = 0
-        """Which page; behind the last question: all answers."""
+        """The page; behind the last question: all answers."""
         super().__init__()
 
-    # What is shown
+    # Drawing
+
+    def title(self) -> Text:
+        if self._is_review:
+            return Text("Your answers")
+        return Text(clean_line(self._page_now.question.header) or "Question")
 
     def content(self) -> list[Text]:
-        return self._tabs() + (self._review() if self._is_review else self._asked(self._page_now))
+        return self._tabs() + (self._review() if self._is_review else self._question(self._page_now))
 
     def choices(self, columns: int) -> list[Text]:
         if self.is_writing:
-            words = ["Enter takes it", "Esc goes back"]
+            hints = [("Enter", "save"), ("Esc", "back")]
         elif self._is_review:
-            words = ["Enter sends", "← changes", "Esc answers none"]
+            hints = [("Enter", "send"), ("←", "change"), ("Esc", "skip all")]
         else:
             several = self._page_now.question.several
-            words = ["Enter goes on", *(["Space picks several"] if several else []), "Esc answers none"]
-            words += ["type your own words"] if columns >= NARROW_COLUMNS else []
-            words += ["← → other questions"] if len(self._pages) > 1 and columns >= NARROW_COLUMNS else []
-        return one_row([(word, "dim") for word in words], columns, between=" · ")[: None if columns >= NARROW_COLUMNS else 1]
+            hints = [("Enter", "next"), *([("Space", "select several")] if several else []), ("Esc", "skip all")]
+            if columns >= WIDE_COLUMNS:
+                hints += [("type", "another answer"), *([("←→", "other questions")] if len(self._pages) > 1 else [])]
+        row = key_hints(*hints)
+        if columns < WIDE_COLUMNS:
+            return [row[: max(columns, 1)]]
+        return [Text(), row] if self.is_framed else [row]
 
     def _tabs(self) -> list[Text]:
         if len(self._pages) == 1:
@@ -89,31 +99,33 @@ class QuestionsPanel(Panel[Replies | None]):
             for number, page in enumerate(self._pages, start=1)
         ]
         row = Text()
-        for words, at in [*cells, (" all ", len(self._pages))]:
-            row.append(f"{'›' if at == self._at else ' '}{words}", "bold reverse" if at == self._at else "dim")
-        return [row]
+        for words, at in [*cells, (" All ", len(self._pages))]:
+            row.append(f"{'›' if at == self._at else ' '}{words}", "selection" if at == self._at else "dim")
+        return [row, Text()] if self.is_framed else [row]
 
-    def _asked(self, page: _Page) -> list[Text]:
+    def _question(self, page: _Page) -> list[Text]:
         question = page.question
-        header = f"{clean_line(question.header)}: " if question.header else ""
-        first, *rest = clean(question.text).split("\n")
-        lines = [Text.assemble(("? ", "bold yellow"), (f"{header}{first}", "bold"))]
-        lines += [Text.assemble("  ", (line, "bold")) for line in rest]
+        lines = [Text(line, "bold") for line in clean(question.text).split("\n")]
         for at, option in enumerate(question.options):
             mark = ("[x] " if at in page.chosen else "[ ] ") if question.several else ("● " if at in page.chosen else "○ ")
             about = f" · {clean_line(option.description)}" if option.description else ""
-            pointer = ("› ", "bold") if at == page.at else ("  ", "")
-            lines.append(Text.assemble(pointer, (f"{at + 1} ", "cyan"), mark, clean_line(option.label), (about, "dim")))
-        pointer = ("› ", "bold") if page.at == len(question.options) else ("  ", "")
-        return [*lines, Text.assemble(pointer, ("your own words: ", "dim"), clean_line(page.text) or ("…", "dim"))]
+            lines.append(self._option(at == page.at, (f"{at + 1} ", "accent"), mark, clean_line(option.label), (about, "dim")))
+        is_at_other = page.at == len(question.options)
+        return [*lines, self._option(is_at_other, ("Other: ", "dim"), clean_line(page.text) or ("…", "dim"))]
+
+    def _option(self, is_current: bool, *pieces: str | tuple[str, str]) -> Text:
+        text = Text.assemble("› " if is_current else "  ", *pieces)
+        if is_current:
+            text.stylize("selection")
+        return text
 
     def _review(self) -> list[Text]:
         return [as_line(page.question, page.reply) for page in self._pages]
 
-    # What the keys do
+    # Keys
 
     def heard(self, keys: list[str]) -> None:
-        """What is typed fast is an answer in words; pressed one by one, keys pick."""
+        """Keys pressed one by one select; text typed fast is an answer of its own."""
         moves = next((at for at, key in enumerate(keys) if key not in MOVES), len(keys))
         written = "".join(filter(is_character, keys[moves:]))
         if len(written) < 2 or self._is_review:
@@ -173,7 +185,7 @@ class QuestionsPanel(Panel[Replies | None]):
         self._show()
 
     def _go_on(self) -> None:
-        """What the arrows stand on is taken, where nothing was picked otherwise."""
+        """Selects the option under the cursor, unless another was selected."""
         if not self._is_review:
             page = self._page_now
             if page.at == len(page.question.options):
@@ -196,5 +208,5 @@ class QuestionsPanel(Panel[Replies | None]):
 
     def _show(self) -> None:
         at = None if self._is_review else self._page_now.at
-        rows_above = len(self._tabs()) + (0 if self._is_review else self._page_now.question.text.count("\n") + 1)
-        self.changed(showing=0 if at is None else rows_above + at)
+        above = len(self._tabs()) + (0 if self._is_review else self._page_now.question.text.count("\n") + 1)
+        self.changed(showing=0 if at is None else above + at)

@@ -1,28 +1,25 @@
-"""Text with its colours as rows of a width: nothing of it is left out, whatever the window is like."""
+"""Lays styled text out in rows of a width, as prompt_toolkit takes them; nothing is left out in any window."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.styles import ANSI_COLOR_NAMES
 from prompt_toolkit.utils import get_cwidth
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.io.palette import hexadecimal
-from wolo.frontends.terminal.render.wrap import wrapped
+from wolo.frontends.terminal.io.theme import DARK, THEME
+from wolo.frontends.terminal.render.row_wrapping import wrapped
 
 Row = StyleAndTextTuples
 
-_STYLES = Console(color_system=None)
-"""Knows what the names of styles mean."""
-_DIM = "ansibrightblack"
+_STYLES = Console(color_system=None, theme=THEME)
 
 
 def as_rows(lines: Iterable[Text], columns: int) -> list[Row]:
-    """Sentences are wrapped at spaces; what has `no_wrap` is cut between characters."""
+    """Wraps sentences at spaces; text with `no_wrap` is cut between characters."""
     columns = max(columns, 2)
     return [row for line in lines for row in _cut(wrapped(line, columns), columns)]
 
@@ -46,27 +43,21 @@ def _cut(line: Text, columns: int) -> Iterator[Row]:
 
 
 def _pieces(line: Text) -> Iterator[tuple[str, str]]:
+    if line.style:
+        line.stylize_before(line.style)  # Rich leaves the style of a whole text to others
     for segment in line.render(_STYLES):
         if segment.text:
             yield _style(segment.style), segment.text
 
 
 def _style(style: Style | None) -> str:
-    """As the foot writes it."""
+    """Roles become classes of the live region's style."""
     if style is None:
         return ""
     words = [word for word in ("bold", "italic", "underline", "reverse", "strike") if getattr(style, word)]
-    if style.color is not None:
-        words.append(_colour(style.color.name))
-    elif style.dim:
-        words.append(_DIM)
-    if style.bgcolor is not None:
-        words.append(f"bg:{_colour(style.bgcolor.name)}")
-    return " ".join(words)
+    roles = (colour.name for colour in (style.color, style.bgcolor) if colour is not None)
+    return " ".join([*(f"class:{name}" for name in roles if name in DARK), *words])
 
 
-def _colour(name: str) -> str:
-    if name.startswith(("#", "color(")):
-        return f"#{hexadecimal(name)}"
-    named = "ansi" + {"white": "gray", "bright_white": "white"}.get(name, name.replace("_", ""))
-    return named if named in ANSI_COLOR_NAMES else ""
+def row_width(row: Row) -> int:
+    return sum(get_cwidth(character) for piece in row for character in piece[1])

@@ -11,21 +11,23 @@ import re
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.render.code import PLAIN_CODE, CodeBlock
-from wolo.frontends.terminal.render.inline import inline, is_unfinished
-from wolo.frontends.terminal.render.lines import (
+from wolo.frontends.terminal.io.theme import STYLES
+from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE, CodeBlock
+from wolo.frontends.terminal.render.markdown_syntax import (
     FENCE,
     ITEM,
     QUOTE,
     RULE,
     bullet,
+    inline,
     is_below_header,
+    is_unfinished,
     last_gap,
     read_heading,
     unindented,
     with_box,
 )
-from wolo.frontends.terminal.render.table import LONGEST_ROW, Grid, GrowingTable
+from wolo.frontends.terminal.render.markdown_tables import LONGEST_ROW, Grid, GrowingTable
 from wolo.messages.terminal_text import Cleaner
 
 Drawn = Text | Grid
@@ -40,9 +42,9 @@ LONGEST_WAIT = 2000
 MOST_HELD = 6
 """Lines after which an emphasis that does not end is taken for what it looks like."""
 
-_HEADINGS = (Style(bold=True, underline=True), Style(bold=True), Style(bold=True, italic=True))
-_MARK = Style(color="cyan")
-_DIM = Style(dim=True)
+_HEADINGS = (STYLES["bold accent"], Style(bold=True), Style(bold=True, italic=True))
+_MARK = STYLES["accent"]
+_DIM = STYLES["dim"]
 _QUOTED = Style(italic=True)
 
 

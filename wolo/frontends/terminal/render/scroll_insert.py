@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-COLOURS = re.compile(r"\x1b\[[0-9;:]*m|\x1b\]8;[^\x1b\x07]*\x1b\\")
+COLOURS = re.compile(r"\x1b\[[0-9;:]*m|\x1b\[K|\x1b\]8;[^\x1b\x07]*\x1b\\")
 """The sequences that are among the text of a row: colours, and both ends of a hyperlink."""
 LINKS = re.compile(r"\x1b\]8;[^\x1b\x07]*\x1b\\")
 _COLOURED_CHAR = re.compile(r"(?:\x1b\[[0-9;:]*m)*(?P<char>[^\x1b]?)")

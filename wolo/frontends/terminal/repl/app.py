@@ -148,7 +148,7 @@ async def _go_there(conversation: Conversation, opening: StartOptions, terminal:
     except HandoverFailed as failed:
         if failed.conversation is None:
             raise
-        terminal.screen.say(f"{failed.message} {failed.hint}".rstrip(), "red")
+        terminal.screen.say(f"{failed.message} {failed.hint}".rstrip(), "error")
         return failed.conversation
 
 
@@ -163,4 +163,4 @@ def _save(path: Path | None, answer: str, terminal: Terminal) -> None:
         try:
             path.write_text(answer.rstrip("\n") + "\n", encoding="utf-8", errors="replace")
         except (OSError, ValueError) as error:
-            terminal.screen.say(f"{path} could not be written: {error}.", "red")
+            terminal.screen.say(f"{path} could not be written: {error}.", "error")

@@ -22,7 +22,7 @@ def introduce(conversation: Conversation, screen: Screen) -> None:
 
 
 def complain(error: WoloError, screen: Screen) -> None:
-    screen.say(error.message, "red")
+    screen.say(error.message, "error")
     if error.hint:
         screen.say(error.hint, "dim")
 

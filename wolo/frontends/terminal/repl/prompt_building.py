@@ -38,7 +38,7 @@ def message_of(said: str | SendPrompt, conversation: Conversation, pastes: Paste
 def show_prompt(prompted: SendPrompt, screen: Screen) -> None:
     screen.print(Text.assemble(("› ", "bold"), clean(prompted.shown or prompted.text)))
     for notice in prompted.notices:
-        screen.say(notice, "yellow")
+        screen.say(notice, "warning")
 
 
 async def run_first(prompted: SendPrompt, conversation: Conversation, terminal: Terminal) -> SendPrompt:
@@ -79,7 +79,7 @@ async def answered_by(model: str, conversation: Conversation, switch: Conversati
     except HandoverFailed:
         raise
     except WoloError as error:
-        screen.say(f"{error.message} {conversation.model} answers instead.", "yellow")
+        screen.say(f"{error.message} {conversation.model} answers instead.", "warning")
         yield
         return
     switch.change_to(SwitchConversation(other, text=f"{other.model} answers this prompt."))

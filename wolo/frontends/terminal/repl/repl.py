@@ -63,7 +63,7 @@ class Repl:
                 processors=[Chips(composer.pastes)],
                 uses_vi=ui.keys == "vi",
             )
-            self._screen.folded.hint = " · Ctrl-O shows it"
+            self._screen.folded.hint = " · Ctrl-O expands"
         else:
             self._input = LineMode(composer, terminal)
         terminal.input_area = self

@@ -143,7 +143,7 @@ class _Turn:
         if answer := await coming.while_asking(asked, asking):
             given = answer.given
             if answer.accepts_edits and (notice := self._conversation.set_mode("edit")):
-                self._terminal.screen.say(notice, "yellow")
+                self._terminal.screen.say(notice, "warning")
             self._conversation.answer(given.id, allowed=given.allowed, scope=given.scope, reason=given.reason, rule=given.rule)
         else:
             self._terminal.screen.say(f"✗ nobody answered in time: {spelled_line(asked.part.tool)}", "dim")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wolo.frontends.terminal.render.tool import Room, details, headline, whole
+from wolo.frontends.terminal.render.tool_calls import Layout, headline, result, whole_call
 from wolo.messages.parts import ToolPart
 from wolo.tools.tool_values import Answered, Diff, Listing, Output, TodoItem, TodoList
 
@@ -11,35 +11,35 @@ def test_a_headline_says_the_tool_its_subject_and_the_outcome() -> None:
     write = ToolPart(tool="write", input={"path": "a.py", "content": "x"}, status="completed")
     assert headline(write, Diff("a.py", "+x", 1, 0, created=True)).plain == "● write a.py +1"
     run = ToolPart(tool="shell", input={"command": "make\ntest"}, status="failed", outcome="error")
-    assert headline(run, Output("make", "", 2, 1.25)).plain == "● shell make⏎test · exit 2 · 1.2 s"
-    assert headline(run, Output("make", "", 0, 1.25)).plain == "● shell make⏎test · exit 0 · 1.2 s"
-    assert headline(run, Output("make", "", None, 1.25)).plain == "● shell make⏎test · 1.2 s"  # it did not come to its end
+    assert headline(run, Output("make", "", 2, 1.25)).plain == "✗ shell make⏎test · exit 2 · 1.2 s"
+    assert headline(run, Output("make", "", 0, 1.25)).plain == "✗ shell make⏎test · exit 0 · 1.2 s"
+    assert headline(run, Output("make", "", None, 1.25)).plain == "✗ shell make⏎test · 1.2 s"  # it did not come to its end
     look = ToolPart(tool="grep", input={"pattern": "x", "path": "src"}, status="completed")
     assert headline(look, Listing("x", ("a",), 12)).plain == "● grep x path=src · 12 found"
     part_of_it = Listing("x", ("a",), 12, "stopped after 9 s")
     assert headline(look, part_of_it).plain == "● grep x path=src · 12 found · incomplete: stopped after 9 s"
     refused = ToolPart(tool="shell", input={"command": "rm x"}, status="failed", outcome="denied_by_person")
-    assert headline(refused).plain == "● shell rm x · you said no"
+    assert headline(refused).plain == "⊘ shell rm x · you said no"
 
 
 def test_an_answer_from_elsewhere_is_seen_from_its_beginning() -> None:
     part = ToolPart(tool="mcp__a__b", input={"n": 1}, status="completed")
     long = Answered("".join(f"line {number}\n" for number in range(12)), 1.25)
     assert headline(part, long).plain == "● mcp__a__b n=1 · 1.2 s"
-    in_short = details(part, long)
-    assert in_short.is_folded
-    assert in_short.text.plain.startswith("  line 0\n")
-    assert in_short.text.plain.endswith("  line 7\n  … 4 more lines\n")
-    assert details(part, long, whole=True).text.plain.endswith("  line 11\n")
-    assert not details(part, Answered(" \n", 0.1)).text
+    folded = result(part, long)
+    assert folded.is_folded
+    assert folded.text.plain.startswith("  line 0\n")
+    assert folded.text.plain.endswith("  line 7\n  … 4 more lines\n")
+    assert result(part, long, layout=Layout(is_whole=True)).text.plain.endswith("  line 11\n")
+    assert not result(part, Answered(" \n", 0.1)).text
 
 
 def test_why_a_call_failed_wraps_at_spaces() -> None:
     reason = "`old` occurs 2 times in `calc.py`; nothing was changed. Add lines around it.\n1→x"
     part = ToolPart(tool="edit", input={"path": "calc.py"}, status="failed", outcome="error", output=reason)
-    seen = details(part, None, room=Room(8, 40)).text.plain
+    seen = result(part, None, layout=Layout(40)).text.plain
     assert seen == "  `old` occurs 2 times in `calc.py`;\n  nothing was changed. Add lines around\n  it.\n  1→x\n"
-    assert whole(part, None).plain.endswith("Add lines around it.\n  1→x\n")
+    assert whole_call(part, None).plain.endswith("Add lines around it.\n  1→x\n")
 
 
 def test_a_todo_list_is_drawn_as_one() -> None:
@@ -51,9 +51,9 @@ def test_a_todo_list_is_drawn_as_one() -> None:
         TodoItem("d", "cancelled"),
     )
     assert headline(part, TodoList(items)).plain == "● todo 1 of 4 done"
-    assert details(part, TodoList(items)).text.plain == "  ☑ a\n  ▶ b\\u{202e}\n  ☐ c\n  ☒ d\n"
+    assert result(part, TodoList(items)).text.plain == "  ☑ a\n  ▶ b\\u{202e}\n  ☐ c\n  ☒ d\n"
     assert headline(part, TodoList(())).plain == "● todo cleared"
-    assert not details(part, TodoList(())).text
+    assert not result(part, TodoList(())).text
 
 
 def test_hostile_arguments_stay_on_their_line() -> None:
@@ -64,38 +64,62 @@ def test_hostile_arguments_stay_on_their_line() -> None:
     assert shown == f"● sh\\x1b[2Jell a⏎● write b\\x1b]0;t\\x07{'c' * 500}"  # nothing that ran is left out
     long = ToolPart(tool="shell", input={"command": "c" * 5000}, status="completed")
     assert headline(long).plain.endswith("c… (+3,000 characters)")
-    assert whole(long, None).plain == f"● shell {'c' * 5000}\n"
+    assert whole_call(long, None).plain == f"● shell {'c' * 5000}\n"
 
 
 def test_a_diff_is_shown_without_its_header_where_all_is_new() -> None:
     part = ToolPart(tool="write", status="completed")
-    assert details(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).text.plain == "  1 + x\n  2 + \ty\n"
-    changed = details(part, Diff("a", "@@ -1 +1 @@\n-x\n+y", 1, 1)).text
+    assert result(part, Diff("a", "@@ -0,0 +1,2 @@\n+x\n+\ty", 2, 0, created=True)).text.plain == "  1 + x\n  2 + \ty\n"
+    changed = result(part, Diff("a", "@@ -1 +1 @@\n-x\n+y", 1, 1)).text
     assert changed.plain == "  1 - x\n  1 + y\n"
 
 
 def test_long_views_are_cut_where_it_hurts_least() -> None:
     part = ToolPart(tool="shell", status="completed")
     output = "".join(f"line {number}\n" for number in range(100))
-    shown = details(part, Output("x", output, 0, 1.0)).text.plain
-    assert shown.startswith("  … 92 lines above\n  line 92\n")
+    shown = result(part, Output("x", output, 0, 1.0)).text.plain
+    assert shown.startswith("  … 92 more lines\n  line 92\n")
     assert shown.endswith("  line 99\n")
-    diff = details(part, Diff("a", "\n".join(f"+{number}" for number in range(100)), 100, 0)).text.plain
+    diff = result(part, Diff("a", "\n".join(f"+{number}" for number in range(100)), 100, 0)).text.plain
     assert diff.startswith("    1 + 0\n")
     assert diff.endswith("  … 60 more lines\n")
-    assert len(details(part, Output("x", "y" * 10_000, 0, 1.0)).text.plain) < 600
+    assert len(result(part, Output("x", "y" * 10_000, 0, 1.0)).text.plain) < 600
 
 
 def test_an_error_and_a_refusal_say_why() -> None:
     failed = ToolPart(tool="read", status="failed", outcome="error", output="There is no file x.")
-    assert details(failed, None).text.plain == "  There is no file x.\n"
+    assert result(failed, None).text.plain == "  There is no file x.\n"
     no = ToolPart(tool="read", status="failed", outcome="denied_by_rule", output="Denied, so it was not run. Not today.")
-    assert headline(no, reason="Not\ntoday.").plain == "● read · not allowed: Not today."
-    assert not details(no, None).text
-    assert not details(ToolPart(tool="read", status="completed", output="contents"), None).text
+    assert headline(no, reason="Not\ntoday.").plain == "⊘ read · denied: Not today."
+    assert not result(no, None).text
+    assert not result(ToolPart(tool="read", status="completed", output="contents"), None).text
 
 
 def test_a_patch_goes_by_the_files_it_touches() -> None:
     patch = "*** Begin Patch\n*** Update File: a.py\n*** Move to: b.py\n@@\n-x\x1b[2J\n+y\n*** Delete File: c\n*** End Patch\n"
     part = ToolPart(tool="apply_patch", input={"patch": patch}, status="completed")
     assert headline(part, Diff("a.py, c", "-x\n+y", 1, 2)).plain == "● apply_patch a.py b.py c +1 −2"
+
+
+def test_a_result_stays_on_its_rail_and_a_cut_line_can_be_expanded() -> None:
+    part = ToolPart(tool="shell", status="completed")
+    layout = Layout(columns=20, has_rail=True, hint=" · Ctrl-O expands")
+    shown = result(part, Output("x", "short\n" + "y" * 40, 0, 1.0), layout)
+    assert shown.text.plain == "  │ … long lines are cut · Ctrl-O expands\n  │ short\n  │ yyyyyyyyyyyyyyy…\n"
+    assert shown.is_folded
+    assert whole_call(part, Output("x", "short\n" + "y" * 40, 0, 1.0)).plain.endswith(f"\n  short\n  {'y' * 40}\n")
+    unread = result(part, Output("x", "y" * 40, 0, 1.0), layout._replace(hint=""))
+    assert (unread.text.plain, unread.is_folded) == (f"  │ {'y' * 40}\n", False)
+
+
+def test_each_state_has_a_mark_that_needs_no_colour() -> None:
+    marks = {
+        outcome: headline(ToolPart(tool="x", status=status, outcome=outcome)).plain[0]
+        for status, outcome in (
+            ("completed", "ok"),
+            ("failed", "error"),
+            ("failed", "denied_by_rule"),
+            ("failed", "interrupted"),
+        )
+    }
+    assert marks == {"ok": "●", "error": "✗", "denied_by_rule": "⊘", "interrupted": "⊘"}

@@ -1,37 +1,95 @@
-"""One run of Markdown within a block: emphasis, code and links, with the target of every link in sight."""
+"""Markdown syntax: kinds of lines, and the emphasis, code and links within one.
+
+Reading a line takes linear time, whatever is in it.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.render.code import PLAIN_CODE
+from wolo.frontends.terminal.io.theme import STYLES
+from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE
 from wolo.messages.terminal_text import clean
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^`]*)$")
+RULE = re.compile(r"^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+ITEM = re.compile(r"^([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+|$)")
+QUOTE = re.compile(r"^ {0,3}(?:> ?)+")
+
+_HEADING = re.compile(r"^ {0,3}(#{1,6})(?=[ \t]|$)")
+_TASK = re.compile(r"^\[([ xX])\](?=[ \t])")
+_DASHES = re.compile(r":?-+:?")
+_BAR = re.compile(r"(?<!\\)\|")
+_MARKUP = "*_`~[]()!<&\\"
+
 _EMPHASIS = {"strong": Style(bold=True), "em": Style(italic=True), "s": Style(strike=True)}
 _LINK = Style(underline=True)
-_TARGET = Style(dim=True)
+_TARGET = STYLES["dim"]
 _LONGEST_PARSED = 10_000
-"""Characters; the parser takes its time with hostile text, and nobody reads a longer run."""
+"""Characters; the parser is slow on hostile text."""
 _UNFINISHED = ("**", "__", "~~", "`")
+
+# Kinds of lines
+
+
+def read_heading(line: str) -> tuple[int, str] | None:
+    """The level and the text of a heading."""
+    found = _HEADING.match(line)
+    if found is None:
+        return None
+    text = line[found.end() :].strip()
+    bare = text.rstrip("#")
+    return len(found[1]), bare.rstrip() if not bare or bare[-1] in " \t" else text
+
+
+def is_below_header(line: str, header: str) -> bool:
+    """True for `|---|:-:|`, which turns the line above it into a table header."""
+    cells = _BAR.split(line.strip().strip("|"))
+    return len(cells) == len(_BAR.split(header.strip().strip("|"))) and all(_DASHES.fullmatch(cell.strip()) for cell in cells)
+
+
+def bullet(item: re.Match[str]) -> str:
+    return item[2] if item[2][0].isdigit() else "•"
+
+
+def with_box(text: str) -> str:
+    """Turns `[x] done` into a ticked box."""
+    return _TASK.sub(lambda found: "☐" if found[1] == " " else "☑", text)
+
+
+def unindented(line: str, columns: int) -> str:
+    """Removes the indentation that a list item gives its code, which must be copied without it."""
+    margin = len(line) - len(line.lstrip(" "))
+    return line[min(margin, columns) :]
+
+
+def last_gap(line: str, within: int) -> int:
+    """The place to cut a long line: before a blank near its end, else before its last characters."""
+    if (gap := line.rfind(" ", max(len(line) - within, 0), len(line) - 1)) >= 0:
+        return len(line[:gap].rstrip(" "))
+    return len(line[:-1].rstrip(_MARKUP))
+
+
+# Within a line
 
 
 @cache
 def parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # noqa: PLC0415  # 40 ms, spent while the model is already thinking
+    from markdown_it import MarkdownIt  # noqa: PLC0415  # 40 ms, spent while the model works
 
     return MarkdownIt("commonmark").enable(["strikethrough", "table"])
 
 
 def inline(source: str) -> Text:
-    """Line breaks stay where the model put them."""
     return spans(tokens(source)) if len(source) <= _LONGEST_PARSED else Text(clean(source))
 
 
@@ -40,7 +98,7 @@ def tokens(source: str) -> list[Token]:
 
 
 def is_unfinished(source: str) -> bool:
-    """Something was opened that what follows may still close."""
+    """True while an emphasis, code or link is open that later text may close."""
     if len(source) > _LONGEST_PARSED:
         return False
     if "[" in source and source.count("[") + source.count("(") > source.count("]") + source.count(")"):

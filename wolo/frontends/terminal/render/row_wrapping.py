@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from wolo.frontends.terminal.render.code import PLAIN_CODE
+from wolo.frontends.terminal.render.code_blocks import PLAIN_CODE
 from wolo.frontends.terminal.render.scroll_insert import COLOURS, LINKS, last_rows, rows_taken
 from wolo.frontends.wrapping import breaks, cells, lead_of
 

@@ -8,20 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from wolo.frontends.terminal.io.theme import ADDED_WORD, REMOVED_WORD
-from wolo.frontends.terminal.render.diff import diff_lines
+from wolo.frontends.terminal.render.file_changes import diff_lines
 from wolo.messages.terminal_text import clean
 from wolo.tools.tool_values import Diff
 
 
 def marked(line: Text) -> list[str]:
-    words = (ADDED_WORD, REMOVED_WORD)
-    return [line.plain[span.start : span.end] for span in line.spans if str(span.style).endswith(words)]
+    return [line.plain[span.start : span.end] for span in line.spans if span.style in ("added word", "removed word")]
 
 
 def test_words_that_differ_are_marked() -> None:
     lines, left = diff_lines(Diff("a.py", "@@ -1,2 +1,2 @@\n def f():\n-    return 1\n+    return 2", 1, 1), None)
-    assert [line.plain for line in lines] == ["  1   def f():", "  2 -     return 1", "  2 +     return 2"]
+    assert [line.plain for line in lines] == ["1   def f():", "2 -     return 1", "2 +     return 2"]
     assert (marked(lines[1]), marked(lines[2])) == (["1"], ["2"])
     assert left == 0
 
@@ -38,18 +36,18 @@ def test_lines_bear_the_numbers_they_have_in_the_file() -> None:
     text = "@@ -9,2 +9,2 @@\n kept\n-old\n+new\n@@ -99 +99,2 @@\n same\n+more"
     lines, _ = diff_lines(Diff("a", text, 2, 1), None)
     assert [line.plain.rstrip() for line in lines] == [
-        "    9   kept",
-        "   10 - old",
-        "   10 + new",
-        "      ⋮",
-        "   99   same",
-        "  100 + more",
+        "  9   kept",
+        " 10 - old",
+        " 10 + new",
+        "    ⋮",
+        " 99   same",
+        "100 + more",
     ]
 
 
 def test_lines_have_the_colours_of_their_language() -> None:
     (line,), _ = diff_lines(Diff("a.py", "+def f(): pass", 1, 0), None)
-    coloured = {line.plain[span.start : span.end] for span in line.spans if "blue" in str(span.style)}
+    coloured = {line.plain[span.start : span.end] for span in line.spans if span.style == "accent"}
     assert "def" in coloured
 
 
@@ -67,5 +65,5 @@ def test_a_long_change_is_folded() -> None:
 def test_nothing_is_added_or_lost(signed: list[tuple[str, str]], path: str) -> None:
     text = "\n".join(sign + line for sign, line in signed)
     lines, _ = diff_lines(Diff(path, text, 0, 0), None)
-    drawn = [re.fullmatch(r"  (?:[ \d]+ )?(.) (.*)", line.plain, re.DOTALL) for line in lines]
+    drawn = [re.fullmatch(r"(?:[ \d]+ )?(.) (.*)", line.plain, re.DOTALL) for line in lines]
     assert "\n".join(each[1] + each[2] for each in drawn if each) == clean(text)

@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions
 from rich.segment import Segment
 from rich.text import Text
 
-from wolo.frontends.terminal.render.inline import parser, spans
+from wolo.frontends.terminal.render.markdown_syntax import parser, spans
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod

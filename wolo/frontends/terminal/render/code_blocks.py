@@ -1,42 +1,38 @@
-"""Lines of a code block in colour, without frame or margin: what is copied is the code."""
+"""Highlights code without a frame or margin, so that copying it copies the code alone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.io.theme import ADDED, REMOVED
+from wolo.frontends.terminal.io.theme import STYLES, token_style
 
 if TYPE_CHECKING:
     from rich.syntax import Syntax
 
 _REMEMBERED_LINES = 150
-"""How many earlier lines are read again to know whether a new one stands inside a string or comment."""
+"""Earlier lines that are lexed again to know whether a new one is inside a string or comment."""
 _LONGEST_LINE = 2000
-"""Characters; nothing written by hand is longer, and lexers may take their time with what is not."""
-_THEME = "ansi_dark"
+"""Characters; lexers are slow on longer lines, and nobody writes them by hand."""
 _UNCOLOURED = frozenset({"", "text", "txt", "plain", "plaintext", "output"})
-PLAIN_CODE = Style(color="cyan")
-
-
-_CHANGES = frozenset({"diff", "patch", "udiff"})
-_OF_CHANGES = {"+": f"green on {ADDED}", "-": f"red on {REMOVED}", "@": "cyan"}
+PLAIN_CODE = STYLES["code"]
+_DIFFS = frozenset({"diff", "patch", "udiff"})
+_DIFF_STYLES = {"+": "added line", "-": "removed line", "@": "accent"}
 """By the first character of a line; the two lines that name the files are bold."""
 
 
 class CodeBlock:
     def __init__(self, language: str) -> None:
         name = language.strip().partition(" ")[0].strip("{}.").lower()
-        self._is_change = name in _CHANGES
-        self._syntax = None if self._is_change else _find_syntax(name)
+        self._is_diff = name in _DIFFS
+        self._syntax = None if self._is_diff else _find_syntax(name)
         self._seen: list[str] = []
 
     def lines(self, new: list[str]) -> Text:
         """The new lines, each with its newline."""
-        if self._is_change:
-            return Text().join(map(_changed, new))
+        if self._is_diff:
+            return Text().join(map(_diff_line, new))
         if self._syntax is None or max(map(len, new), default=0) > _LONGEST_LINE:
             return Text.assemble(("".join(f"{line}\n" for line in new), PLAIN_CODE))
         if len(self._seen) > _REMEMBERED_LINES:
@@ -45,13 +41,13 @@ class CodeBlock:
         return _colour("".join(f"{line}\n" for line in self._seen), self._syntax, skip=len(self._seen) - len(new))
 
 
-def _changed(line: str) -> Text:
-    style = "bold" if line.startswith(("+++ ", "--- ")) else _OF_CHANGES.get(line[:1], "")
+def _diff_line(line: str) -> Text:
+    style = "bold" if line.startswith(("+++ ", "--- ")) else _DIFF_STYLES.get(line[:1], "")
     return Text.assemble((line, style), "\n")
 
 
 def coloured(lines: list[str], path: str) -> list[Text]:
-    """Lines of a file, in the colours of the language that its name tells."""
+    """Highlights lines of a file in the language of its name."""
     from rich.syntax import Syntax  # noqa: PLC0415  # as below
 
     plain = [Text(line) for line in lines]
@@ -65,21 +61,20 @@ def coloured(lines: list[str], path: str) -> list[Text]:
 
 
 def _colour(code: str, syntax: Syntax, *, skip: int) -> Text:
-    """All but the first lines, token by token: Rich's own way would turn tabs into blanks."""
-    theme = syntax.get_theme(_THEME)
+    """Highlights all but the first lines, token by token: Rich would turn tabs into blanks."""
     text = Text()
     line = 0
-    assert syntax.lexer is not None  # _find_syntax has seen to it
+    assert syntax.lexer is not None  # _find_syntax checks it
     for kind, value in syntax.lexer.get_tokens(code):
         for piece in value.splitlines(keepends=True):
             if line >= skip:
-                text.append(piece, None if piece.isspace() else theme.get_style_for_token(kind))
+                text.append(piece, "" if piece.isspace() else token_style(kind))
             line += piece.endswith("\n")
     return text
 
 
 def _find_syntax(name: str) -> Syntax | None:
-    from rich.syntax import Syntax  # noqa: PLC0415  # brings Pygments, for the first block of code
+    from rich.syntax import Syntax  # noqa: PLC0415  # loads Pygments, for the first block of code
 
     syntax = None if name in _UNCOLOURED else Syntax("", name, tab_size=0)
     return syntax if syntax and syntax.lexer else None

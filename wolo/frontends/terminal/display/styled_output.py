@@ -1,0 +1,123 @@
+"""Writes styled text to the terminal: wrapped, with the colours of the theme, and with hyperlinks (OSC 8)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.style import Style
+from rich.text import Text
+
+from wolo.frontends.terminal.io.terminal_output import Stdout
+from wolo.frontends.terminal.io.theme import FULL_WIDTH, THEME, Depth, painted
+from wolo.frontends.terminal.render.markdown_tables import Grid
+from wolo.frontends.terminal.render.row_wrapping import Wrapper
+from wolo.messages.terminal_text import clean
+
+_ADDRESS = re.compile(r"https?://[!-~]+")
+_BEHIND = ".,;:!?'\"*_`>"
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+LONGEST = 2000
+"""Characters; terminals ignore longer links."""
+_PROGRAMS = frozenset({"iterm.app", "wezterm", "vscode", "ghostty", "hyper", "rio", "tabby", "mintty"})
+_TERMS = ("xterm-kitty", "foot", "alacritty", "xterm-ghostty", "contour", "rio", "wezterm")
+_FILL = "\x1b[K"
+"""Erases to the end of the row in the current background, so that nothing of it is copied."""
+
+
+class StyledOutput:
+    def __init__(self, stdout: Stdout, *, is_light: bool) -> None:
+        self._stdout, self._is_light = stdout, is_light
+        self._has_links = stdout.has_colours and takes_links(os.environ)
+        self._wrapper = Wrapper()
+        self._console = Console(
+            file=stdout,  # type: ignore[arg-type]  # as much of a text file as Rich needs
+            color_system="auto" if stdout.has_colours else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            theme=THEME,
+        )
+        self._depth: Depth = self._console.color_system or ""  # type: ignore[assignment]  # Rich has one more, for Windows
+
+    def write(self, text: Text) -> None:
+        """As segments, because Rich would turn tabs into blanks; cleans whatever was not cleaned before."""
+        if self._stdout.can_move:
+            text = self._wrapper.wrap(text, self._stdout.columns)
+        if self._has_links:
+            link_addresses(text)
+        if text.style:
+            text.stylize_before(text.style)  # Rich leaves the style of a whole text to others
+        self._write(Segment(clean(each.text), each.style) for each in text.render(self._console))
+
+    def table(self, grid: Grid) -> None:
+        if self._has_links:
+            for cell in chain.from_iterable(grid.rows):
+                link_addresses(cell)
+        self._write(self._console.render(grid))
+        self._wrapper = Wrapper()
+
+    def _write(self, segments: Iterable[Segment]) -> None:
+        self._console.print(Segments(self._painted(segments)), soft_wrap=True, end="")
+
+    def _painted(self, segments: Iterable[Segment]) -> Iterator[Segment]:
+        is_filled = False
+        for segment in segments:
+            style = segment.style and painted(segment.style, on_light=self._is_light, depth=self._depth)
+            if style and not is_filled and _fills_row(segment.style) and style.bgcolor is not None:
+                yield Segment(_FILL, Style(bgcolor=style.bgcolor))
+                is_filled = True
+            yield Segment(segment.text, style, segment.control)
+            is_filled = is_filled and "\n" not in segment.text
+
+
+def _fills_row(style: Style | None) -> bool:
+    return style is not None and style.bgcolor is not None and style.bgcolor.name in FULL_WIDTH
+
+
+def takes_links(environment: Mapping[str, str]) -> bool:
+    """True for terminals known to show hyperlinks; FORCE_HYPERLINK overrides it."""
+    if (forced := environment.get("FORCE_HYPERLINK")) is not None:
+        return forced != "0"
+    program = environment.get("TERM_PROGRAM", "").lower()
+    if "TMUX" in environment:
+        return program == "tmux" and _version(environment.get("TERM_PROGRAM_VERSION", "")) >= (3, 4)
+    if "STY" in environment:
+        return False
+    if program in _PROGRAMS or environment.get("TERM", "").startswith(_TERMS):
+        return True
+    numbers = {"VTE_VERSION": 5001, "KONSOLE_VERSION": 201200}
+    if any(_number(environment.get(name, "")) >= least for name, least in numbers.items()):
+        return True
+    return bool({"WT_SESSION", "KITTY_WINDOW_ID", "DOMTERM"} & environment.keys())
+
+
+def link_addresses(text: Text) -> Text:
+    """Links each address in the text to itself."""
+    for found in _ADDRESS.finditer(text.plain) if "://" in text.plain else ():
+        if len(found[0]) <= LONGEST:
+            address = _without_end(found[0])
+            text.stylize(Style(link=address), found.start(), found.start() + len(address))
+    return text
+
+
+def _without_end(address: str) -> str:
+    """Strips the punctuation of the sentence around an address."""
+    while address:
+        last = address[-1]
+        if last not in _BEHIND and (last not in _PAIRS or address.count(_PAIRS[last]) >= address.count(last)):
+            break
+        address = address[:-1]
+    return address
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", text)[:2])
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0

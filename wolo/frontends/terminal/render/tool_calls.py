@@ -1,0 +1,209 @@
+"""Draws a tool call: one line with a state mark, and its result on a rail, folded to what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, assert_never
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from wolo.agent.tool_execution import NO_REASON
+from wolo.frontends.terminal.render.file_changes import diff_lines
+from wolo.frontends.wrapping import wrapped
+from wolo.messages.call_arguments import arguments_line
+from wolo.messages.parts import ToolPart
+from wolo.messages.terminal_text import clean, clean_line, counted, spelled_line
+from wolo.tools.tool_values import Answered, Delegated, Diff, Fetched, Listing, Output, TodoItem, TodoList, TodoStatus, View
+
+MAX_DIFF_LINES = 40
+MAX_OUTPUT_LINES = 8
+MAX_TASK_LINES = 4
+MAX_LINE_CHARS = 500
+MAX_ARGUMENT_CHARS = 2000
+"""Of a call on its line; the rest is counted, and shown when the call is expanded."""
+INDENT, RAIL = "  ", "  │ "
+RAIL_FROM_COLUMNS = 40
+
+DONE, FAILED, STOPPED = ("● ", "added"), ("✗ ", "error"), ("⊘ ", "warning")
+_STOPPED = {
+    "denied_by_person": "you said no",
+    "denied_by_rule": "denied",
+    "interrupted": "interrupted",
+    "never_started": "not started",
+    "cut_off": "cut off",
+}
+_TODO_MARKS: Mapping[TodoStatus, tuple[str, str]] = {
+    "pending": ("☐", ""),
+    "in_progress": ("▶", "bold accent"),
+    "completed": ("☑", "dim"),
+    "cancelled": ("☒", "dim"),
+}
+
+
+class Layout(NamedTuple):
+    """How results are drawn in this terminal."""
+
+    columns: int = 80
+    diff_rows: int = MAX_DIFF_LINES
+    has_rail: bool = False
+    hint: str = ""
+    """How to expand a folded result; empty where no keys are read."""
+    is_whole: bool = False
+    """Nothing is folded, and there is no rail, so that a copy has the result alone."""
+
+    @property
+    def indent(self) -> str:
+        return RAIL if self.has_rail and not self.is_whole else INDENT
+
+
+class Result(NamedTuple):
+    text: Text
+    """Each line with its newline; empty when there is nothing to see."""
+    is_folded: bool = False
+
+
+def headline(part: ToolPart, view: View | None = None, *, reason: str = "", is_whole: bool = False) -> Text:
+    """`● write calculator.py +12`.
+
+    `reason`: why the call was denied. `is_whole`: no argument is shortened.
+    """
+    arguments = arguments_line(part) if is_whole else arguments_line(part, most_chars=MAX_ARGUMENT_CHARS, most_of_change=0)
+    text = Text.assemble(_mark(part), (spelled_line(part.tool), "bold"))
+    text.append(f" {arguments}" if arguments else "")
+    if part.outcome in _STOPPED:
+        why = "" if reason in ("", NO_REASON) else f": {' '.join(clean(reason).split())}"
+        text.append(f" · {_STOPPED[part.outcome]}{why}", "warning")
+    return text.append_text(_summary(view))
+
+
+def _mark(part: ToolPart) -> tuple[str, str]:
+    if part.outcome in _STOPPED:
+        return STOPPED
+    return DONE if part.status == "completed" else FAILED
+
+
+def result(part: ToolPart, view: View | None, layout: Layout | None = None) -> Result:
+    """The lines below the headline."""
+    layout = layout or Layout()
+    if part.outcome in ("denied_by_person", "denied_by_rule"):
+        return Result(Text())
+    if isinstance(view, Delegated):
+        return _delegated(part, view, layout)
+    if part.is_error and not isinstance(view, Output):
+        return _end_of(part.output, "error", layout, wraps=True)
+    match view:
+        case None | Listing() | Fetched():
+            return Result(Text())
+        case Diff():
+            rows = None if layout.is_whole else layout.diff_rows
+            lines, left = diff_lines(view, rows, layout.columns - len(layout.indent))
+            return Result(_on_rail([*lines, *_more(left, layout)], layout), left > 0)
+        case Output():
+            return _end_of(view.text, "dim", layout)
+        case Answered():
+            return _start_of(view.text, layout)
+        case TodoList():
+            return Result(_on_rail(map(_todo_line, view.items), layout))
+        case _:
+            assert_never(view)
+
+
+def whole_call(part: ToolPart, view: View | None) -> Text:
+    """A call with all its arguments and its whole result."""
+    line = headline(part, view, is_whole=not isinstance(view, Diff)).append("\n")
+    return line.append_text(result(part, view, Layout(is_whole=True)).text)
+
+
+def _summary(view: View | None) -> Text:
+    match view:
+        case Diff():
+            counts = [(f" +{view.added}", "added")] * bool(view.added) + [(f" −{view.removed}", "removed")] * bool(view.removed)
+            return Text.assemble(*counts)
+        case Fetched():
+            size = f"{view.size_bytes / 1000:,.1f} kB" if view.size_bytes >= 1000 else counted(view.size_bytes, "byte")
+            return Text.assemble((f" · {view.status} · {size}", "error" if view.status >= 400 else "dim"))
+        case Listing():
+            incomplete = f" · incomplete: {view.incomplete}" if view.incomplete else ""
+            return Text.assemble((f" · {view.total} found", "dim"), (incomplete, "warning"))
+        case TodoList():
+            done = sum(item.status == "completed" for item in view.items)
+            return Text.assemble((f" {done} of {len(view.items)} done" if view.items else " cleared", "dim"))
+        case Output():
+            ended = f" · exit {view.exit_code}" if view.exit_code is not None else ""
+            return Text.assemble((ended, "error" if view.exit_code else "dim"), (f" · {view.seconds:.1f} s", "dim"))
+        case Answered():
+            return Text.assemble((f" · {view.seconds:.1f} s", "dim"))
+        case Delegated():
+            calls = counted(len(view.calls), "call")
+            used = f" · {calls} · {view.tokens:,} tokens · {view.seconds:.1f} s"
+            stopped = "" if view.ended in ("done", "interrupted") else f" · {view.ended}"
+            return Text.assemble((stopped, "warning"), (used, "dim"))
+        case None:
+            return Text()
+        case _:
+            assert_never(view)
+
+
+def _delegated(part: ToolPart, view: Delegated, layout: Layout) -> Result:
+    """The answer of a subagent; expanded, its calls come first."""
+    answer = clean(part.output).strip("\n").split("\n")
+    calls = [f"● {clean_line(line)}" for line in view.calls]
+    if layout.is_whole:
+        return Result(_on_rail(_lines([*calls, *answer], "dim", layout)[0], layout))
+    shown, _ = _lines(answer[:MAX_TASK_LINES], "dim", layout)
+    left = len(answer) - len(shown) + len(calls)
+    return Result(_on_rail([*shown, *_more(left, layout)], layout), left > 0)
+
+
+def _start_of(output: str, layout: Layout) -> Result:
+    """The first lines of an answer from elsewhere."""
+    shown = clean(output).strip("\n")
+    lines = shown.split("\n") if shown.strip() else []
+    left = 0 if layout.is_whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
+    seen, is_cut = _lines(lines[: len(lines) - left], "dim", layout)
+    return Result(_on_rail([*seen, *_more(left, layout, is_cut=is_cut)], layout), left > 0 or is_cut)
+
+
+def _end_of(output: str, style: str, layout: Layout, *, wraps: bool = False) -> Result:
+    """The last lines, where commands report their result. `wraps`: at spaces; otherwise the terminal wraps them."""
+    shown = clean(output).strip("\n")
+    if not shown.strip():
+        return Result(Text())
+    lines = shown.split("\n")
+    left = 0 if layout.is_whole else max(len(lines) - MAX_OUTPUT_LINES, 0)
+    seen = lines[left:]
+    if wraps and not layout.is_whole:
+        seen = wrapped("\n".join(map(_shortened, seen)), max(layout.columns - len(layout.indent), 1)).split("\n")
+    drawn, is_cut = _lines(seen, style, layout)
+    return Result(_on_rail([*_more(left, layout, is_cut=is_cut), *drawn], layout), left > 0 or is_cut)
+
+
+def _todo_line(item: TodoItem) -> Text:
+    mark, style = _TODO_MARKS[item.status]
+    return Text.assemble((f"{mark} {_shortened(clean_line(item.text))}", style))
+
+
+def _lines(lines: Iterable[str], style: str, layout: Layout) -> tuple[list[Text], bool]:
+    """The lines, and whether one was cut: a line that would leave the rail is, where it can be expanded."""
+    room = layout.columns - len(layout.indent) if layout.has_rail and layout.hint and not layout.is_whole else MAX_LINE_CHARS
+    given = list(lines)
+    drawn = [line if cell_len(line) <= room else f"{set_cell_size(line, room - 1).rstrip()}…" for line in given]
+    return [Text(line, style) for line in drawn], drawn != given
+
+
+def _more(number: int, layout: Layout, *, is_cut: bool = False) -> Sequence[Text]:
+    if number > 0:
+        return [Text(f"… {counted(number, 'more line')}{layout.hint}", "dim")]
+    return [Text(f"… long lines are cut{layout.hint}", "dim")] if is_cut else []
+
+
+def _on_rail(lines: Iterable[Text], layout: Layout) -> Text:
+    text = Text()
+    for line in lines:
+        text.append(layout.indent, "dim").append_text(line).append("\n")
+    return text
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]}…"
