@@ -142,7 +142,7 @@ def test_so_can_the_parts_of_the_live_region(part: str, on_light: bool) -> None:
 
 def test_a_panel_paints_the_roles_of_the_theme() -> None:
     row = as_rows([Text.assemble(("x", "bold warning"), ("y", "added word"), ("z", "reverse"))], 10)[0]
-    assert [style for style, _ in row] == ["class:warning bold", "class:added class:added-word", "reverse"]
+    assert [piece[0] for piece in row] == ["class:warning bold", "class:added class:added-word", "reverse"]
 
 
 def test_a_theme_changed_in_the_middle_is_painted_at_once() -> None:

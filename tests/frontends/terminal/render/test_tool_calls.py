@@ -113,13 +113,10 @@ def test_a_result_stays_on_its_rail_and_a_cut_line_can_be_expanded() -> None:
 
 
 def test_each_state_has_a_mark_that_needs_no_colour() -> None:
-    marks = {
-        outcome: headline(ToolPart(tool="x", status=status, outcome=outcome)).plain[0]
-        for status, outcome in (
-            ("completed", "ok"),
-            ("failed", "error"),
-            ("failed", "denied_by_rule"),
-            ("failed", "interrupted"),
-        )
-    }
-    assert marks == {"ok": "●", "error": "✗", "denied_by_rule": "⊘", "interrupted": "⊘"}
+    parts = (
+        ToolPart(tool="x", status="completed", outcome="ok"),
+        ToolPart(tool="x", status="failed", outcome="error"),
+        ToolPart(tool="x", status="failed", outcome="denied_by_rule"),
+        ToolPart(tool="x", status="failed", outcome="interrupted"),
+    )
+    assert [headline(part).plain[0] for part in parts] == ["●", "✗", "⊘", "⊘"]
