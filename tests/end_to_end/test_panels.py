@@ -336,8 +336,8 @@ def test_an_edit_shows_the_words_that_change(provider: ProviderServer) -> None:
     Path("a.py").write_text("def f():\n    return one + two\n")
     edit = call("edit", {"path": "a.py", "old_string": "    return one + two\n", "new_string": "    return one - two\n"})
     with asked(provider, call("read", {"path": "a.py"}), edit, text("I see."), mode="ask") as terminal:
-        assert "  2 -     return one + two" in visible(terminal)
-        assert "  2 +     return one - two" in visible(terminal)
+        assert "2 -     return one + two" in visible(terminal)
+        assert "2 +     return one - two" in visible(terminal)
         assert b"48;5;167m+" in terminal.raw
         terminal.type("y")
         terminal.wait_for("I see.")
@@ -352,8 +352,8 @@ def test_a_file_written_anew_shows_what_would_change_in_it(provider: ProviderSer
     write = call("write", {"path": "a.txt", "content": "".join(lines)})
     with asked(provider, call("read", {"path": "a.txt"}), write, text("I see."), mode="ask") as terminal:
         shown = visible(terminal)
-        assert "  31 - line 30 and more" in shown
-        assert "  31 + line 30 and less" in shown
+        assert "31 - line 30 and more" in shown
+        assert "31 + line 30 and less" in shown
         assert "… 27 unchanged lines" in shown
         assert "line 05" not in shown
         assert b"48;5;167mmore" in terminal.raw

@@ -165,7 +165,7 @@ def test_in_the_smallest_window_one_question_at_a_time_and_all_of_it(provider: P
 def test_a_question_steers_no_terminal(provider: ProviderServer) -> None:
     hostile = {"question": "a\x1b[2J\x1b]0;t\x07b\nwolo: all is well", "options": ["c\x9b5n\u202ed", "e"]}
     with asked(provider, hostile) as terminal:
-        assert "? ab\n  wolo: all is well\n" in visible(terminal)
+        assert "ab\nwolo: all is well\n" in visible(terminal)
         terminal.type("2")
         terminal.press("enter")
         terminal.wait_for("I see.")

@@ -30,8 +30,8 @@ def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderSe
     assert lines[1:] == [
         "I write it.",
         "● write calculator.py +2",
-        "  1 + def add(a, b):",
-        "  2 +     return a + b",
+        "  │ 1 + def add(a, b):",
+        "  │ 2 +     return a + b",
         "Done",
         "• calculator.py adds",
         "200 in · 20 out · 0 s",
@@ -107,7 +107,7 @@ def test_the_newest_line_of_a_running_command_is_in_the_status(provider: Provide
         terminal.wait_for("step one ·")
         Path("go").touch()
         assert terminal.wait_for_exit() == 0
-    assert terminal.shows("  step one\n  over")
+    assert terminal.shows("  │ step one\n  │ over")
 
 
 def test_characters_torn_between_chunks_arrive_whole(provider: ProviderServer) -> None:

@@ -26,7 +26,7 @@ class Shade(NamedTuple):
     indexed: str
     """Where there are 256."""
     basic: str
-    """Where there are 16: a colour, `dim`, `reverse`, or nothing."""
+    """Where there are 16: a style, or nothing."""
 
 
 DARK: Mapping[str, Shade] = {
@@ -38,10 +38,10 @@ DARK: Mapping[str, Shade] = {
     "error": Shade("#ff7f86", "color(210)", "bright_red"),
     "selection": Shade("#2b303c", "color(236)", "reverse"),
     "said-line": Shade("#252932", "color(235)", ""),
-    "added-line": Shade("#0f2a1a", "color(22)", "added"),
-    "added-word": Shade("#1d5733", "color(71)", "added reverse"),
-    "removed-line": Shade("#35171d", "color(52)", "removed"),
-    "removed-word": Shade("#7a2833", "color(167)", "removed reverse"),
+    "added-line": Shade("#0f2a1a", "color(22)", "green"),
+    "added-word": Shade("#1d5733", "color(71)", "green reverse"),
+    "removed-line": Shade("#35171d", "color(52)", "bright_red"),
+    "removed-word": Shade("#7a2833", "color(167)", "bright_red reverse"),
 }
 LIGHT: Mapping[str, Shade] = {
     "dim": Shade("#5c636e", "color(240)", "dim"),
@@ -52,10 +52,10 @@ LIGHT: Mapping[str, Shade] = {
     "error": Shade("#b3202c", "color(124)", "red"),
     "selection": Shade("#e3e8f4", "color(254)", "reverse"),
     "said-line": Shade("#f0f2f6", "color(255)", ""),
-    "added-line": Shade("#eefbf1", "color(194)", "added"),
-    "added-word": Shade("#b4efc3", "color(157)", "added reverse"),
-    "removed-line": Shade("#ffeeee", "color(224)", "removed"),
-    "removed-word": Shade("#ffc4c6", "color(217)", "removed reverse"),
+    "added-line": Shade("#eefbf1", "color(194)", "green"),
+    "added-word": Shade("#b4efc3", "color(157)", "green reverse"),
+    "removed-line": Shade("#ffeeee", "color(224)", "red"),
+    "removed-word": Shade("#ffc4c6", "color(217)", "red reverse"),
 }
 BLACK = "color(16)"
 ROLES = ("dim", "accent", "added", "removed", "warning", "error")
@@ -108,7 +108,7 @@ def painted(style: Style, *, on_light: bool, depth: Depth = "truecolor") -> Styl
         return style
     bare = style.without_color
     if depth in ("", "standard"):
-        return bare + _basic(shades[ground if ground in shades else written].basic, shades)
+        return bare + Style.parse(shades[ground if ground in shades else written].basic)
     at = "soft" if depth == "truecolor" else "indexed"
     return bare + Style(
         color=_on_ground(written, ground, shades, at),
@@ -121,14 +121,6 @@ def _on_ground(written: str, ground: str, shades: Mapping[str, Shade], at: str) 
     if ground in ("", "selection", "said-line") or (at == "soft" and not ground.endswith("-word")):
         return str(getattr(shades[written], at)) if written in shades else None
     return BLACK if at == "indexed" and ground.endswith("-word") else "default"
-
-
-def _basic(words: str, shades: Mapping[str, Shade]) -> Style:
-    """`added reverse` is the colour of the role `added`, reversed."""
-    parsed = Style()
-    for word in words.split():
-        parsed += _basic(shades[word].basic, shades) if word in shades else Style.parse(word)
-    return parsed
 
 
 def token_style(kind: tuple[str, ...]) -> str:

@@ -44,12 +44,12 @@ class ChoiceRow:
     def laid_out(self, columns: int) -> list[Text]:
         """In a narrow window: the keys, and the label of the selected choice."""
         if columns >= NARROW_COLUMNS:
-            return one_row([self._cell(each, f"{each.key} {each.label}") for each in self.choices], columns, between=" ")
+            return one_row([self._cell(each, f"{each.key} {each.label} ") for each in self.choices], columns, between=" ")
         keys = one_row([self._cell(each, each.key) for each in self.choices], columns, between="")
         return [*keys, Text(self.selected.label[:columns], "bold")]
 
     def _cell(self, choice: Choice, shown: str) -> tuple[str, str]:
-        return (f"›{shown} ", "selection") if choice == self.selected else (f" {shown} ", "")
+        return (f"›{shown}", "selection") if choice == self.selected else (f" {shown}", "")
 
 
 class ChoicePanel(Panel[str]):

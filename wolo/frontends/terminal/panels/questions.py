@@ -105,7 +105,9 @@ class QuestionsPanel(Panel[Replies | None]):
 
     def _question(self, page: _Page) -> list[Text]:
         question = page.question
-        lines = [Text(line, "bold") for line in clean(question.text).split("\n")]
+        first, *rest = clean(question.text).split("\n")
+        indent = "" if self.is_framed else "  "  # without a border no line may pass for one of wolo's own
+        lines = [Text(first, "bold"), *(Text(indent + line, "bold") for line in rest)]
         for at, option in enumerate(question.options):
             mark = ("[x] " if at in page.chosen else "[ ] ") if question.several else ("● " if at in page.chosen else "○ ")
             about = f" · {clean_line(option.description)}" if option.description else ""
