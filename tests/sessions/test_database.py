@@ -13,7 +13,7 @@ import pytest
 
 from tests.sessions.samples import APPENDER, appender, environment, python_argv, said, texts
 from wolo.errors import SessionError
-from wolo.sessions import connection
+from wolo.sessions import database_file
 from wolo.sessions.store import Store
 
 ROUNDS = 30
@@ -223,7 +223,7 @@ def test_the_log_is_copied_before_it_grows_without_bound(data: Path) -> None:
 @pytest.fixture
 def far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file system counts as one on another machine, in this process and those it starts."""
-    monkeypatch.setattr(connection, "REMOTE", ("",))
+    monkeypatch.setattr(database_file, "REMOTE", ("",))
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "sitecustomize.py").write_text("from wolo.sessions import filesystem\nfilesystem.REMOTE = ('',)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "far"))
@@ -250,6 +250,6 @@ def test_the_journal_follows_a_directory_that_moves_to_another_disk(data: Path, 
 
     assert journal() == "wal"
     with monkeypatch.context() as far:
-        far.setattr(connection, "REMOTE", ("",))
+        far.setattr(database_file, "REMOTE", ("",))
         assert journal() == "delete"
     assert journal() == "wal"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.sessions.connection import is_remote
+from wolo.sessions.database_file import is_remote
 
 
 @pytest.mark.parametrize(

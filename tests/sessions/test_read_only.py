@@ -21,7 +21,7 @@ from wolo.sessions.exchange.format_table import export
 from wolo.sessions.exchange.jsonl import check
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.search import index_update
-from wolo.sessions.search.search import parse, search
+from wolo.sessions.search.passage_search import parse, search
 from wolo.sessions.storage import Unwritable
 from wolo.sessions.store import Store
 

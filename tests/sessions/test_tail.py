@@ -8,7 +8,7 @@ from tests.sessions.samples import said, tool_turn
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ThinkingPart
 from wolo.sessions.entries import AnyEntry, BranchEntry, MessageEntry, PartialEntry, ResultsEntry
-from wolo.sessions.tail import Follower
+from wolo.sessions.session_text import Follower
 
 
 def told(*entries: AnyEntry) -> list[tuple[str, str]]:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.sessions.samples import said, tool_turn
 from wolo.sessions.entries import BranchEntry, LabelEntry
+from wolo.sessions.session_text import Place, draw, last_under, outline
 from wolo.sessions.store import Store
-from wolo.sessions.tree_outline import Place, draw, last_under, outline
 
 
 @pytest.fixture

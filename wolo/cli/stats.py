@@ -19,7 +19,7 @@ from wolo.sessions.timestamps import iso
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from wolo.sessions.search.stats import Stats, ToolUse, Totals
+    from wolo.sessions.search.usage_stats import Stats, ToolUse, Totals
 
 KINDS = ("model", "tool", "project", "day")
 SHOWN = 8
@@ -37,7 +37,7 @@ def stats(
 ) -> None:
     """What all sessions have used: turns, tokens, cache, money, tools."""
     from wolo.sessions.search import index_update
-    from wolo.sessions.search.stats import count
+    from wolo.sessions.search.usage_stats import count
 
     if by and by not in KINDS:
         raise UsageError(f"--by {by} is not known.", hint=f"Use {', '.join(KINDS)}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText, SwitchConversation, number
 from wolo.conversation.history.branching import before_prompt, prompt_of, to_branch
 from wolo.errors import UsageError
-from wolo.sessions.tree_outline import draw, outline
+from wolo.sessions.session_text import draw, outline
 
 
 async def _rewind(context: CommandContext, rest: str) -> Outcome:

@@ -11,7 +11,7 @@ from threading import RLock
 
 from wolo.errors import SessionError
 from wolo.sessions import migrations
-from wolo.sessions.connection import (
+from wolo.sessions.database_file import (
     BUSY_MS,
     check_ours,
     connect,

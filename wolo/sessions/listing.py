@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from wolo.errors import SessionError
 from wolo.messages.unicode import whole
-from wolo.sessions.connection import log_path
+from wolo.sessions.database_file import log_path
 
 COLUMNS = "id, name, title, cwd, model, mode, created, updated, turns, tokens, cost, parent"
 CANDIDATES_SHOWN = 8

@@ -6,11 +6,12 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wolo.errors import SessionError
+from wolo.sessions.session_rows import check_id
 from wolo.sessions.storage import explain
 
 DATABASE_WAIT_S = 4.0
@@ -100,16 +101,37 @@ class SessionLock:
         self.release()
 
 
-def clear_dead(folder: Path) -> None:
-    """Lock files of processes that were killed; what one that lives has locked stays."""
-    for name in os.listdir(folder):  # noqa: PTH208  # once at every start
-        if name.endswith(".lock"):
-            with suppress(Held, OSError, SessionError):
-                descriptor = take(folder / name, 0)
-                try:
-                    (folder / name).unlink()
-                finally:
-                    os.close(descriptor)
+class SessionLocks:
+    """The locks of all sessions: one file each in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def lock(self, session_id: str) -> SessionLock:
+        """Locks a session for this process. Raises SessionError when another process has it open."""
+        return SessionLock(self._path(session_id), session_id)
+
+    def is_live(self, session_id: str) -> bool:
+        return is_held(self._path(session_id))
+
+    def live(self, session_ids: Iterable[str]) -> set[str]:
+        """The sessions among these that a process has open."""
+        present = {path.stem for path in self._folder.iterdir()} if self._folder.is_dir() else set()
+        return {session_id for session_id in session_ids if session_id in present and self.is_live(session_id)}
+
+    def clear_dead(self) -> None:
+        """Removes the lock files of killed processes."""
+        for name in os.listdir(self._folder):  # noqa: PTH208  # once at every start
+            if name.endswith(".lock"):
+                with suppress(Held, OSError, SessionError):
+                    descriptor = take(self._folder / name, 0)
+                    try:
+                        (self._folder / name).unlink()
+                    finally:
+                        os.close(descriptor)
+
+    def _path(self, session_id: str) -> Path:
+        return self._folder / f"{check_id(session_id)}.lock"
 
 
 def is_held(path: Path) -> bool:

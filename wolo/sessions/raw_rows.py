@@ -26,7 +26,7 @@ from wolo.sessions.entries import (
     spent_on_tasks,
 )
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.locks import Held, SessionLock, take
+from wolo.sessions.locks import Held, SessionLocks, take
 from wolo.sessions.session_rows import check_id, check_name, title_of
 from wolo.sessions.storage import Damaged, retrying
 
@@ -157,9 +157,9 @@ class Adoption:
         self._facts = facts
         self._origin = origin
 
-    def run(self, found: Iterable[StoredRow], is_live: Callable[[str], bool]) -> SessionInfo:
+    def run(self, found: Iterable[StoredRow], locks: SessionLocks) -> SessionInfo:
         """The session's lock must be held."""
-        self._clear(is_live)
+        self._clear(locks)
         tally = Tally()
         self._begin()
         try:
@@ -174,11 +174,11 @@ class Adoption:
             self._forget(self._facts.id)
             raise
 
-    def _clear(self, is_live: Callable[[str], bool]) -> None:
+    def _clear(self, locks: SessionLocks) -> None:
         with self._database.reading() as connection:
             unfinished = connection.execute(_FROM.format("="), (blobs.name_of(self._origin, RECORD),)).fetchall()
         for (session_id,) in unfinished:
-            if session_id == self._facts.id or not is_live(session_id):
+            if session_id == self._facts.id or not locks.is_live(session_id):
                 self._forget(session_id)
 
     def _begin(self) -> None:
@@ -241,14 +241,12 @@ class Archive:
         database: Database | ReadOnlyDatabase,
         blobs_dir: Path,
         *,
-        lock: Callable[[str], SessionLock],
-        is_live: Callable[[str], bool],
+        locks: SessionLocks,
         mend: Callable[[Damaged], bool],
     ) -> None:
         self._database = database
         self._blobs_dir = blobs_dir
-        self._lock = lock
-        self._is_live = is_live
+        self._locks = locks
         self.mend = mend
 
     def rows(self, session_id: str) -> Iterator[StoredRow]:
@@ -293,9 +291,9 @@ class Archive:
         `origin` says where it came from: `adopted` finds the session by it, `origin` gives it back. Raises SessionError for
         an id that is taken; when it fails in the middle, nothing stays.
         """
-        with self._lock(facts.id):
+        with self._locks.lock(facts.id):
             taking = Adoption(self._database, self._blobs_dir, facts, origin)
-            return taking.run(found, self._is_live)
+            return taking.run(found, self._locks)
 
     def adopted(self, origin: bytes) -> SessionInfo | None:
         """The session that came from there already."""

@@ -20,7 +20,7 @@ from wolo.sessions.index.index import Mark, TimedEntry
 from wolo.sessions.index.index import forget as forget_in_index
 from wolo.sessions.listing import SessionInfo
 from wolo.sessions.loading import Loaded, Node
-from wolo.sessions.locks import SessionLock, clear_dead, is_held
+from wolo.sessions.locks import SessionLock, SessionLocks
 from wolo.sessions.raw_rows import Archive
 from wolo.sessions.session_rows import check_id, check_name, new_session_id
 from wolo.sessions.storage import Damaged, Newer, Unwritable, make_directory, retrying
@@ -40,7 +40,7 @@ class Store:
         self,
         database: Database | ReadOnlyDatabase,
         blobs_dir: Path,
-        locks_dir: Path,
+        locks: SessionLocks,
         warnings: tuple[str, ...],
         clock: Callable[[], float],
         *,
@@ -55,13 +55,12 @@ class Store:
         self.on_rescue: Callable[[str], None] = self._note_rescue
         """Told what came of damage that was met after the start."""
         self._rescues: list[str] = []
-        self._locks = locks_dir
+        self._locks = locks
         self._clock = clock
         self.archive = Archive(
             database,
             blobs_dir,
-            lock=self.lock,
-            is_live=lambda session_id: is_held(self._lock_path(session_id)),
+            locks=locks,
             mend=self.mend,
         )
         """What exports and imports use."""
@@ -79,11 +78,12 @@ class Store:
         blobs_dir, locks_dir = data_dir / "blobs", data_dir / "locks"
         warnings = [warning for folder in (data_dir, blobs_dir, locks_dir) for warning in make_directory(folder)]
         database, more = Database.open(data_dir / "wolo.db", steps)
-        clear_dead(locks_dir)
+        locks = SessionLocks(locks_dir)
+        locks.clear_dead()
         if blobs.has_unfinished(blobs_dir):
             with database.writing():
                 blobs.clear_unfinished(blobs_dir)
-        return cls(database, blobs_dir, locks_dir, (*warnings, *more), clock)
+        return cls(database, blobs_dir, locks, (*warnings, *more), clock)
 
     def mend(self, damage: Damaged) -> bool:
         """Saves what can be read of a damaged database at once; False when another process has it open."""
@@ -113,7 +113,7 @@ class Store:
             database = ReadOnlyDatabase(path)
             why = "A newer wolo wrote these sessions" if isinstance(error, Newer) else "These sessions cannot be written"
             warning = f"{why}: {path} is opened for reading only."
-            return cls(database, data_dir / "blobs", data_dir / "locks", (warning,), time.time, is_read_only=True)
+            return cls(database, data_dir / "blobs", SessionLocks(data_dir / "locks"), (warning,), time.time, is_read_only=True)
 
     def create(
         self,
@@ -229,18 +229,16 @@ class Store:
         """Newest first, of one directory or of all; `with_tasks`: also those of agents that worked on tasks of others."""
         with self._database.reading() as connection:
             found = listing.newest_first(connection, cwd, with_tasks=with_tasks)
-            locks = (
-                {path.stem for path in self._locks.iterdir()} if self._locks.is_dir() else set()
-            )  # at once: hardly any of many sessions is open
-        return [listing.marked_live(info, info.id in locks and is_held(self._lock_path(info.id))) for info in found]
+        live = self._locks.live(info.id for info in found)
+        return [listing.marked_live(info, info.id in live) for info in found]
 
     def is_live(self, session_id: str) -> bool:
         """A process has it open."""
-        return is_held(self._lock_path(session_id))
+        return self._locks.is_live(session_id)
 
     def lock(self, session_id: str) -> SessionLock:
         """Take the session for this process, until `release`. Raises SessionError when another one has it."""
-        return SessionLock(self._lock_path(session_id), session_id)
+        return self._locks.lock(session_id)
 
     def rename(self, session_id: str, name: str | None = None, *, title: str = "") -> None:
         """Another name, another title, or both; it does not become the session that was used last."""
@@ -316,6 +314,3 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _lock_path(self, session_id: str) -> Path:
-        return self._locks / f"{check_id(session_id)}.lock"

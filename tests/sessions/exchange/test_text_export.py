@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from tests.sessions.exchange.histories_kept import keep, said
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ImagePart, TextPart, ThinkingPart, ToolPart
-from wolo.sessions.exchange import html, markdown
-from wolo.sessions.exchange.html import STYLE
+from wolo.sessions.exchange import html_export, markdown_export
+from wolo.sessions.exchange.html_export import STYLE
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.store import Store
 
@@ -109,11 +109,11 @@ def test_nothing_that_is_said_breaks_out(text: str) -> None:
     with TemporaryDirectory() as folder, Store.open(Path(folder)) as store:
         session_id = keep(store, Path.cwd(), said(*turn(text), user("the end")))
         store.rename(session_id, "a name")
-        document = exported(store, session_id, markdown)
+        document = exported(store, session_id, markdown_export)
         assert [heading.split(" · ")[0] for heading in headings(document)] == ["a name", "User", "Assistant", "User"]
         assert "\x1b" not in document
         assert "\x00" not in document
-        page = Page(exported(store, session_id, html))
+        page = Page(exported(store, session_id, html_export))
         assert page.tags.count("article") == 3
         assert page.tags.count("style") == 1
         assert not {"script", "iframe", "object", "link", "form", "input"} & set(page.tags)
@@ -128,7 +128,7 @@ def test_a_page_stands_alone(store: Store) -> None:
     answer = Message(role="assistant", parts=(TextPart(text="It is **red**:\n\n```py\nx < 1\n```"),))
     failed = ToolPart(tool="read", input={"path": "a.py"}, status="failed", outcome="denied_by_person", output="No.")
     session_id = keep(store, Path.cwd(), said(picture, answer, Message(role="assistant", parts=(failed,))))
-    text = exported(store, session_id, html)
+    text = exported(store, session_id, html_export)
     page = Page(text)
     assert "see <b>this</b>" in page.text
     assert {"strong", "details", "summary", "img"} <= set(page.tags)
@@ -145,7 +145,7 @@ def test_a_document_reads_well(store: Store) -> None:
     session_id = keep(
         store, Path.cwd(), said(user("list *it*"), Message(role="assistant", parts=(TextPart(text="## Here\n\nIt is:"), call)))
     )
-    document = exported(store, session_id, markdown)
+    document = exported(store, session_id, markdown_export)
     assert "> list *it*\n" in document
     assert "### Here\n\nIt is:\n" in document
     assert "**shell**\n\n```sh\nls\n```\n\n````\na\n```\nb\n````\n" in document

@@ -14,7 +14,7 @@ from wolo.messages.message import Message, Producer, Usage, UsageCost
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import CompactionEntry, MessageEntry, ResultsEntry
 from wolo.sessions.search import index_update
-from wolo.sessions.search.stats import Stats, count
+from wolo.sessions.search.usage_stats import Stats, count
 from wolo.sessions.store import Store
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.components import require
-from wolo.workspace.files.diff import diff_lines
+from wolo.workspace.files.line_diff import diff_lines
 
 
 def test_one_changed_line_is_drawn_with_three_lines_around_it() -> None:

@@ -92,7 +92,7 @@ def clean_sessions(
     import time
     from pathlib import Path
 
-    from wolo.sessions.search.search import moment
+    from wolo.sessions.search.passage_search import moment
 
     before = moment("--older-than", older_than, time.time())
     with open_store() as store:

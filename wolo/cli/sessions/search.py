@@ -15,7 +15,7 @@ from wolo.frontends.streams import tell, visible
 from wolo.sessions.timestamps import age, iso
 
 if TYPE_CHECKING:
-    from wolo.sessions.search.search import Hit
+    from wolo.sessions.search.passage_search import Hit
 
 
 def search_sessions(
@@ -32,7 +32,7 @@ def search_sessions(
     from pathlib import Path
 
     from wolo.sessions.search import index_update
-    from wolo.sessions.search.search import parse, search
+    from wolo.sessions.search.passage_search import parse, search
 
     if limit < 1:
         raise UsageError(f"--limit {limit} shows nothing.", hint="Give a number above 0.")
@@ -60,14 +60,14 @@ def _requoted(word: str) -> str:
 
 
 def _row(hit: Hit) -> dict[str, Any]:
-    from wolo.sessions.search.search import plain
+    from wolo.sessions.search.passage_search import plain
 
     info = hit.session
     return {"id": info.id, "title": info.title, "entry": hit.seq, "snippet": plain(hit.snippet), "at": iso(hit.at)}
 
 
 def _show(hits: list[Hit]) -> None:
-    from wolo.sessions.search.search import plain
+    from wolo.sessions.search.passage_search import plain
 
     if not hits:
         tell("Nothing was found.")
@@ -83,7 +83,7 @@ def _show(hits: list[Hit]) -> None:
 def _painted(snippet: str) -> str:
     """What was searched for in bold, on a terminal that shows it."""
     from wolo.messages.terminal_text import clean
-    from wolo.sessions.search.search import BEGIN, END, plain
+    from wolo.sessions.search.passage_search import BEGIN, END, plain
 
     if not sys.stdout.isatty():
         return visible(plain(snippet))

@@ -16,7 +16,7 @@ def print_tree(id: SessionSpec = "", as_json: AsJson = False) -> None:
     """
     import msgspec
 
-    from wolo.sessions.tree_outline import draw, outline
+    from wolo.sessions.session_text import draw, outline
 
     with open_store(only_to_read=True) as store:
         info = require_session(store, id)

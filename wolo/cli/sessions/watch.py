@@ -15,8 +15,8 @@ from wolo.messages.terminal_text import counted
 
 if TYPE_CHECKING:
     from wolo.sessions.entries import AnyEntry
+    from wolo.sessions.session_text import Line
     from wolo.sessions.store import Store
-    from wolo.sessions.tail import Line
 
 POLL_S = 0.25
 PAGE_BYTES = 1 << 20
@@ -30,7 +30,7 @@ def watch(
     as_json: AsJson = False,
 ) -> None:
     """Follow a running session, read-only, until it ends. Ctrl-C leaves; the session does not notice."""
-    from wolo.sessions.tail import Follower
+    from wolo.sessions.session_text import Follower
 
     with open_store() as store:
         info = require_session(store, id)

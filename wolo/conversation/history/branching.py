@@ -11,7 +11,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.sessions.entries import MessageEntry, ResultsEntry
 from wolo.sessions.loading import Node
-from wolo.sessions.tree_outline import Place, last_under, outline, way_to
+from wolo.sessions.session_text import Place, last_under, outline, way_to
 
 EDITING = frozenset({"write", "edit", "apply_patch"})
 COMMANDING = "shell"

@@ -11,7 +11,7 @@ from wolo.errors import ToolError
 from wolo.workspace.checkpoints.checkpoint_store import Store
 from wolo.workspace.checkpoints.path_state import Noted, State, as_text, content, observe
 from wolo.workspace.checkpoints.tracker import Watch
-from wolo.workspace.files.diff import diff_lines
+from wolo.workspace.files.line_diff import diff_lines
 
 MAX_BYTES = 1 << 20
 """Of one side; nobody reads the difference of more."""

@@ -19,7 +19,7 @@ from wolo.messages.parts import TextPart, ToolPart
 from wolo.messages.terminal_text import counted
 from wolo.sessions.entries import CustomEntry, MessageEntry
 from wolo.sessions.loading import Node
-from wolo.sessions.tree_outline import outline, way_to
+from wolo.sessions.session_text import outline, way_to
 from wolo.workspace.checkpoints import undo_plan as undo_changes
 from wolo.workspace.checkpoints.path_state import as_line, as_text
 from wolo.workspace.checkpoints.restore import restore

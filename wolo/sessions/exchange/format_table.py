@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from wolo.errors import UsageError
-from wolo.sessions.exchange import atif, html, jsonl, markdown, openai_messages, rows
+from wolo.sessions.exchange import atif, html_export, jsonl, markdown_export, openai_messages, rows
 from wolo.sessions.exchange.export_stream import Write
 from wolo.sessions.exchange.exporters import claude_code_writer, codex_writer, kimi_writer, opencode_writer, pi_writer
 from wolo.sessions.exchange.importers import claude_code, codex, kimi, opencode, pi, vibe
@@ -55,8 +55,8 @@ EXPORT_FORMATS: Mapping[str, Callable[[Store, SessionInfo, Write, Redactor | Non
     jsonl.FORMAT: jsonl.write,
     rows.FORMAT: rows.write,
     openai_messages.FORMAT: openai_messages.write,
-    markdown.FORMAT: markdown.write,
-    html.FORMAT: html.write,
+    markdown_export.FORMAT: markdown_export.write,
+    html_export.FORMAT: html_export.write,
     atif.FORMAT: atif.write,
     "claude-code": claude_code_writer.write,
     "codex": codex_writer.write,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import SessionError
-from wolo.sessions.connection import is_remote
+from wolo.sessions.database_file import is_remote
 from wolo.sessions.entries import AnyEntry
 from wolo.sessions.index.indexed_text import Answer, Call, Passage, clean, facts, pieces, spaced
 from wolo.sessions.locks import Held, take

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from wolo.errors import SessionError
 from wolo.sessions import session_rows
-from wolo.sessions.connection import create, log_path, memory_path
+from wolo.sessions.database_file import create, log_path, memory_path
 from wolo.sessions.entries import StoredRow
 from wolo.sessions.migrations import backups
 from wolo.sessions.recovery.sqlite_pages import Pages, Value

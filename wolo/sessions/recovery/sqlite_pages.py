@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from wolo.sessions.connection import frames, log_path
+from wolo.sessions.database_file import frames, log_path
 
 Value = int | float | str | bytes | None
 

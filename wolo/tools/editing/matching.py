@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from wolo.workspace.files.diff import compare
 from wolo.workspace.files.encodings import printable, split_lines
+from wolo.workspace.files.line_diff import compare
 
 _ENDING = re.compile(r"\r\n|\r|\n")
 _WRITTEN_ENDING = re.compile(r"\r\n|\n")

@@ -18,9 +18,9 @@ from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FILE_ALIASES
 from wolo.tools.tool_values import Diff, Result
 from wolo.workspace.files.atomic_write import Written, content_hash, write_atomic
-from wolo.workspace.files.diff import diff_lines
 from wolo.workspace.files.encodings import UTF8, printable
 from wolo.workspace.files.file_reading import TextFile, read_file
+from wolo.workspace.files.line_diff import diff_lines
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.root import Resolved
 

@@ -47,17 +47,19 @@ class FileChange(NamedTuple):
     """The file itself is written into: until that is done, neither content may be there."""
 
 
-def unnoted(change: FileChange) -> None:
-    """Nobody wants to know."""
+ChangeListener = Callable[[FileChange], None]
+"""Called under the file's lock, right before a change is made."""
+
+
+def ignore_change(change: FileChange) -> None:
+    pass
 
 
 def content_hash(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def write_atomic(
-    path: Path, data: bytes, *, locks: Path, expected: str | None, note: Callable[[FileChange], None] = unnoted
-) -> Written:
+def write_atomic(path: Path, data: bytes, *, locks: Path, expected: str | None, note: ChangeListener = ignore_change) -> Written:
     """Puts `data` at the real `path`, whose content must still hash to `expected` (None: it must not exist).
 
     `note` hears of it under the file's lock, right before anything is changed.
@@ -75,7 +77,7 @@ def write_locked(
     *,
     expected: str | None,
     journal: int | None,
-    note: Callable[[FileChange], None] = unnoted,
+    note: ChangeListener = ignore_change,
     like: int | None = None,
     created: list[Path] | None = None,
 ) -> Written:
@@ -141,7 +143,7 @@ class _Save:
         data: bytes,
         expected: str | None,
         journal: int | None,
-        note: Callable[[FileChange], None],
+        note: ChangeListener,
         like: int | None,
         made: tuple[Path, ...],
     ) -> None:
@@ -289,7 +291,7 @@ def sync_folder(folder: int) -> None:
             os.close(handle)
 
 
-def remove_file(path: Path, *, locks: Path, expected: str, note: Callable[[FileChange], None] = unnoted) -> None:
+def remove_file(path: Path, *, locks: Path, expected: str, note: ChangeListener = ignore_change) -> None:
     """Removes the file at the real `path`, whose content must still hash to `expected`.
 
     `note` hears of it under the file's lock, right before. Raises FileChanged, ToolError or OSError; then the file is as before.
@@ -298,7 +300,7 @@ def remove_file(path: Path, *, locks: Path, expected: str, note: Callable[[FileC
         os.close(remove_locked(path, expected=expected, note=note))
 
 
-def remove_locked(path: Path, *, expected: str, note: Callable[[FileChange], None] = unnoted) -> int:
+def remove_locked(path: Path, *, expected: str, note: ChangeListener = ignore_change) -> int:
     """As `remove_file`, for who holds the lock. Returns the removed file, still open: what it was can be read from it.
 
     The caller closes it.

@@ -7,21 +7,22 @@ those before it are put back.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from wolo.errors import ToolError
 from wolo.workspace.files.atomic_write import (
+    ChangeListener,
     FileChange,
     FileChanged,
     Written,
     content_hash,
+    ignore_change,
     open_expected,
     remove_folders,
     remove_locked,
-    unnoted,
     write_locked,
 )
 from wolo.workspace.files.file_locks import locked
@@ -59,9 +60,7 @@ class NotTogether(Exception):
         """Changed all the same, and why."""
 
 
-def change_together(
-    steps: Sequence[Step], *, locks: Path, note: Callable[[FileChange], None] = unnoted
-) -> dict[Path, Written | None]:
+def change_together(steps: Sequence[Step], *, locks: Path, note: ChangeListener = ignore_change) -> dict[Path, Written | None]:
     """Takes every step, each of a file of its own, new content first. None stands for a removed file.
 
     `note` hears of each change right before it is made, also of those that take one back.
@@ -103,7 +102,7 @@ def _check(step: Step) -> None:
 class _Changes:
     """What was done so far, so that it can be taken back."""
 
-    def __init__(self, journals: dict[Path, int | None], note: Callable[[FileChange], None], held: ExitStack) -> None:
+    def __init__(self, journals: dict[Path, int | None], note: ChangeListener, held: ExitStack) -> None:
         self._journals = journals
         self._note = note
         self._held = held

@@ -8,6 +8,8 @@ import os
 from collections import deque
 from collections.abc import Callable
 
+OnOutput = Callable[[bytes], None]
+"""Called with each chunk; must not raise."""
 KEPT_BYTES = 4 * 1024 * 1024
 """Kept of each end of the output; what lies between is read and dropped."""
 _CHUNK_BYTES = 256 * 1024
@@ -59,7 +61,7 @@ class Printed:
 class Output:
     """The reading end of a program's output; never stops reading, or the program would block."""
 
-    def __init__(self, fd: int, take: Callable[[bytes], None], *, in_background: bool = False) -> None:
+    def __init__(self, fd: int, take: OnOutput, *, in_background: bool = False) -> None:
         """`take` must not raise. In the background a flood is read slowly enough to leave us time for everything else."""
         os.set_blocking(fd, False)
         self._fd = fd

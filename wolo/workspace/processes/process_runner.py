@@ -15,7 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wolo.workspace.processes.output_capture import Output, Printed
+from wolo.workspace.processes.output_capture import OnOutput, Output, Printed
 from wolo.workspace.processes.process_table import (
     MARK_NAME,
     Mark,
@@ -54,6 +54,10 @@ _MAX_LEFTOVERS = 24
 """A command that leaves more processes than this behind does not mean a server: all of them are ended."""
 
 
+Cleanup = Callable[[], None]
+"""Must not raise."""
+
+
 class Start(Struct, frozen=True, kw_only=True):
     """What is to be run, and how."""
 
@@ -65,7 +69,7 @@ class Start(Struct, frozen=True, kw_only=True):
     stdout: int | None = None
     """A descriptor that it writes to; None: that is taken together with what it says on stderr."""
     pass_fds: Sequence[int] = ()
-    tidy: Callable[[], None] = lambda: None
+    tidy: Cleanup = lambda: None
     """Called once when everything the program started has ended. Must not raise."""
     has_begun: Callable[[], bool] = lambda: True
     """After it has ended: False where what was to hold it gave up before the program was started. Try again."""
@@ -95,7 +99,7 @@ class Finished(Struct, frozen=True):
 class Program:
     """One that was started and has not been let go of."""
 
-    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: Output, tidy: Callable[[], None]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], tree: ProcessTree, output: Output, tidy: Cleanup) -> None:
         self.tree = tree
         self.output = output
         self.started = time.monotonic()
@@ -179,9 +183,9 @@ class Processes:
         env: Mapping[str, str],
         timeout_s: float,
         printed: Printed,
-        on_output: Callable[[bytes], None] | None = None,
+        on_output: OnOutput | None = None,
         pass_fds: Sequence[int] = (),
-        tidy: Callable[[], None] = lambda: None,
+        tidy: Cleanup = lambda: None,
         is_alone: bool = False,
     ) -> Finished:
         """Returns soon after the program itself has ended, even when its children hold on to its output.
@@ -207,7 +211,7 @@ class Processes:
             raise
         return Finished(program.exit_code, time.monotonic() - program.started, cause, leftovers, overrun)
 
-    def start(self, start: Start, take: Callable[[bytes], None], *, in_background: bool = False) -> Program:
+    def start(self, start: Start, take: OnOutput, *, in_background: bool = False) -> Program:
         """Everything it prints is handed to `take`, which must not raise. Raises OSError."""
         mark = self._next_mark()
         reading, writing = os.pipe()

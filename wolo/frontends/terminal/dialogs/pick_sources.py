@@ -21,9 +21,9 @@ from wolo.models.http.server_lookup import find_servers, served_models
 from wolo.places import find_places
 from wolo.sessions import listing, replay_entries
 from wolo.sessions.listing import SessionInfo
+from wolo.sessions.session_text import Place, outline
 from wolo.sessions.store import Store
 from wolo.sessions.timestamps import age
-from wolo.sessions.tree_outline import Place, outline
 from wolo.workspace.files.safe_open import open_regular, read_all
 
 ANY_NAME = "/…"

@@ -14,8 +14,8 @@ from wolo.frontends.terminal.io.theme import STYLES
 from wolo.frontends.terminal.render.code_blocks import coloured
 from wolo.messages.terminal_text import clean, spelled_out
 from wolo.tools.tool_values import Diff
-from wolo.workspace.files.diff import compare
 from wolo.workspace.files.encodings import split_lines
+from wolo.workspace.files.line_diff import compare
 
 LINE_STYLES = {"-": "removed line", "+": "added line", " ": "dim", "@": "accent"}
 WORD_STYLES = {"-": "removed word", "+": "added word"}

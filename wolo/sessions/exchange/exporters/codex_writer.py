@@ -21,7 +21,7 @@ from wolo.sessions.exchange.exporters.record_writer import (
     stable_uuid,
 )
 from wolo.sessions.exchange.importers import codex
-from wolo.sessions.exchange.importers.responses import parts_of, words_of
+from wolo.sessions.exchange.importers.responses_items import parts_of, words_of
 from wolo.sessions.exchange.json_files import Record
 
 VERSION = "0.128.0"

@@ -35,7 +35,7 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.importers.responses import (
+from wolo.sessions.exchange.importers.responses_items import (
     HOSTED,
     call,
     hosted_result,

@@ -35,7 +35,7 @@ from wolo.sessions.exchange.importers.discovery import (
     tail,
     updated,
 )
-from wolo.sessions.exchange.importers.responses import reasoning
+from wolo.sessions.exchange.importers.responses_items import reasoning
 from wolo.sessions.exchange.json_files import (
     FilePreview,
     Imported,
