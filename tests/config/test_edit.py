@@ -92,7 +92,7 @@ def test_a_rule_that_is_none_is_not_kept(places: Places) -> None:
 
 def test_many_sessions_may_say_always_at_once(places: Places) -> None:
     script = (
-        "import sys, tomlkit; from pathlib import Path; from wolo.config.edit import remember_rule;"
+        "import sys, tomlkit; from pathlib import Path; from wolo.config.settings_writer import remember_rule;"
         "from wolo.places import find_places; print('ready', flush=True); sys.stdin.readline();"
         "[remember_rule(find_places(), Path.cwd(), f'shell:x{sys.argv[1]}-{n}') for n in range(10)]"
     )

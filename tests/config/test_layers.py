@@ -175,7 +175,7 @@ mode = "edti"                       | line 1: mode cannot be "edti": it takes on
 [providers.""]\\nbase_url = "x"     | line 1: "" cannot be the name of a provider
 thinking = "lots"                   | line 1: thinking cannot be "lots": it takes one of off, minimal,
 mode = "yolo"                       | line 1: mode yolo is never taken from a file or the environment.
-[permissions]\\nallow=[\\n"bash:x"]  | line 3) cannot be used: "bash" is no tool of rules.
+[permissions]\\nallow=[\\n"bash:x"]  | line 3) cannot be used: "bash" is not a rule tool.
 model = 'a\\nb'                      | line 1:
 limits = {max_turns = 4,}           | line 1:
 model = "a" "b"                     | line 1:

@@ -45,7 +45,7 @@ ask = [
         ('{ rule = "shell:a *", match = ["a; b"] }', "the rule does not match its example `a; b`"),
         ('{ match = ["git log"] }', "rule is missing"),
         ('{ rule = "shell:a", matches = ["a"] }', "there is no matches; there are rule, match, no_match"),
-        ('{ rule = "shel:a" }', '"shel" is no tool'),
+        ('{ rule = "shel:a" }', '"shel" is not a rule tool'),
         ("5", "it takes"),
     ],
 )

@@ -207,7 +207,7 @@ def test_saying_what_holds_already_is_no_reason_to_speak(places: Places) -> None
     [
         ('mode = "plan"\nnonsense', "line 2: "),
         ('mode = "plan"\nmode_ = 1', "line 2: there is no setting mode_. [Did you mean mode?]"),
-        ('[permissions]\ndeny = [\n "frob:x",\n]', 'line 3) cannot be used: "frob" is no tool of rules.'),
+        ('[permissions]\ndeny = [\n "frob:x",\n]', 'line 3) cannot be used: "frob" is not a rule tool.'),
         ('[permissions]\ndeny = "shell:rm"', "line 2: permissions.deny cannot be"),
         ("limits.max_turns = 0", "line 1: limits.max_turns cannot be 0: it must be above 0."),
         ('mode = "wild"', "line 1: mode cannot be"),

@@ -155,7 +155,7 @@ def test_wolos_own_files_are_written_in_no_mode(provider: ProviderServer, isolat
     targets += ["link/config/config.toml", "../wolo/config/new.toml", "link/../wolo/data/wolo.db"]
     wanted = [each for path in targets for each in every_way_to_write(path)]
     _, results = run(provider, *wanted, mode=mode, options=("--no-session",))
-    denied = "belongs to wolo itself and is not written in any mode"
+    denied = "belongs to wolo itself and cannot be written in any mode"
     assert [made for made, said in zip(wanted, results, strict=True) if not said.startswith("Denied") or denied not in said] == []
     assert (own / "config/config.toml").read_text() == "# theirs\n"
     assert Path("mine").read_text() == "mine\n"

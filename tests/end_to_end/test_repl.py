@@ -147,7 +147,7 @@ def test_notices_are_said_once(provider: ProviderServer) -> None:
         terminal.enter("second")
         terminal.wait_for("Two.")
         leave(terminal)
-    assert terminal.times("There is no sandbox") == 1
+    assert terminal.times("No sandbox is available") == 1
     assert terminal.times("config.toml is not read: your settings are") == 1
 
 

@@ -277,7 +277,7 @@ def test_where_nothing_holds_auto_is_edit_and_says_so(provider: ProviderServer, 
     provider.script(calls(("shell", {"command": "touch made"}), ("write", {"path": "new", "content": ""})), text("ok"))
     done = without_walls(isolated, "-p", *provider.flags, "go")
     assert done.returncode == 4
-    assert "There is no sandbox here, so mode auto works as edit" in done.stderr
+    assert "No sandbox is available here, so mode auto works like edit" in done.stderr
     assert ((ground.work / "made").exists(), (ground.work / "new").exists()) == (False, True)
 
 

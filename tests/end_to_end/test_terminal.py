@@ -37,7 +37,7 @@ def test_one_task_shows_text_calls_changes_and_how_to_go_on(provider: ProviderSe
         "200 in · 20 out · 0 s",
         session,
     ]
-    assert lines[0].startswith("There is no sandbox here")
+    assert lines[0].startswith("No sandbox is available here")
     assert Path("calculator.py").exists()
 
 

@@ -253,7 +253,7 @@ def test_a_hidden_character_is_denied_where_commands_are_denied(root: Path) -> N
 def test_under_yolo_a_command_must_be_plain_where_commands_are_denied(root: Path) -> None:
     guarded, free = judge(root, "deny shell:rm *", mode="yolo"), judge(root, mode="yolo")
     assert decision(guarded, run("ls > x")) == "deny"
-    assert "write it plainly" in guarded.judge("shell", [run("ls > x")]).reason
+    assert "written as plain words" in guarded.judge("shell", [run("ls > x")]).reason
     assert decision(guarded, run("ls src")) == "allow"
     assert decision(free, run("ls > x")) == "allow"
 
@@ -837,7 +837,7 @@ def test_a_rule_knows_a_file_by_any_case_where_the_volume_does(root: Path, monke
 
 def test_where_a_line_goes_that_nobody_can_tell_is_said(root: Path) -> None:
     guarded = judge(root, "allow shell:cd *", "allow shell:make *")
-    assert "cannot be told" in guarded.judge("shell", [run("cd - && make")]).reason
+    assert "is not known before it runs" in guarded.judge("shell", [run("cd - && make")]).reason
 
 
 def test_the_sandbox_is_told_what_rules_deny_as_a_whole(root: Path) -> None:
@@ -984,7 +984,7 @@ def test_where_several_parts_ask_it_is_said_which_rules_it_would_take(root: Path
     guarded = judge(root, "allow shell:ruff *")
     several = [run("npm test && ruff check && git push origin; npm test")]
     assert guarded.suggest_rule(several) == ""
-    assert guarded.why_no_rule(several) == "For good it would take 2 rules: shell:npm test, shell:git push origin."
+    assert guarded.why_no_rule(several) == "To always allow this, add 2 rules: shell:npm test, shell:git push origin."
     assert guarded.why_no_rule([run("npm test")]) == ""
     assert guarded.why_no_rule([run("npm test && rm *.pyc")]) == ""
     assert guarded.why_no_rule([run(" && ".join(f"make a{n}" for n in range(9)))]).endswith("shell:make a3, ….")

@@ -35,12 +35,12 @@ task:*
 """
 
 BAD = """
-ls                        | "ls" is no tool
-                          | is no tool
+ls                        | "ls" is not a rule tool
+                          | is not a rule tool
 bash:ls                   | "shell:…" covers it
 edit:src/**               | "write:…" covers it
 Bash(git *)               | "shell:…" covers it
-Read:x                    | is no tool
+Read:x                    | is not a rule tool
 shell                     | it has no pattern
 shell:                    | it has no pattern
 write:                    | "write:**"
@@ -51,21 +51,21 @@ shell:A=1 ls              | plain words
 shell:echo $HOME          | plain words
 shell:'unclosed           | plain words
 shell:time ls             | plain words
-fetch:https://a.org       | no host
-fetch:a.org/path          | no host
-fetch:a b                 | no host
-fetch:*a.org              | no host
-fetch:-a.org              | no host
+fetch:https://a.org       | is not a host
+fetch:a.org/path          | is not a host
+fetch:a b                 | is not a host
+fetch:*a.org              | is not a host
+fetch:-a.org              | is not a host
 mcp:a/b/c                 | wrong form
 mcp:a b                   | wrong form
 task:a/b                  | wrong form
 read:~root/x              | is not expanded
 read:$HOME/x              | is not expanded
 read:*/../x               | after a wildcard
-read:key[0-9]             | is no wildcard here
-read:[!a]*                | is no wildcard here
-read:**/*.{pem,key}       | is no wildcard here
-write:!src/**             | does not turn
+read:key[0-9]             | is not a wildcard here
+read:[!a]*                | is not a wildcard here
+read:**/*.{pem,key}       | is not a wildcard here
+write:!src/**             | does not negate
 """
 
 
@@ -98,7 +98,7 @@ def test_where_nobody_can_be_asked_a_question_is_a_no() -> None:
     asked = Verdict("ask", "Commands ask.", "shell:x", "here")
     assert asked.without_person().decision == "deny"
     assert asked.without_person().rule == "shell:x"
-    assert "Nobody is there" in asked.without_person().reason
+    assert "No one could approve it" in asked.without_person().reason
     allowed = Verdict("allow", "Fine.")
     assert allowed.without_person() is allowed
 

@@ -1,1 +1,1 @@
-"""What a tool call is allowed to do."""
+"""Decides what a tool call is allowed to do."""

@@ -1,4 +1,4 @@
-"""Where the workspace ends, and which files are wolo's own."""
+"""Tells whether paths and commands stay inside the workspace and leave wolo's own files alone."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ from wolo.workspace.root import led_to
 
 
 class Boundaries:
-    """All paths it is asked about are absolute and real."""
+    """All paths passed in are absolute and real."""
 
     def __init__(self, roots: Iterable[Path], own_places: Iterable[Path], free_reads: Iterable[Path], home: Path) -> None:
-        """`own_places` hold wolo's settings, rules and sessions; `free_reads` what it spilled there for the model to page."""
+        """`own_places` contain wolo's settings, rules and sessions; `free_reads` the spilled output in them that the model may
+        page.
+        """
         self.roots = [os.path.realpath(path) for path in roots]
-        self._inside = _Below(self.roots)
+        self._inside = _Folders(self.roots)
         self.home = str(home)
-        self._own = _Below([os.path.realpath(path) for path in own_places])
+        self._own = _Folders([os.path.realpath(path) for path in own_places])
         self._own_spelled = spelled(own_places, self.home)
         free = [os.path.realpath(path) for path in free_reads]
-        self._free_reads = _Below(free)
+        self._free_reads = _Folders(free)
         self._free_spelled = files_of(free)
         self.protected_files: tuple[str, ...] = ()
-        """Files of the workspace that wolo itself runs for the person, and the links that lead there."""
+        """Workspace files that wolo itself runs for the user, and the links that lead to them."""
 
     def is_inside(self, path: str) -> bool:
-        return self._inside.holds(path)
+        return self._inside.contains(path)
 
     def is_own(self, path: str) -> bool:
-        return self._own.holds(path)
+        return self._own.contains(path)
 
     def is_above_own(self, path: str) -> bool:
-        """`path` may hold wildcards."""
+        """`path` may contain wildcards."""
         if any(folder.startswith(path.rstrip("/") + "/") for folder in self._own.folders):
             return True
         depth = path.count("/") + 1
@@ -44,13 +46,12 @@ class Boundaries:
         return any(letter in path for letter in "*?[") and any(may_name(path, each) for each in above)
 
     def runs_code(self, path: str) -> bool:
-        """Whether something obeys what is written there."""
         return protected_paths.runs_code(path) or protected_paths.fold(path) in map(protected_paths.fold, self.protected_files)
 
     def is_link_target(self, path: str) -> bool:
-        """Whether a protected name is a link to `path` or to a folder around it: `CLAUDE.md` is often one.
+        """Tells whether a protected name, such as `CLAUDE.md`, is a link to `path` or to a folder above it.
 
-        Links are looked for beside the path and in the folders above it, up to the top of the workspace.
+        Searches the folder of `path` and its parents, up to the workspace root.
         """
         for root in self.roots:
             folder = path
@@ -61,11 +62,11 @@ class Boundaries:
         return False
 
     def is_free(self, path: str) -> bool:
-        """A file that was spilled for the model, who was told its name; not the folder, which lists what others were told."""
-        return path not in self._free_reads.folders and self._free_reads.holds(path)
+        """Tells whether `path` is a spilled file. Their folder is excluded, because it lists the files of other sessions."""
+        return path not in self._free_reads.folders and self._free_reads.contains(path)
 
     def names_own(self, command: str, named: NamedPaths) -> bool:
-        """Whether a command touches wolo's own files, by its text or by the paths it names."""
+        """Tells whether a command touches wolo's own files, by its text or by the paths it names."""
         text = self._free_spelled.sub("", command) if self._free_spelled else command
         if self._own_spelled and self._own_spelled.search(text):
             return True
@@ -75,7 +76,6 @@ class Boundaries:
 
 
 def _link_targets(folder: str) -> list[str]:
-    """Where the links in a folder lead that have protected names."""
     try:
         with os.scandir(folder) as entries:
             return [
@@ -85,14 +85,14 @@ def _link_targets(folder: str) -> list[str]:
         return []
 
 
-class _Below:
-    """Folders and what lies in them; by whole names, and fast, since every word of a command is asked for."""
+class _Folders:
+    """A set of folders and everything below them, compared by whole names. Called for every word of a command."""
 
     def __init__(self, folders: Sequence[str]) -> None:
         self.folders = frozenset(folders)
         self._beginnings = tuple(folder.rstrip("/") + "/" for folder in folders)
 
-    def holds(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         return path.startswith(self._beginnings) or path in self.folders
 
 
@@ -108,14 +108,14 @@ _MAY_REMOVE = re.compile(rf"(?<![\w.-])(?:{'|'.join(sorted(_REMOVING))}|-delete)
 
 
 def may_remove(text: str) -> bool:
-    """A first look: most commands do not."""
+    """Cheap first check: most commands remove nothing."""
     return any(map(_MAY_REMOVE.search, {text, unquoted(text)}))
 
 
 def removed_by(text: str, cwd: str, home: str, named: Iterable[str]) -> Iterator[str]:
-    """Real paths that the command may move, remove or close, looked up in every directory that it names; also with wildcards.
+    """Yields real paths that the command may move, remove or close, possibly with wildcards.
 
-    Raises TooComplex.
+    Relative names are resolved in every directory that the command names. Raises TooComplex.
     """
     from wolo.guard.shell.nested_commands import commands_in  # noqa: PLC0415  # few commands remove anything
 
@@ -154,7 +154,7 @@ def are_changed_by(command: str) -> bool:
 
 
 def _is_change(words: tuple[str, ...]) -> bool:
-    """Behind whatever runs it, and whatever options say before: `env wolo mcp add`, `python -m wolo -C x mcp add`."""
+    """Finds the subcommand after any wrapper and any options: `env wolo mcp add`, `python -m wolo -C x mcp add`."""
     plain = [word for word in words if not word.startswith("-")]
     at = next((at for at, word in enumerate(plain) if name_of(word) == "wolo"), len(plain))
     return not _CHANGING.isdisjoint(zip(plain[at + 1 :], plain[at + 2 :], strict=False))

@@ -1,4 +1,4 @@
-"""Judging a command line: every part on its own, then what the whole of it names and what it would destroy."""
+"""Judges a command line: each command in it, then the files it names and what it would destroy."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from wolo.guard.shell.words import name_of
 from wolo.workspace.root import led_to
 
 Confine = Literal["never", "unless_allowed", "always"]
-"""Which commands run inside the walls: `unless_allowed` leaves out what a person, or a rule a person wrote, allowed."""
+"""Selects the commands that run inside the sandbox. `unless_allowed` exempts what the user, or a rule of the user, allowed."""
 SHOWN_LENGTH = 80
 LOOKERS = frozenset({"ls", "find", "grep", "egrep", "fgrep", "rg", "ag", "fd", "tree", "du", "wc", "diff", "cmp", "echo", "git"})
-"""A protected name among their words is usually one to leave out."""
+"""Programs for which a protected name is usually something to exclude."""
 READERS = LOOKERS | PROGRAMS
 _TOO_WIDE = "The command's wildcards may name any file"
 
@@ -41,109 +41,105 @@ class CommandJudge:
 
     def _judge(self, intent: RunIntent, confine: Confine, extra: Rulebook | None) -> Verdict:
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
-        if verdict := self._as_safe(line, confine, extra):
+        if verdict := self._judge_as_safe(line, confine, extra):
             return verdict
         named = _named(line, self._boundaries.home)
         if self._boundaries.names_own(line.text, named):
             return Verdict("deny", "The command names wolo's own files, which no command may touch.")
         if self._removes_own(line.text, led_to(line.cwd), named.paths):
-            return Verdict("deny", "The command would change a directory that holds wolo's own files: name a narrower one.")
+            return Verdict("deny", "The command would change a directory that contains wolo's own files: name a narrower one.")
         if are_changed_by(line.text):
-            return Verdict("deny", "The command would change wolo's own settings, which only a person may do.")
-        verdicts = self._decided(line, self._safe_ones(line.commands or ()), extra)
-        verdict = strictest(sorted(verdicts, key=lambda each: each.source == SAFE))  # safe is a line of which all parts are
+            return Verdict("deny", "The command would change wolo's own settings, which only the user may do.")
+        verdicts = self._decide_each(line, self._find_safe(line.commands or ()), extra)
+        verdict = strictest(sorted(verdicts, key=lambda each: each.source == SAFE))  # a line is safe only if every part is
         if verdict.decision == "deny":
             return verdict
-        if refusal := self._unfit(line):
+        if refusal := self._parse_refusal(line):
             return Verdict("deny", refusal)
         verdict = replace(verdict, confined=self._is_confined(verdicts, confine))
         if verdict.decision == "allow" and (concern := self._concern(line, named, confined=verdict.confined)):
-            self._tell(f"names and places: {concern}")
+            self._trace(f"files and directories: {concern}")
             return Verdict("ask", concern, confined=confine == "always")
-        loss = self._loss(line, [each.rule for each in verdicts if each.decision == "allow"])
+        loss = self._find_loss(line, [each.rule for each in verdicts if each.decision == "allow"])
         if not loss:
             return verdict
-        self._tell(f"what cannot be undone: {loss}")
+        self._trace(f"irreversible: {loss}")
         if verdict.decision == "ask":
             return replace(verdict, reason=f"{verdict.reason} {loss}")
         return Verdict("ask", loss, confined=verdict.confined)
 
     def suggest(self, intent: RunIntent) -> list[str]:
-        """Rules for those parts that ask; an empty one where none can be offered."""
+        """Rules for the commands that need approval; an empty string where no rule can be offered."""
         line = read_line(intent.command, intent.cwd, self._boundaries.home)
         commands = line.commands or ()
         asking = [
             each
-            for each, verdict in zip(commands, self._decided(line, self._safe_ones(commands), None), strict=False)
+            for each, verdict in zip(commands, self._decide_each(line, self._find_safe(commands), None), strict=False)
             if verdict.decision == "ask"
         ]
         if not asking and len(commands) == 1:
-            asking = [*commands]  # it is what the command names or destroys that asks
+            asking = [*commands]  # the files it names or destroys need approval
         return [suggest_command(command.words) for command in asking] or [""]
 
-    def _as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
-        """The short way for what happens most: the list has looked at all that such a command names."""
+    def _judge_as_safe(self, line: Line, confine: Confine, extra: Rulebook | None) -> Verdict | None:
+        """Fast path: the safe list has already checked everything that such a command names."""
         book = self._precedence.book
         if line.commands is None or book.has("deny", "read") or book.has("deny", "write") or book.has("ask", "read"):
             return None
         if not all(safe := [self._safe.has(command) for command in line.commands]):
             return None
-        verdict = strictest(verdicts := self._decided(line, safe, extra))
+        verdict = strictest(verdicts := self._decide_each(line, safe, extra))
         return replace(verdict, confined=self._is_confined(verdicts, confine))
 
-    # The parts
-
-    def _decided(self, line: Line, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
+    def _decide_each(self, line: Line, safe: Sequence[bool], extra: Rulebook | None) -> list[Verdict]:
         default = self._precedence.mode.shell
         if line.commands is None:
-            self._tell("The line is not plain: no allow rule and no list can match it.")
+            self._trace("The line is not a sequence of plain commands: no allow rule and no safe command can match it.")
             return [self._precedence.decide(Subject("shell", line, "This command", default), extra)]
         verdicts: list[Verdict] = []
         for command, is_safe in zip(line.commands, safe, strict=True):
-            self._tell(f"{_shown(command.text)}, in {_listed(command.places)}")
+            self._trace(f"{_shown(command.text)}, in {_listed(command.places)}")
             about = "This command" if len(line.commands) == 1 else f"`{_shown(command.text)}`"
             verdicts.append(self._precedence.decide(Subject("shell", command, about, default, is_safe), extra))
         return verdicts
 
-    def _safe_ones(self, commands: Sequence[Command]) -> list[bool]:
+    def _find_safe(self, commands: Sequence[Command]) -> list[bool]:
         safe = [self._safe.has(command) for command in commands]
         if all(is_safe or command.words[0].text == "cd" for is_safe, command in zip(safe, commands, strict=True)):
             return safe
-        return [is_safe and self._safe.has_beside(command) for is_safe, command in zip(safe, commands, strict=True)]
+        return [is_safe and self._safe.has_with_others(command) for is_safe, command in zip(safe, commands, strict=True)]
 
-    def _unfit(self, line: Line) -> str:
-        """Why a line that cannot be taken apart is denied where some commands are; empty when it is not."""
+    def _parse_refusal(self, line: Line) -> str:
+        """Reason to deny a line that cannot be parsed while some commands are denied; empty if there is none."""
         if line.commands is not None or not self._precedence.book.has("deny", "shell"):
             return ""
         if not line.is_readable:
-            return "The command is too long or holds invisible characters, and some commands are denied."
+            return "The command is too long or contains invisible characters, and some commands are denied."
         if self._precedence.mode.trusts_commands:
-            return "Some commands are denied, so this one must be plain words: write it plainly."
+            return "Some commands are denied, so this one must be written as plain words."
         return ""
 
     def _is_confined(self, verdicts: Sequence[Verdict], confine: Confine) -> bool:
         if confine != "unless_allowed" or self._precedence.mode.trusts_commands:
             return confine == "always"
         if any(verdict.decision == "ask" for verdict in verdicts):
-            return False  # a person's yes takes the walls away
+            return False  # an approval lifts the sandbox
         is_by_rule = any(verdict.rule for verdict in verdicts)
         return not (is_by_rule and all(verdict.rule or verdict.source == SAFE for verdict in verdicts))
 
-    # The whole
-
-    def _loss(self, line: Line, rules: Sequence[str]) -> str:
-        """What the line would destroy; empty where nothing is lost, a rule names it, or the mode lets it happen."""
+    def _find_loss(self, line: Line, rules: Sequence[str]) -> str:
+        """Describes what the line would destroy; empty if nothing, if a rule names it, or if the mode permits it."""
         if self._precedence.mode.trusts_commands:
             return ""
-        from wolo.guard.destructive.loss_detection import find_loss  # noqa: PLC0415  # and all it needs: for commands that run, at no start
+        from wolo.guard.destructive.loss_detection import find_loss  # noqa: PLC0415  # not needed at start-up
 
         return find_loss(line, self._boundaries.roots, rules)
 
     def _concern(self, line: Line, named: NamedPaths, *, confined: bool) -> str:
-        """Why a command asks although a rule or the mode allows it; empty when it need not."""
+        """Reason to ask although a rule or the mode allows the command; empty if there is none."""
         for path in named.paths:
-            if said := self._ruled(path, line):
-                return said
+            if reason := self._rule_about(path, line):
+                return reason
         if named.patterns and any(
             self._precedence.book.has(word, tool) for word in ("deny", "ask") for tool in ("read", "write")
         ):
@@ -162,8 +158,8 @@ class CommandJudge:
                 return f"The command names {path}, which is protected."
         return ""
 
-    def _ruled(self, path: str, line: Line) -> str:
-        """What a rule about files says of a path that a command names: nobody can tell what for."""
+    def _rule_about(self, path: str, line: Line) -> str:
+        """Applies rules about files to a path that a command names. It may read or write it, so both kinds count."""
         subject = Paths(path, path)
         for tool in ("read", "write"):
             if rule := self._precedence.book.find("deny", tool, subject):
@@ -178,7 +174,7 @@ class CommandJudge:
 
     def _where(self, line: Line) -> str:
         if any(place is None for place in _places(line)):
-            return "The command goes to a directory that cannot be told before it runs."
+            return "The command changes to a directory that is not known before it runs."
         start = line.commands[0].places[0] if line.commands else led_to(line.cwd)
         if start is None or not self._boundaries.is_inside(start):
             return "The command would run outside the workspace."
@@ -187,14 +183,14 @@ class CommandJudge:
             return "The command would leave the workspace."
         return ""
 
-    def _tell(self, text: str) -> None:
+    def _trace(self, text: str) -> None:
         if self._precedence.trace is not None:
             self._precedence.trace.append(text)
 
 
 def _named(line: Line, home: str) -> NamedPaths:
     if line.commands is None:
-        from wolo.guard.shell.nested_commands import without_documents  # noqa: PLC0415  # few lines are not plain
+        from wolo.guard.shell.nested_commands import without_documents  # noqa: PLC0415  # rarely needed
 
         return named_in_text(without_documents(line.text), led_to(line.cwd), home)
     paths: list[str] = []

@@ -1,4 +1,4 @@
-"""What a tool call is about to do, as values the guard can judge."""
+"""The effects that a tool call is about to have, as values the guard can judge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ReadIntent(Struct, frozen=True, tag="read"):
     given: str = ""
     """As the model wrote it."""
     inside: bool = True
-    """Within the workspace's directories."""
+    """Inside the workspace's directories."""
 
 
 class WriteIntent(Struct, frozen=True, tag="write"):
@@ -21,9 +21,9 @@ class WriteIntent(Struct, frozen=True, tag="write"):
     given: str = ""
     inside: bool = True
     links: int = 1
-    """How many names the file has: what is written under one of them is not what the others show then."""
+    """Number of hard links: a write through one name replaces only that name."""
     in_place: bool = False
-    """Its folder is closed: it would be overwritten where it lies, which a crash can cut short."""
+    """The folder is not writable, so the file would be overwritten in place, which a crash can interrupt."""
 
 
 class RunIntent(Struct, frozen=True, tag="run"):
@@ -36,12 +36,12 @@ class FetchIntent(Struct, frozen=True, tag="fetch"):
 
 
 class CallIntent(Struct, frozen=True, tag="call"):
-    """A call that leaves wolo: an MCP server's tool, or a task for another agent."""
+    """A call to an MCP server's tool, or a task for another agent."""
 
     target: str
     """`mcp:SERVER/TOOL` or `task:AGENT`."""
     only_reads: bool = False
-    """That agent is given no tool that changes anything."""
+    """The other agent has no tool that changes anything."""
 
 
 Intent = ReadIntent | WriteIntent | RunIntent | FetchIntent | CallIntent

@@ -1,7 +1,7 @@
-"""The judge: what a call is about to do, the rules, the mode and what a person said become one verdict.
+"""Turns intents, rules, the mode and the user's answers into one verdict.
 
-Every part of a call is judged on its own and the strictest verdict wins. Wolo's own files come first, protected names last;
-in between stands the order of `weighing.py`. Command lines have a judge of their own in `commands.py`.
+Each part of a call is judged separately, and the strictest verdict wins. Wolo's own files come first, protected names last; in
+between applies the order of `precedence.py`. `command_judge.py` judges command lines.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from wolo.workspace.root import led_to
 LONG_ADDRESS = 256
 """Characters of host, path and query together."""
 EVERYTHING = ("read:**", "write:**", "shell:*", "fetch:*", "mcp:*", "task:*")
-"""Rules that allow whatever rules can."""
+"""Rules that allow everything a rule can allow."""
 _MOST_SHOWN = 4
 
 
 class Judge:
-    """`mode` may change while a conversation lives; everything else is fixed when it starts."""
+    """`mode` may change during a conversation; everything else is fixed at its start."""
 
     def __init__(
         self,
@@ -52,7 +52,9 @@ class Judge:
         grants: Grants | None = None,
         confine: Confine = "never",
     ) -> None:
-        """`own_places` hold wolo's settings, rules and sessions; `free_reads` what it spilled there for the model to page."""
+        """`own_places` contain wolo's settings, rules and sessions; `free_reads` the spilled output in them that the model may
+        page.
+        """
         self.grants = Grants() if grants is None else grants
         self.confine = confine
         self._boundaries = Boundaries((workspace_root, *extra_roots), own_places, free_reads, home or find_home())
@@ -75,18 +77,18 @@ class Judge:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """As they were given, then those of this session."""
+        """The configured rules, then those of this session."""
         return (*self._book.rules, *self.grants.rules)
 
     def protect_files(self, paths: Iterable[Path]) -> None:
-        """These files run for the person, or are links to such, each by where it really lies: writing them asks in every mode.
+        """Makes writes to these files ask in every mode: they run for the user, or are links to such files (real paths).
 
-        Called before walls are put up.
+        Must be called before the sandbox is prepared.
         """
         self._boundaries.protected_files = tuple(map(str, paths))
 
     def denied_places(self, tool: str) -> tuple[str, ...]:
-        """What rules deny as a whole, for the walls to hold it, too: `read:notes/**` says one, `read:**/*.key` none."""
+        """Paths that rules deny completely, for the sandbox to enforce: one for `read:notes/**`, none for `read:**/*.key`."""
         places = (whole_place(rule.pattern, self._base) for rule in self.rules if rule.decision == "deny" and rule.tool == tool)
         protected_files = self._boundaries.protected_files if tool == "write" else ()
         return tuple(
@@ -94,12 +96,12 @@ class Judge:
         )
 
     def readable_places(self) -> tuple[str, ...]:
-        """What rules allow to be read as a whole: `read:~/data/**` says one place, `read:**/*.txt` none."""
+        """Paths that rules make completely readable: one for `read:~/data/**`, none for `read:**/*.txt`."""
         rules = (rule for rule in self.rules if rule.decision == "allow" and rule.tool == "read")
         return tuple(dict.fromkeys(filter(None, (whole_place(rule.pattern, self._base) for rule in rules))))
 
     def judge(self, tool_name: str, intents: Sequence[Intent], arguments: Mapping[str, Any] | None = None) -> Verdict:
-        """Without intents a call has no effects and is allowed."""
+        """A call without intents has no effects and is allowed."""
         verdicts = [self._judge_one(intent) for intent in intents] or [Verdict("allow", "It changes nothing.")]
         verdict = strictest(verdicts)
         if not self.grants or verdict.decision != "ask":
@@ -116,34 +118,36 @@ class Judge:
         rule: str = "",
         reason: str = "",
     ) -> None:
-        """A person's answer for the rest of the session: to this exact call, or to `rule` when one was shown."""
+        """Stores the user's answer for the session, for this exact call or for `rule`."""
         given = parse_rule(rule, "allow", "session") if rule else None
         self.grants.remember(fingerprint(tool_name, intents, arguments or {}), allowed=allowed, rule=given, reason=reason)
 
     def as_if_allowed(self, intents: Sequence[Intent], verdict: Verdict, source: str) -> Verdict:
-        """What becomes of a `verdict` that asks when somebody allows all that an allow rule could; the same one where that is not
-        enough: protected names, ask rules and what cannot be undone want a person's own word."""
+        """Judges the intents as if every allow rule applied; returns `verdict` unchanged where that is not enough.
+
+        Protected names, ask rules and irreversible effects need the person's own approval.
+        """
         allowed = strictest([self._judge_one(intent, self._everything) for intent in intents])
         if allowed.decision != "allow":
             return verdict
-        return Verdict("allow", f"It was allowed by a {source}.", source=source, confined=allowed.confined)
+        return Verdict("allow", f"Allowed by a {source}.", source=source, confined=allowed.confined)
 
     def suggest_rule(self, intents: Sequence[Intent]) -> str:
-        """The rule "always" would write so that these intents ask no more; empty when there is none to offer."""
+        """The rule that "always" would add to allow these intents; empty if there is none."""
         rules = self._rules_for(intents)
         rule = rules[0] if len(rules) == 1 else ""
         return rule if rule and self._would_allow(rule, intents) else ""
 
     def why_no_rule(self, intents: Sequence[Intent]) -> str:
-        """Where it would take more than one rule: which; empty where there is another reason, or none."""
+        """Names the rules if more than one would be needed; otherwise empty."""
         rules = self._rules_for(intents)
         if len(rules) < 2 or not all(rules):
             return ""
         more = ", …" if len(rules) > _MOST_SHOWN else ""
-        return f"For good it would take {len(rules)} rules: {', '.join(rules[:_MOST_SHOWN])}{more}."
+        return f"To always allow this, add {len(rules)} rules: {', '.join(rules[:_MOST_SHOWN])}{more}."
 
     def _rules_for(self, intents: Sequence[Intent]) -> list[str]:
-        """Of each part that asks; an empty one where none can say it."""
+        """Rules for each part that needs approval; an empty string where no rule can be offered."""
         rules: dict[str, None] = {}
         for intent in intents:
             if self._judge_one(intent).decision == "ask":
@@ -152,17 +156,17 @@ class Judge:
         return list(rules)
 
     def complaint(self, rule: str, intents: Sequence[Intent]) -> str:
-        """What is wrong with a rule a person wrote for this call; empty when it may be kept."""
+        """Describes what is wrong with a rule the user wrote for this call; empty if it can be saved."""
         try:
             parsed = parse_rule(rule, "allow")
         except ConfigError as error:
             return f"{error.message} {error.hint}".strip()
         if is_too_wide(parsed):
-            return f"The rule {parsed} would let any code run: after an interpreter or a wrapper every word must be named."
+            return f"The rule {parsed} would let any code run: after an interpreter or a wrapper, every word must be given."
         return "" if self._would_allow(rule, intents) else f"The rule {parsed} does not cover this call."
 
     def explain(self, intents: Sequence[Intent]) -> list[str]:
-        """The whole way to the verdict, a line for each step."""
+        """Every step to the verdict, a line each."""
         self._precedence.trace = lines = []
         try:
             for intent in intents:
@@ -177,29 +181,29 @@ class Judge:
         return all(self._judge_one(intent, book).decision == "allow" for intent in intents)
 
     def readable(self, path: Path) -> bool:
-        """Whether a search may show this file's content unasked; of the path only the last part may be a link."""
+        """Tells whether a search may show this file's content without asking. Only the last part of the path may be a link."""
         intent = ReadIntent(Path(led_to(path)), str(path)) if path.is_symlink() else ReadIntent(path)
         return self._judge_read(intent, None).decision == "allow"
 
     def rule_against_reading(self, path: Path) -> Rule | None:
-        """The deny rule that holds for a file however it is reached; None where there is none."""
+        """The deny rule that applies to a file by any of its paths; None if there is none."""
         return self._book.find("deny", "read", Paths(led_to(path), os.path.normpath(Path(self._start, path))))
 
     def may_fetch(self, url: str) -> bool:
-        """Whether a redirect may lead there unasked."""
+        """Tells whether a redirect to `url` may be followed without asking."""
         return self._judge_fetch(FetchIntent(url), None).decision == "allow"
 
     def _as_answered(self, call: str, verdict: Verdict) -> Verdict:
         refusal = self.grants.refusal(call)
         if refusal is not None:
-            said = f": {refusal}" if refusal else "."
-            return Verdict("deny", f"A person has already said no to this exact call{said}", source="session")
+            reason = f": {refusal}" if refusal else "."
+            return Verdict("deny", f"The user has already denied this exact call{reason}", source="session")
         if self.grants.allows(call):
-            return Verdict("allow", "A person allowed this exact call for the session.", source="session")
+            return Verdict("allow", "The user allowed this exact call for the session.", source="session")
         return verdict
 
     def _judge_one(self, intent: Intent, extra: Rulebook | None = None) -> Verdict:
-        """`extra` holds allow rules to be tried out."""
+        """`extra` contains allow rules on trial."""
         verdict = self._verdict_on(intent, extra)
         reason = printable(verdict.reason)
         return verdict if reason == verdict.reason else replace(verdict, reason=reason)
@@ -233,7 +237,7 @@ class Judge:
     def _judge_write(self, intent: WriteIntent, extra: Rulebook | None) -> Verdict:
         paths = self._paths(intent)
         if self._boundaries.is_own(paths.real):
-            return Verdict("deny", f"{self._shown(intent)} belongs to wolo itself and is not written in any mode.")
+            return Verdict("deny", f"{self._shown(intent)} belongs to wolo itself and cannot be written in any mode.")
         default = self.mode.write if self._is_inside(intent) else self.mode.write_outside
         verdict = self._precedence.decide(Subject("write", paths, self._about("Writing", intent), default), extra)
         if verdict.decision != "allow":
@@ -241,13 +245,13 @@ class Judge:
         if any(map(self._boundaries.runs_code, {*paths})):
             return Verdict(
                 "ask",
-                f"{self._shown(intent)} is a protected name: programs obey what is written there. So this needs an approval.",
+                f"{self._shown(intent)} is a protected name: programs act on its content, so this needs an approval.",
             )
         if self._boundaries.is_link_target(paths.real):
             return Verdict(
                 "ask",
-                f"{self._shown(intent)} is where the link of a protected name leads: programs obey what is written there. "
-                "So this needs an approval.",
+                f"{self._shown(intent)} is the target of a link with a protected name: programs act on its content,  "
+                "so this needs an approval.",
             )
         if any(map(protected_paths.is_secret, {*paths})) and not self.mode.trusts_commands and not _names_secret(verdict):
             return Verdict("ask", f"{self._shown(intent)} may hold secrets, so this needs an approval.")
@@ -289,12 +293,12 @@ class Judge:
 
 
 def _about_replacing(intent: WriteIntent) -> str:
-    """What is unusual about putting a new file in the place of this one; empty when nothing is."""
+    """Describes a side effect of replacing this file; empty if there is none."""
     if intent.links > 1:
         return f"has {intent.links} names (hard links); only this one would change"
-    return "lies in a folder closed to writing and would be overwritten in place" if intent.in_place else ""
+    return "is in a read-only folder and would be overwritten in place" if intent.in_place else ""
 
 
 def _names_secret(verdict: Verdict) -> bool:
-    """A person's rule opens a secret only when its pattern names one: `read:.env` does, `read:**` does not."""
+    """A rule of the user opens a secret only if its pattern names one: `read:.env` does, `read:**` does not."""
     return bool(verdict.rule) and protected_paths.is_secret("/" + verdict.rule.partition(":")[2])

@@ -1,4 +1,4 @@
-"""The modes plan, ask, edit, auto and yolo: what each decides where no rule does."""
+"""The modes plan, ask, edit, auto and yolo: the default decision for each kind of intent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wolo.guard.rules import Decision
 
 
 class Mode(Struct, frozen=True, kw_only=True):
-    """A `deny` here is a ceiling: no rule and no person lifts it while the mode lasts."""
+    """A `deny` in a mode is final: neither rules nor the user can lift it while the mode is active."""
 
     name: str
     about: str
@@ -21,9 +21,9 @@ class Mode(Struct, frozen=True, kw_only=True):
     fetch: Decision = "ask"
     mcp: Decision = "ask"
     task: Decision = "allow"
-    """The other agent's own calls are judged in the same mode; one that only reads is no matter of it."""
+    """Calls of the other agent are judged in the same mode. A read-only agent is always allowed."""
     trusts_commands: bool = False
-    """A command that names a secret or protected file asks no more than another."""
+    """Commands that name a secret or protected file need no extra approval."""
 
 
 MODES: dict[str, Mode] = {
@@ -53,9 +53,9 @@ SPELLINGS = {
     "accept-edits": "edit",
     "bypassPermissions": "yolo",
 }
-"""What other agents call the same."""
+"""Names that other agents use for these modes."""
 
-NO_SANDBOX = "There is no sandbox here, so mode auto works as edit: commands ask first."
+NO_SANDBOX = "No sandbox is available here, so mode auto works like edit: commands ask first."
 
 
 def find_mode(name: str) -> Mode:
@@ -67,7 +67,7 @@ def find_mode(name: str) -> Mode:
 
 
 def effective(name: str, sandbox_available: bool = False) -> tuple[Mode, str]:
-    """The mode that really holds, and a line to show once when it is not the one asked for."""
+    """Returns the mode in effect, and a line to show once if it differs from the requested one."""
     mode = find_mode(name)
     if mode.name == "auto" and not sandbox_available:
         return MODES["edit"], NO_SANDBOX

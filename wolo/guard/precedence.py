@@ -1,7 +1,6 @@
-"""The order in which rules, the mode and a person's word decide on one part of a call.
+"""Decides on one part of a call, in a fixed order of rules, mode and the user's answers.
 
-deny rules → the mode's ceiling → what a person allowed in this session → ask rules → allow rules
-→ the list of safe commands → what the mode says
+deny rules → the mode's ceiling → answers of this session → ask rules → allow rules → safe commands → the mode's default
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ SAFE = "safe list"
 
 
 class Subject(NamedTuple):
-    """One part of a call, ready to be decided on."""
+    """One part of a call to decide on."""
 
     tool: RuleTool
     value: RuleInput
     about: str
-    """Begins the sentence that gives the reason."""
+    """Start of the sentence that states the reason."""
     default: Decision
-    """What the mode says."""
+    """The mode's decision."""
     is_safe: bool = False
-    """A command that only reads what anyone may read here: no mode has anything against it."""
+    """A command that only reads what anyone may read here: allowed in every mode."""
 
 
 class Precedence:
@@ -40,12 +39,12 @@ class Precedence:
         self.book = book
         self.grants = grants
         self.trace: list[str] | None = None
-        """Where set, it is told every step."""
+        """Collects every step if set."""
         self._base = base
         self._granted = Rulebook((), base)
 
     def decide(self, subject: Subject, extra: Rulebook | None) -> Verdict:
-        """`extra` holds allow rules to be tried out."""
+        """`extra` contains allow rules on trial."""
         for step, verdict in self._steps(subject, extra):
             if self.trace is not None:
                 self.trace.append(f"  {step}: {verdict.reason if verdict else 'no'}")
@@ -84,7 +83,10 @@ def _by_rule(rule: Rule | None, about: str) -> Verdict | None:
 
 
 class Grants:
-    """An answer holds for the exact call: other arguments, or the same ones leading elsewhere, are another call."""
+    """Answers of the user in this session.
+
+    An answer applies to the exact call: with other arguments, or arguments that resolve elsewhere, it is another call.
+    """
 
     def __init__(self) -> None:
         self.rules: tuple[Rule, ...] = ()
@@ -92,7 +94,7 @@ class Grants:
         self._refused: dict[str, str] = {}
 
     def remember(self, call: str, *, allowed: bool, rule: Rule | None = None, reason: str = "") -> None:
-        """`call` is a `fingerprint`. With a rule the yes is the rule's: other calls it matches are allowed too."""
+        """`call` is a `fingerprint`. With a rule, every call that it matches is allowed."""
         if not allowed:
             self._refused[call] = reason
             return
@@ -106,7 +108,7 @@ class Grants:
         return call in self._allowed
 
     def refusal(self, call: str) -> str | None:
-        """The reason given with a no (may be empty); None when nobody said no."""
+        """Reason given with the denial (may be empty); None if it was not denied."""
         return self._refused.get(call)
 
     def __bool__(self) -> bool:
@@ -119,7 +121,7 @@ def fingerprint(tool_name: str, intents: Sequence[Intent], arguments: Mapping[st
 
 
 class Paths(NamedTuple):
-    """The spellings of one file: a deny or an ask may know it by either, an allow only by where it really is."""
+    """Both spellings of one file. Deny and ask rules match either, allow rules only the real path."""
 
     real: str
     written: str
@@ -141,7 +143,6 @@ class Rulebook:
             self._matchers.setdefault((rule.decision, rule.tool), []).append((rule, _matcher(rule, base)))
 
     def find(self, decision: Decision, tool: RuleTool, value: RuleInput) -> Rule | None:
-        """The first rule of this decision that meets the subject."""
         for rule, matches in self._matchers.get((decision, tool), ()):
             if matches(value):
                 return rule

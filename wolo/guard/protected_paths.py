@@ -1,4 +1,4 @@
-"""Names no rule and no mode may loosen: files that run code or hold secrets, and wolo's own."""
+"""Names that no rule and no mode can unprotect: files that run code or contain secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_THE_TOP = (
     *(".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv"),
     *("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", ".cursorrules"),
 )
-"""Names that a program obeys in the directory it is started in: a sandbox keeps those that are missing from being made."""
+"""Names that programs act on in the directory they start in. The sandbox also prevents missing ones from being created."""
 _READABLE = """
 agents.md agents.override.md agent.md claude.md claude.local.md gemini.md qwen.md crush.md warp.md copilot-instructions.md
 .cursorrules .windsurfrules .clinerules .roorules .goosehints .hermes.md .rules .augment-guidelines .openhands_instructions
@@ -22,7 +22,7 @@ agents.md agents.override.md agent.md claude.md claude.local.md gemini.md qwen.m
 .mise.toml mise.toml .devcontainer.json
 """
 READABLE = frozenset(_READABLE.split())
-"""Instructions that agents follow, and settings that a project shares: written they do harm, read they do not."""
+"""Instructions for agents and shared project settings: dangerous to write, harmless to read."""
 _RUNS_CODE = """
 .bash_login .bash_logout .bash_aliases .zprofile .zlogin .zlogout
 .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .ssh
@@ -34,8 +34,8 @@ _RUNS_CODE = """
 .agent .kilocode .kilocodemodes .factory .amp .openhands .pi .warp .mise
 """
 RUNS_CODE = frozenset((*_RUNS_CODE.split(), *(name.casefold() for name in AT_THE_TOP))) | READABLE
-"""What a shell, an editor, git or an agent reads and obeys, folded. A write to one, or below one, asks in every mode; a sandbox
-keeps them read-only."""
+"""Names that a shell, an editor, git or an agent acts on, folded. Writing to one, or below one, asks in every mode, and the
+sandbox makes them read-only."""
 
 RUNS_CODE_BELOW = (
     "/.config/fish/",
@@ -81,29 +81,29 @@ _TELLING_NAME = re.compile(
     r"(?:.*[-_.])?(?:credentials?|secrets?|service[-_]?accounts?|client[-_]secrets?|adminsdk)(?:[-_.].*)?"
     r"\.(?:json|ya?ml|toml|ini|csv|properties)"
 )
-"""Data that says by its name what it holds; a program about credentials is none."""
+"""Data files whose name says that they contain credentials; source code about credentials does not match."""
 _PRIVATE_KEY = re.compile(r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\..*)?")
 _EXAMPLE = re.compile(r"\.env.*\.(?:example|sample|template|dist)|(?:example|sample|template|dist)\.env")
 _PROCESS_MEMORY = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?(?:environ|mem|auxv)")
 _KNOWN = frozenset((*RUNS_CODE, *SECRET_FOLDERS, *SECRET_NAMES, ".env", ".env.local", "id_rsa", "id_ed25519", "secrets.yaml"))
 _WILD = re.compile(r"[*?]")
 _IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-"""Some file systems leave these out when they compare names: `.g<200c>it` is `.git` there."""
+"""Characters that some file systems ignore in names: `.g<200c>it` is `.git` there."""
 
 
 def fold(path: str) -> str:
-    """A spelling in which two names of one file are equal on every file system."""
+    """Returns a spelling in which two names of one file are equal on every file system."""
     folded = path.casefold()
     return folded if folded.isascii() else _IGNORED.sub("", folded)
 
 
 def runs_code(path: str) -> bool:
-    """Whether something obeys what is written at `path` (absolute and real)."""
+    """Tells whether a program acts on what is written at `path` (absolute and real)."""
     return is_protected_name(path) or _is_in_git_folder(path)
 
 
 def is_protected_name(path: str) -> bool:
-    """The same without a look at the disk."""
+    """Like `runs_code`, without looking at the disk."""
     folded = fold(path)
     if not RUNS_CODE.isdisjoint(folded.split("/")) or folded.endswith(".code-workspace"):
         return True
@@ -111,13 +111,13 @@ def is_protected_name(path: str) -> bool:
 
 
 def is_readable(path: str) -> bool:
-    """Whether it is obeyed only for a name that does no harm where it is read."""
+    """Tells whether the path is protected only by a name that is harmless to read."""
     folder, _, name = fold(path).rpartition("/")
     return name in READABLE and not is_protected_name(folder)
 
 
 def is_secret(path: str) -> bool:
-    """Whether a file by this name usually holds a password, a key or a token."""
+    """Tells whether a file of this name usually contains a password, a key or a token."""
     folded = fold(path)
     parts = folded.split("/")
     name = parts[-1]
@@ -133,8 +133,8 @@ def is_secret(path: str) -> bool:
 
 
 def may_be_protected(pattern: str) -> bool:
-    """Whether a path with wildcards could name a secret, or what is obeyed."""
-    folded = re.sub(r"\[[^/]*", "*", fold(pattern))  # what bash makes of brackets is left open
+    """Tells whether a path with wildcards could name a secret or a protected file."""
+    folded = re.sub(r"\[[^/]*", "*", fold(pattern))  # any bracket expression may match anything
     if is_secret(folded) or is_protected_name(folded):
         return True
     *folders, last = folded.split("/")
@@ -152,9 +152,9 @@ def _may_be_known(wild: str) -> bool:
 
 
 def _is_in_git_folder(path: str) -> bool:
-    """A git directory by any name: bare, or what the `gitdir:` line of a `.git` file points at.
+    """Recognises a git directory by any name: bare, or the target of a `gitdir:` line.
 
-    One that `path` itself would complete counts: its settings may have been written first.
+    It counts as complete if `path` itself would complete it, because its settings may be written first.
     """
     folder, _, name = path.rpartition("/")
     while folder:
@@ -164,5 +164,5 @@ def _is_in_git_folder(path: str) -> bool:
     return False
 
 
-def _holds(folder: str, name: str, coming: str) -> bool:
-    return fold(coming) == name.lower() or os.access(f"{folder}/{name}", os.F_OK)
+def _holds(folder: str, name: str, written_name: str) -> bool:
+    return fold(written_name) == name.lower() or os.access(f"{folder}/{name}", os.F_OK)

@@ -1,6 +1,6 @@
-"""How the pattern of a rule meets a path, a command, a host or the name of a tool elsewhere.
+"""Matches the pattern of a rule against a path, a command, a host or a tool name.
 
-An `allow` matches narrowly, `ask` and `deny` widely: when in doubt, less happens.
+`allow` matches narrowly, `ask` and `deny` widely: when in doubt, less is allowed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from wolo.guard.shell.words import Word, name_of, split_words, unquoted
 
 
 class PathBase(NamedTuple):
-    """What patterns of paths stand on."""
+    """Directories that path patterns are relative to."""
 
     root: str
-    """The real path of the workspace's root: relative patterns begin here."""
+    """Real path of the workspace root."""
     home: str
     fold_case: bool = False
-    """The volume takes `A` and `a` for one file."""
+    """The volume ignores case."""
 
 
 class PathPattern:
-    """`*` and `?` stay within one name, `**` spans any number; a pattern without either covers what lies below it too."""
+    """`*` and `?` match within one name, `**` any number of names; a pattern without wildcards also covers everything below."""
 
     def __init__(self, text: str, base: PathBase, *, wide: bool) -> None:
         if text == "~" or text.startswith("~/"):
@@ -37,7 +37,7 @@ class PathPattern:
         start, parts = _fixed_start(str(Path(base.root, re.sub("^/+", "/", text))))
         starts = {start}
         if wide or not Path(start).is_relative_to(base.root):
-            starts.add(os.path.realpath(start))  # a link inside may be the model's own: an allow does not follow it
+            starts.add(os.path.realpath(start))  # the model may have made a link inside, so an allow does not follow it
         tail = _tail(parts, wide=wide)
         flags = re.DOTALL | (re.IGNORECASE if base.fold_case else 0)
         self._regexes = [re.compile(re.escape(each.rstrip("/")) + tail, flags) for each in sorted(starts)]
@@ -47,14 +47,14 @@ class PathPattern:
 
 
 def whole_place(pattern: str, base: PathBase) -> str:
-    """The one place that a pattern of paths means with all that lies in it; empty where it picks among names."""
+    """The path that a pattern covers completely; empty if the pattern selects among names."""
     spelt_out = base.home + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
     start, parts = _fixed_start(str(Path(base.root, re.sub("^/+", "/", spelt_out))))
     return os.path.realpath(start) if parts in ([], ["**"]) else ""
 
 
 def _fixed_start(path: str) -> tuple[str, list[str]]:
-    """The directory before the first wildcard, without `.` and `..`, and the parts from there on."""
+    """Splits off the directory before the first wildcard, normalised, and returns the remaining parts."""
     parts = path.split("/")
     wild = next((index for index, part in enumerate(parts) if "*" in part or "?" in part), len(parts))
     return os.path.normpath("/".join(parts[:wild]) or "/"), [part for part in parts[wild:] if part not in ("", ".")]
@@ -75,7 +75,7 @@ def _name_regex(part: str) -> str:
 
 
 class ShellPattern:
-    """Word by word: a last `*` is any further words, another `*` alone is one word, a `*` within a word is part of it."""
+    """Matches word by word: a final `*` is any further words, another `*` alone one word, a `*` within a word part of it."""
 
     def __init__(self, text: str) -> None:
         self.words = split_words(text) or ()
@@ -94,32 +94,32 @@ class ShellPattern:
         )
 
     def forbids(self, command: Command | Line) -> bool:
-        """Wider than `allows`: behind any wrapper, by any path, inside quoted code; without a last `*` as with one.
+        """Matches more widely than `allows`: after wrappers, by any path, inside quoted code, with or without a final `*`.
 
-        Of a line that is not plain it is enough that the program is named where nobody can tell what becomes of it.
+        A line that is not plain matches if it names the program anywhere that its use is unclear.
         """
         if isinstance(command, Line):
-            return not self._program or (self._is_named_in(command.text) and not self._is_harmless_in(command.text))
-        if not self._may_be_in(command):
+            return not self._program or (self._is_named_in(command.text) and not self._is_harmless_mention(command.text))
+        if not self._may_match(command):
             return False
-        texts = [text for word in command.words for text in self._handed_on(word, command)]
+        texts = [text for word in command.words for text in self._expanded(word, command)]
         if self._is_among(texts):
             return True
         return any(self._is_among(_PIECES.findall(unquoted(text))) for text in texts if not _BARE.fullmatch(text))
 
-    def _may_be_in(self, command: Command) -> bool:
-        """A first look, since most rules are about another program."""
+    def _may_match(self, command: Command) -> bool:
+        """Cheap first check: most rules are about another program."""
         return self._program in unquoted(command.text).casefold() or any(word.has_glob for word in command.words)
 
-    def _handed_on(self, word: Word, command: Command) -> list[str]:
-        """What bash makes of a word: `env /bin/r[m] x` runs rm."""
+    def _expanded(self, word: Word, command: Command) -> list[str]:
+        """Expands a word as bash would: `env /bin/r[m] x` runs rm."""
         if not word.has_glob:
             return [word.text]
         try:
             return [path for place in command.places if place for path in expand(word, place)] or [word.text]
         except TooManyFiles:
             name = name_of(word.text)
-            # `*` alone picks no program: whatever comes first would run.
+            # `*` alone selects no program: the first match would run.
             return [self._program if name.strip("*?") and fnmatchcase(self._program, name) else word.text]
 
     def _is_among(self, texts: Sequence[str]) -> bool:
@@ -132,7 +132,10 @@ class ShellPattern:
         return regex is None or bool(regex.fullmatch(text) or regex.fullmatch(name_of(text)))
 
     def _begins(self, texts: Sequence[str]) -> bool:
-        """Whether the rule's words come in order; options may stand between, and an option of the rule anywhere."""
+        """Tells whether the rule's words follow in order.
+
+        Other options may come between; an option of the rule may be anywhere.
+        """
         position = 1
         for pattern, regex in zip(self._heads[1:], self._regexes[1:], strict=True):
             if pattern.text.startswith("-") and not _is_star(pattern):
@@ -144,22 +147,22 @@ class ShellPattern:
                 return False
         return True
 
-    def _is_harmless_in(self, text: str) -> bool:
-        """Every mention of the program is a word of a command that can be read, and that is not the one of the rule."""
-        from wolo.guard.shell.nested_commands import all_commands  # noqa: PLC0415  # where commands are denied and one is not plain
+    def _is_harmless_mention(self, text: str) -> bool:
+        """Tells whether every mention of the program is a word of a parsed command that the rule does not match."""
+        from wolo.guard.shell.nested_commands import all_commands  # noqa: PLC0415  # rarely needed
 
         found = [each.words for each in all_commands(text) or () if self._program in map(name_of, each.words)]
         accounted = sum(name_of(word) == self._program for words in found for word in words)
         if accounted < max(len(self._named.findall(each)) for each in (text, unquoted(text))):
             return False
-        return not any(_UNTOLD.search(word) for words in found for word in words) and not any(map(self._is_among, found))
+        return not any(_EXPANDED.search(word) for words in found for word in words) and not any(map(self._is_among, found))
 
     def _is_named_in(self, text: str) -> bool:
         return any(self._named.search(each) for each in (text, unquoted(text)))
 
 
-_UNTOLD = re.compile(r"[$`*?\[{~]")
-"""In a word of which bash makes something else."""
+_EXPANDED = re.compile(r"[$`*?\[{~]")
+"""Marks a word that bash would expand."""
 _BARE = re.compile(r"[\w./:=@%+,-]*")
 _PIECES = re.compile(r"""[^\s;|&()<>\[\],'"`{}$\\]+""")
 
@@ -169,7 +172,7 @@ def _is_star(word: Word) -> bool:
 
 
 def _word_regex(word: Word) -> re.Pattern[str] | None:
-    """For a word with a `*` in it; `..` is never what it stands for."""
+    """`*` in a word never matches `..`."""
     if not word.has_glob or "*" not in word.text:
         return None
     if _is_star(word):
@@ -184,7 +187,7 @@ def _is_word(pattern: Word, regex: re.Pattern[str] | None, word: Word) -> bool:
 
 
 def _find(pattern: Word, regex: re.Pattern[str] | None, texts: Sequence[str], start: int) -> int:
-    """Where the search goes on after `pattern` was found; 0 when it was not."""
+    """Index after the match of `pattern`, where the search continues; 0 if it was not found."""
     for index in range(start, len(texts)):
         if _is_word(pattern, regex, Word(texts[index])):
             return index + 1
@@ -195,25 +198,25 @@ def _find(pattern: Word, regex: re.Pattern[str] | None, texts: Sequence[str], st
 
 
 def _has_option(texts: Sequence[str], option: str) -> bool:
-    """`-rf` is there when its letters are, in one cluster or several; `--force` also as `--force=…`."""
+    """`-rf` matches if its letters are present, in one cluster or several; `--force` also matches `--force=…`."""
     if not option.startswith("--") and option[1:].isalpha():
         letters = "".join(text[1:] for text in texts if text.startswith("-") and not text.startswith("--"))
         return option in texts or set(option[1:]) <= set(letters)
     return any(text == option or text.startswith(f"{option}=") for text in texts)
 
 
-OWN_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Host(NamedTuple):
     scheme: str
     name: str
-    """Lower case; empty when the address has none."""
+    """Lower case; empty if the address has none."""
     port: int | None
-    """None: the scheme's own."""
+    """None: the default of the scheme."""
     has_user: bool
     carried: int
-    """Characters of the address that the host receives, its own name included: any of them could be data."""
+    """Length of the URL parts that the host receives, its own name included: any of them could carry data."""
 
 
 def read_host(url: str) -> Host:
@@ -225,13 +228,13 @@ def read_host(url: str) -> Host:
     except ValueError:
         return Host("", "", None, False, 0)
     name = (parts.hostname or "").rstrip(".")
-    own = OWN_PORTS.get(parts.scheme)
+    own = DEFAULT_PORTS.get(parts.scheme)
     carried = len(parts.netloc) + len(parts.path) + len(parts.query)
     return Host(parts.scheme, name, None if port == own else port, "@" in parts.netloc, carried)
 
 
 class HostPattern:
-    """Whole labels: `*.a.org` is every host below `a.org`, not `a.org` itself."""
+    """Matches whole labels: `*.a.org` is every host below `a.org`, but not `a.org` itself."""
 
     def __init__(self, text: str, *, wide: bool) -> None:
         name, port = re.fullmatch(r"(.*?)(?::(\d+))?", text.lower()).groups()  # type: ignore[union-attr]  # matches anything
@@ -241,7 +244,7 @@ class HostPattern:
 
     def matches(self, host: Host) -> bool:
         if self._port is not None:
-            if (host.port or OWN_PORTS.get(host.scheme)) != self._port:
+            if (host.port or DEFAULT_PORTS.get(host.scheme)) != self._port:
                 return False
         elif host.port is not None and not self._wide and self._name != "*":
             return False

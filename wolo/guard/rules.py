@@ -1,4 +1,4 @@
-"""Rules a person writes, `tool:pattern`, and the verdict that comes of them."""
+"""Parses and suggests permission rules, `tool:pattern`, and defines the verdict they lead to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RuleTool = Literal["read", "write", "shell", "fetch", "mcp", "task"]
 TOOLS: tuple[RuleTool, ...] = get_args(RuleTool)
 _RANK: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 
-_MEANT = {
+_ALIASES = {
     "edit": "write",
     "apply_patch": "write",
     "grep": "read",
@@ -28,9 +28,9 @@ _MEANT = {
     "run": "shell",
     "web": "fetch",
 }
-"""Names people try, and the tool of the rule that covers them."""
+"""Tool names that users try, and the rule tool that covers them."""
 _OTHER_WILDCARD = re.compile(r"\[(?:[!^][^\]]*|[^\]]*\w-\w[^\]]*)\]|\{[^{}]*,[^{}]*\}")
-"""Taken for a name it would match nothing; `[id]` and `[...slug]` are names that people use."""
+"""Wildcards of other tools, which would match nothing here; `[id]` and `[...slug]` are real file names."""
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?"
 _HOST = re.compile(rf"(?:\*|(?:\*\.)?{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::\d{{1,5}})?")
 _TARGETS = {"mcp": re.compile(r"[\w.*-]+(?:/[\w.*-]+)?"), "task": re.compile(r"[\w.*-]+")}
@@ -41,14 +41,14 @@ class Rule(Struct, frozen=True):
     tool: RuleTool
     pattern: str
     source: str = ""
-    """Who said it, for people: `--allow`, `config.toml`, …"""
+    """Origin to show: `--allow`, `config.toml`, …"""
 
     def __str__(self) -> str:
         return f"{self.tool}:{self.pattern}"
 
 
 class RuleWithExamples(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule with examples, which are checked when it is read."""
+    """Examples are checked when the rule is read."""
 
     rule: str
     match: tuple[str, ...] = ()
@@ -60,29 +60,29 @@ class RuleWithExamples(Struct, frozen=True, forbid_unknown_fields=True):
 class Verdict(Struct, frozen=True):
     decision: Decision
     reason: str
-    """A sentence for the person and the model."""
+    """A sentence for the user and the model."""
     rule: str = ""
-    """The rule that decided, as written; empty when none did."""
+    """The deciding rule as written; empty if none decided."""
     source: str = "built-in"
-    """Who decided: `built-in`, `mode NAME`, `session`, or where the rule was written."""
+    """Origin of the decision: `built-in`, `mode NAME`, `session`, or where the rule was written."""
     confined: bool = False
-    """Allowed inside the walls of the sandbox only."""
+    """Allowed inside the sandbox only."""
 
     def without_person(self) -> Verdict:
-        """What becomes of a question where nobody can be asked."""
+        """Turns a question into a denial where no one can answer it."""
         if self.decision != "ask":
             return self
-        reason = f"{self.reason} Nobody is there to approve it, so it was not done."
+        reason = f"{self.reason} No one could approve it, so it was denied."
         return Verdict("deny", reason, self.rule, self.source)
 
 
 def strictest(verdicts: Sequence[Verdict]) -> Verdict:
-    """The first of those that say the strictest word."""
+    """Returns the first of the strictest verdicts."""
     return max(verdicts, key=lambda each: _RANK[each.decision])
 
 
 def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:
-    """Raises ConfigError that names the rule and what is wrong: no rule may silently do nothing."""
+    """Raises ConfigError that names the rule and the mistake: a rule must never silently do nothing."""
     tool, colon, pattern = text.strip().partition(":")
     pattern = pattern.strip()
     if tool not in TOOLS:
@@ -90,15 +90,15 @@ def parse_rule(text: str, decision: Decision, source: str = "") -> Rule:
     if not colon or not pattern:
         raise _wrong(text, decision, source, "it has no pattern", f'For every {tool} write "{tool}:{_everything(tool)}".')
     if not pattern.isprintable():
-        raise _wrong(text, decision, source, "it holds a control or invisible character")
+        raise _wrong(text, decision, source, "it contains a control or invisible character")
     if complaint := _complaint(tool, pattern):
         raise _wrong(text, decision, source, *complaint)
     return Rule(decision, tool, pattern, source)
 
 
 def _unknown_tool(tool: str) -> tuple[str, str]:
-    named = f'"{tool}" is no tool of rules'
-    if meant := _MEANT.get(tool.lower().partition("(")[0]):
+    named = f'"{tool}" is not a rule tool'
+    if meant := _ALIASES.get(tool.lower().partition("(")[0]):
         return named, f'"{meant}:…" covers it.'
     return named, f'A rule is "tool:pattern"; the tools are {", ".join(TOOLS)}.'
 
@@ -113,11 +113,11 @@ def _complaint(tool: RuleTool, pattern: str) -> tuple[str, str] | None:
     if tool == "shell":
         words = split_words(pattern)
         if not words or not (words[0].text == "*" or plain_words(pattern)):
-            return "its pattern is more than plain words", "A pattern never spans an operator, a redirection or a `$`."
+            return "its pattern is not plain words", "A pattern cannot contain an operator, a redirection or a `$`."
         return None
     if tool == "fetch":
         if not _HOST.fullmatch(pattern.lower()):
-            return "its pattern is no host", 'Write a host without a scheme or path: "docs.python.org", "*.python.org" or "*".'
+            return "its pattern is not a host", 'Write a host without a scheme or path: "docs.python.org", "*.python.org" or "*".'
         return None
     if not _TARGETS[tool].fullmatch(pattern):
         return "its pattern has the wrong form", '"mcp:SERVER/TOOL" or "mcp:SERVER/*"' if tool == "mcp" else '"task:AGENT"'
@@ -127,13 +127,13 @@ def _complaint(tool: RuleTool, pattern: str) -> tuple[str, str] | None:
 def _path_complaint(pattern: str) -> tuple[str, str] | None:
     parts = pattern.split("/")
     if pattern.startswith("!"):
-        return "`!` does not turn a pattern round", "Write what is meant, under `allow` or `deny`."
+        return "`!` does not negate a pattern", "Write the opposite rule under `allow` or `deny`."
     if other := _OTHER_WILDCARD.search(pattern):
-        return f"`{other[0]}` is no wildcard here", "The wildcards are `*`, `?` and `**`; otherwise write one rule for each name."
+        return f"`{other[0]}` is not a wildcard here", "The wildcards are `*`, `?` and `**`; otherwise write one rule per name."
     if pattern.startswith("~") and parts[0] != "~":
-        return f"`{parts[0]}` is not expanded", "Write the directory in full."
+        return f"`{parts[0]}` is not expanded", "Write the full path."
     if "$" in parts[0]:
-        return f"`{parts[0]}` is not expanded", "Write the directory in full, or begin with `~/`."
+        return f"`{parts[0]}` is not expanded", "Write the full path, or start it with `~/`."
     wild = next((index for index, part in enumerate(parts) if "*" in part or "?" in part), len(parts))
     if ".." in parts[wild:]:
         return "`..` after a wildcard has no meaning", ""
@@ -146,13 +146,13 @@ def _wrong(text: str, decision: Decision, source: str, why: str, hint: str = "")
 
 
 CHECKERS = frozenset({"pytest", "ruff", "tsc", "ls", "wc"})
-"""Their arguments cannot name another program to run: a last `*` is fair to offer. Everything else is offered exactly."""
+"""Programs whose arguments cannot make another program run, so a rule with a final `*` is offered."""
 
 _BARE = re.compile(r"[\w./:=@%+,-]+")
 
 
 def suggest(intent: ReadIntent | WriteIntent | FetchIntent | CallIntent, root: str) -> str:
-    """Empty when no rule can say exactly this."""
+    """Suggests a rule for exactly this intent; empty if no rule can express it."""
     match intent:
         case ReadIntent():
             return _of_path("read", intent.path, root)
@@ -165,7 +165,7 @@ def suggest(intent: ReadIntent | WriteIntent | FetchIntent | CallIntent, root: s
 
 
 def suggest_command(words: Sequence[Word]) -> str:
-    """The same for one plain command."""
+    """Suggests a rule for one plain command; empty if no rule can express it."""
     if not all(word.text.isprintable() for word in words):
         return ""
     if words[0].text in CHECKERS:
@@ -175,7 +175,7 @@ def suggest_command(words: Sequence[Word]) -> str:
 
 
 def is_too_wide(rule: Rule) -> bool:
-    """Whether an allow rule leaves words open behind a program that would run them."""
+    """Tells whether an allow rule leaves words open after a program that would run them."""
     if rule.tool != "shell":
         return False
     words = split_words(rule.pattern) or ()
@@ -191,7 +191,7 @@ def _of_path(tool: str, path: Path, root: str) -> str:
 
 
 def _written(word: Word) -> str:
-    """The word as a pattern that means only itself; empty when there is no such pattern."""
+    """The word as a pattern that matches only itself; empty if there is none."""
     if word.has_glob:
         return ""
     if _BARE.fullmatch(word.text):

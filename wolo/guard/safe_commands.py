@@ -1,6 +1,6 @@
-"""Commands that do no more than read what anyone may read in the workspace. They run unasked in every mode.
+"""Recognises commands that only read what anyone may read in the workspace. They run in every mode.
 
-The list is short on purpose: no program on it can run another one, write a file or follow names that it finds in one.
+The list is short on purpose: no program on it can run another one, write a file, or follow names that it finds in a file.
 """
 
 from __future__ import annotations
@@ -19,35 +19,34 @@ from wolo.guard.shell.words import BUILTINS, Word
 
 
 class _Options(NamedTuple):
-    """The options of one program that the list knows, each with its arity; any other word that begins with `-` is not safe."""
+    """Known options of one program, each with its arity; any other word starting with `-` makes the command unsafe."""
 
     flags: str = ""
-    """Letters that take no value."""
     valued: str = ""
-    """Letters that take the rest of their word as a value or, where there is none, the next word."""
+    """Letters whose value is the rest of the word or, if that is empty, the next word."""
     long_flags: str = ""
     long_valued: str = ""
-    """The next word is the value, whatever it is: also `--`."""
+    """The next word is always the value, even `--`."""
     takes_count: bool = False
     """`-5` is a number of lines."""
 
 
 class _Option(NamedTuple):
-    """One word with options."""
+    """One parsed option word."""
 
     valued: str = ""
-    """The option that takes a value; empty when none does."""
+    """The option that takes a value; empty if none does."""
     takes_next: bool = False
     """The value is the next word."""
 
 
 class _Reading(NamedTuple):
-    """The words of one command as its program takes them."""
+    """A command's words as its program reads them."""
 
     operands: tuple[str, ...]
-    """Files, in the order given; of `grep` without `-e` the first is the pattern."""
+    """Files, in order; for `grep` without `-e` the first is the pattern."""
     has_pattern: bool
-    """`grep` was given its pattern by an option."""
+    """`grep` got its pattern from an option."""
 
 
 _READ_FILES: Mapping[str, _Options] = {
@@ -68,7 +67,7 @@ _READ_FILES: Mapping[str, _Options] = {
         takes_count=True,
     ),
 }
-"""The options each may carry. What is missing reads names from a file (`wc --files0-from`) or goes through whole trees."""
+"""Accepted options. Missing are those that read names from a file (`wc --files0-from`) or walk whole trees."""
 _ANY = r"--?[\w-]+"
 _READ_NOTHING = {
     "pwd": "-[LP]+",
@@ -90,16 +89,18 @@ class SafeList:
         """`search_path` is the PATH of commands."""
         self._boundaries = boundaries
         folders = search_path.split(os.pathsep)
-        self._near = [folder for folder in folders if folder[:1] != "/" or boundaries.is_inside(os.path.realpath(folder))]
+        self._workspace_folders = [
+            folder for folder in folders if folder[:1] != "/" or boundaries.is_inside(os.path.realpath(folder))
+        ]
 
     def has(self, command: Command) -> bool:
-        """Wherever the command may run."""
+        """Tells whether the command is safe in every directory it may run in."""
         if command.words[0].text not in PROGRAMS or None in command.places:
             return False
         return all(self._is_safe_in(place, command.words) for place in command.places if place is not None)
 
-    def has_beside(self, command: Command) -> bool:
-        """The same for a command of a line in which others do more: what its words name may be another file by then."""
+    def has_with_others(self, command: Command) -> bool:
+        """Like `has`, for a line whose other commands may change which file a name means."""
         return self.has(command) and not _files_named(command.words)
 
     def _is_safe_in(self, place: str, words: tuple[Word, ...]) -> bool:
@@ -117,9 +118,9 @@ class SafeList:
         return all(self._is_harmless(real_path(place, word.text)) for word in words[1:])
 
     def _is_harmless(self, path: str) -> bool:
-        """For a word that the program takes for no file: it would read nothing that matters if it did.
+        """Checks a word that is not a file operand: it must not matter if the program reads it as a file.
 
-        Programs differ in where options end: some take every word after the first operand for a file.
+        Programs differ in where options end: some take every word after the first operand as a file.
         """
         return self._is_open(path) or os.path.isdir(path) or not os.path.exists(path)  # noqa: PTH110, PTH112  # text all along
 
@@ -131,8 +132,8 @@ class SafeList:
         )
 
     def _is_shadowed(self, program: str, place: str) -> bool:
-        """A program of that name in the workspace would run instead: an active environment puts itself first."""
-        return any(os.access(os.path.join(place, folder, program), os.X_OK) for folder in self._near)  # noqa: PTH118  # as above
+        """Tells whether a program of that name in the workspace would run instead, as in an active virtual environment."""
+        return any(os.access(os.path.join(place, folder, program), os.X_OK) for folder in self._workspace_folders)  # noqa: PTH118  # as above
 
 
 @cache
@@ -149,7 +150,6 @@ def _option_words(words: tuple[Word, ...]) -> Iterator[str]:
 
 
 def _files_named(words: tuple[Word, ...]) -> tuple[str, ...]:
-    """The operands that are files."""
     reading = _read(words) if words[0].text in _READ_FILES else None
     if reading is None:
         return ()
@@ -157,7 +157,7 @@ def _files_named(words: tuple[Word, ...]) -> tuple[str, ...]:
 
 
 def _read(words: tuple[Word, ...]) -> _Reading | None:
-    """As getopt reads them, options also behind operands; None for an option that the list does not know."""
+    """Reads words like getopt, with options after operands; None for an unknown option."""
     options = _READ_FILES[words[0].text]
     waiting = [word.text for word in reversed(words[1:])]
     operands: list[str] = []
@@ -180,7 +180,7 @@ def _read(words: tuple[Word, ...]) -> _Reading | None:
 
 
 def _read_option(word: str, options: _Options) -> _Option | None:
-    """None for one that the list does not know; a long one counts only in full and without `=`."""
+    """None for an unknown option. A long option must be written in full and without `=`."""
     if word[:2] == "--":
         name = word[2:]
         if name in options.long_flags.split():

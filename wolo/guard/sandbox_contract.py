@@ -1,4 +1,4 @@
-"""The walls around a command: what a sandbox promises, as the rest of wolo sees it."""
+"""Defines what a sandbox promises to the rest of wolo."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from msgspec import Struct
 
 
 class SandboxedCommand(Struct, frozen=True):
-    """A command line that runs inside the walls."""
+    """A command line that runs inside the sandbox."""
 
     argv: tuple[str, ...]
     pass_fds: tuple[int, ...] = ()
-    """Descriptors the program must inherit."""
+    """Descriptors that the program must inherit."""
     tidy: Callable[[], None] = lambda: None
-    """To be called once everything it started has ended. Must not raise; may be called again."""
+    """Call once everything it started has ended. Must not raise; may be called again."""
     has_begun: Callable[[], bool] = lambda: True
-    """After it has ended: False where the walls were not up in time, for what they were to stand on had changed. Try again."""
+    """Valid after it has ended. False: the sandbox was not in place in time because something changed underneath. Try again."""
     is_alone: bool = False
-    """All it leaves running must be ended with it: nothing else would hold that."""
+    """Whatever it leaves running must be killed with it: nothing else would confine it."""
 
 
 class Restored(Protocol):
-    """Protected files that a command made or changed, and that were restored after it."""
+    """Protected files that a command created or changed, and that were restored afterwards."""
 
     @property
     def paths(self) -> tuple[str, ...]: ...
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Those of them that could not be restored as they were."""
+        """The paths that could not be restored as they were."""
         ...
 
     def accept(self) -> None:
-        """The user wants the command's version of all. Raises OSError."""
+        """Applies the command's version of all paths. Raises OSError."""
         ...
 
 
 MOST_TRIES = 4
-"""For a command that has not begun."""
+"""Attempts for a command that has not begun."""
 
 
 class Sandbox(Protocol):
@@ -56,27 +56,27 @@ class Sandbox(Protocol):
     def not_covered(self) -> tuple[str, ...]: ...
 
     def wrap(self, argv: Sequence[str], cwd: Path, *, only_reads: bool = False, in_background: bool = False) -> SandboxedCommand:
-        """`only_reads`: nothing need be writable. `lasts`: it runs on in the background.
+        """`only_reads`: nothing needs to be writable. `in_background`: the command may outlive the call.
 
-        Raises ToolError where the walls cannot be put up: the command must not run then.
+        Raises ToolError if the sandbox cannot be applied: the command must not run then.
         """
         ...
 
     def prepare(self) -> None:
-        """Does what takes long in a large workspace, so that `enclose` is quick. May be called from any thread.
+        """Does what is slow in a large workspace, so that `wrap` is fast.
 
-        Raises ToolError as `enclose` does.
+        Callable from any thread. Raises ToolError like `wrap`.
         """
         ...
 
     def hides(self, path: str) -> bool:
-        """Whether a command finds nothing at this absolute path, or may not read it, although something is there."""
+        """Tells whether a command sees nothing at this absolute path, or may not read it, although something exists."""
         ...
 
     def take_restored(self) -> Restored | None:
-        """What was restored after commands that have ended since; each is told once."""
+        """Files restored after commands that have ended; each result is returned once."""
         ...
 
     def close(self) -> None:
-        """The conversation has ended: what the walls needed goes. May be called again."""
+        """Removes the files that the sandbox needed. May be called again."""
         ...
