@@ -149,15 +149,15 @@ def _commands() -> str:
 
 def _tools() -> str:
     from wolo.models.provider import EDIT_TOOLS
-    from wolo.tools.toolbox import IN_TEXT, Toolbox
+    from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, Toolbox
 
     told = (
         "What a model is offered, word for word: `task_completion` only where calls are text (`--api xml`), of `edit` and "
         "`apply_patch` the one it was trained on (`edit_tool` of a provider or a model). Both are always understood."
     )
     rows = ["# Tools", "", told]
-    offered = {spec.name: spec for form in EDIT_TOOLS for spec in Toolbox(IN_TEXT, edit_tool=form).specs()}
-    for spec in (offered[tool.name] for tool in IN_TEXT if tool.name in offered):
+    offered = {spec.name: spec for form in EDIT_TOOLS for spec in Toolbox(BUILTIN_WITH_COMPLETION, edit_tool=form).specs()}
+    for spec in (offered[tool.name] for tool in BUILTIN_WITH_COMPLETION if tool.name in offered):
         rows += ["", f"## {spec.name}", "", spec.description, ""]
         required = spec.parameters.get("required", [])
         for name, schema in spec.parameters.get("properties", {}).items():

@@ -18,7 +18,7 @@ from wolo.agent.compaction.compactor import OVERFLOWS, Compaction, Compactor, Su
 from wolo.agent.compaction.context_window import Context, Fixed
 from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.compaction.summary_text import MOST_PIECES, pieces, summary_in
-from wolo.agent.compaction_run import TRIES, filling, preview
+from wolo.agent.compaction_run import TRIES, context_usage, preview
 from wolo.agent.events import Compacted, CompactionStarted, Noticed
 from wolo.formats.format import ToolSpec
 from wolo.messages.message import Message, system, user
@@ -289,17 +289,17 @@ async def test_a_preview_changes_nothing_and_asks_nobody() -> None:
     assert seen.after.total < seen.before.total
     assert seen.requests == 1
     assert compactor.cut.is_empty
-    assert filling(compactor, history, FIXED) == seen.before
+    assert context_usage(compactor, history, FIXED) == seen.before
     assert abs(seen.before.total - compactor.window.size(history, FIXED)) < 20
 
 
 def test_what_the_tools_of_servers_take_is_told_apart() -> None:
     own, remote = (ToolSpec(name, "It does. " * 50, {"type": "object"}) for name in ("read", "mcp__notes__add"))
-    counted = filling(Compactor(), [user("go")], Fixed("You are Wolo.", (own, remote), WINDOW)).tokens
+    counted = context_usage(Compactor(), [user("go")], Fixed("You are Wolo.", (own, remote), WINDOW)).tokens
     assert counted["tools"] > 100
     assert counted["tools of MCP servers"] > 100
     assert list(counted) == ["system prompt", "tools", "tools of MCP servers", "prompts"]
-    without = filling(Compactor(), [user("go")], Fixed("You are Wolo.", (own,), WINDOW)).tokens
+    without = context_usage(Compactor(), [user("go")], Fixed("You are Wolo.", (own,), WINDOW)).tokens
     assert without == {source: count for source, count in counted.items() if source != "tools of MCP servers"}
 
 

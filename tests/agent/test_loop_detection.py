@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wolo.agent.turn_policy import SHORT_CHARS, TELL_AT, Circles, StreamWatch
+from wolo.agent.turn_policy import SHORT_CHARS, WARN_AT, LoopDetector, RepetitionDetector
 from wolo.messages.message import Message
 from wolo.messages.parts import TextPart, ToolPart
 
@@ -18,7 +18,7 @@ def answer(*calls: tuple[str, dict[str, object]], text: str = "") -> Message:
 
 
 def counts(*answers: Message) -> list[int]:
-    circles = Circles()
+    circles = LoopDetector()
     return [circles.count_calls(each) for each in answers]
 
 
@@ -48,7 +48,7 @@ def test_different_calls_never_add_up() -> None:
 def test_running_the_tests_after_each_edit_is_no_circle() -> None:
     pytest_run = answer(("shell", {"command": "pytest"}))
     work = [each for number in range(10) for each in (answer(("edit", {"new": number})), pytest_run)]
-    assert max(counts(*work)) < TELL_AT
+    assert max(counts(*work)) < WARN_AT
 
 
 def test_asking_how_a_job_is_is_no_circle_and_hides_none() -> None:
@@ -67,19 +67,19 @@ def test_calls_whose_arguments_were_unreadable_are_told_apart_by_their_text() ->
 
 
 def test_a_long_paragraph_in_answer_after_answer_is_counted() -> None:
-    circles = Circles()
+    circles = LoopDetector()
     said = [answer(read(str(number)), text=f"Step {number}.\n\n{PARAGRAPH}") for number in range(5)]
     assert [circles.count_text(each) for each in said] == [1, 2, 3, 4, 5]
     assert circles.count_text(answer(text="Something else.")) == 0
 
 
 def test_a_short_phrase_may_repeat() -> None:
-    circles = Circles()
+    circles = LoopDetector()
     assert [circles.count_text(answer(text="Now the next file.")) for _ in range(6)] == [0] * 6
 
 
 def feed(text: str, size: int) -> bool:
-    watch = StreamWatch()
+    watch = RepetitionDetector()
     return any(watch.is_stuck(text[at : at + size]) for at in range(0, len(text), size))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from wolo.agent.turn_policy import PAUSES, NextStep, TurnPolicy
+from wolo.agent.turn_policy import MAX_PAUSES, NextStep, TurnPolicy
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import AnyPart, ImagePart, TextPart, ThinkingPart, ToolPart
 
@@ -122,11 +122,11 @@ def test_the_same_call_is_told_at_the_third_and_stopped_at_the_fifth() -> None:
 
 def test_a_paused_answer_is_kept_and_asked_on_but_not_for_ever() -> None:
     course = TurnPolicy()
-    steps = [course.after(said("Searching", finish_reason="paused")) for _ in range(PAUSES)]
-    assert steps[:-1] == [NextStep()] * (PAUSES - 1)
+    steps = [course.after(said("Searching", finish_reason="paused")) for _ in range(MAX_PAUSES)]
+    assert steps[:-1] == [NextStep()] * (MAX_PAUSES - 1)
     assert stop_cause(steps[-1]) == "model_error"
     course = TurnPolicy()
-    for turn in range(2 * PAUSES):
+    for turn in range(2 * MAX_PAUSES):
         assert course.after(said(f"Searching {turn}", finish_reason="paused")) == NextStep()
         course.after(said("", calling(str(turn))))
 

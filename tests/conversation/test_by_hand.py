@@ -26,7 +26,7 @@ async def begun(provider: ProviderServer, mode: str = "plan") -> AsyncIterator[C
 
 
 async def ended(conversation: Conversation, command: str) -> CallEnded:
-    events = [event async for event in conversation.run_by_hand(command)]
+    events = [event async for event in conversation.run_user_command(command)]
     assert isinstance(events[0], CallStarted)
     assert isinstance(events[-1], CallEnded)
     return events[-1]
@@ -52,7 +52,7 @@ async def test_it_sees_the_persons_own_environment(provider: ProviderServer, mon
 async def test_it_is_stopped_with_all_it_started(provider: ProviderServer) -> None:
     async with begun(provider) as conversation:
         last = None
-        async for event in conversation.run_by_hand("echo begun; sleep 300; touch after"):
+        async for event in conversation.run_user_command("echo begun; sleep 300; touch after"):
             if isinstance(event, CallProgressed):
                 conversation.interrupt()
             last = event

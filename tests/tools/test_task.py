@@ -11,8 +11,8 @@ from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent
 from wolo.tools.task import IN_FOREGROUND, Task, TaskArgs, find
 from wolo.tools.tool import CallContext, ShellState, ToolServices
-from wolo.tools.tool_values import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Offer, Result, described
-from wolo.tools.toolbox import TO_DELEGATE, Toolbox
+from wolo.tools.tool_values import BUILTIN, MOST_DESCRIPTION, MOST_OFFERED, Result, SubagentOffer, describe_subagents
+from wolo.tools.toolbox import NEEDS_SUBAGENTS, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.root import Workspace
 
@@ -36,7 +36,11 @@ def test_it_means_to_call_that_agent(services: ToolServices) -> None:
 
 def test_an_agent_is_found_however_it_is_capitalised_and_a_wrong_name_tells_the_right_ones() -> None:
     assert find("Explore", BUILTIN).name == "explore"
-    offers = (*BUILTIN, Offer(name="EXPLORE", description=""), Offer(name="secret", description="", is_hidden=True))
+    offers = (
+        *BUILTIN,
+        SubagentOffer(name="EXPLORE", description=""),
+        SubagentOffer(name="secret", description="", is_hidden=True),
+    )
     assert find("EXPLORE", offers).name == "EXPLORE"
     assert find("secret", offers).is_hidden
     with pytest.raises(ToolError, match="no agent `nobody`") as wrong:
@@ -93,27 +97,27 @@ def test_other_spellings_of_its_arguments_are_understood(written: dict[str, str]
 
 def test_the_model_reads_who_there_is_in_the_same_bytes_every_time() -> None:
     offers = [
-        Offer(name="b", description="does\nb"),
-        Offer(name="a", description=""),
-        Offer(name="c", description="", is_hidden=True),
+        SubagentOffer(name="b", description="does\nb"),
+        SubagentOffer(name="a", description=""),
+        SubagentOffer(name="c", description="", is_hidden=True),
     ]
-    assert described(offers) == described(offers[::-1]) == "Agents:\n- a\n- b: does b"
-    toolbox = Toolbox(more={"task": described(offers)})
+    assert describe_subagents(offers) == describe_subagents(offers[::-1]) == "Agents:\n- a\n- b: does b"
+    toolbox = Toolbox(more={"task": describe_subagents(offers)})
     spec = next(spec for spec in toolbox.specs() if spec.name == "task")
     assert spec.description.endswith("side by side.\nAgents:\n- a\n- b: does b")
     assert toolbox.offer().specs() == toolbox.specs()
 
 
 def test_what_it_reads_has_a_bound_however_many_there_are_and_whatever_they_say() -> None:
-    offers = [Offer(name=f"agent-{number:04}", description="x" * 10_000) for number in range(5_000)]
-    told = described(offers)
+    offers = [SubagentOffer(name=f"agent-{number:04}", description="x" * 10_000) for number in range(5_000)]
+    told = describe_subagents(offers)
     assert len(told) < MOST_OFFERED * (MOST_DESCRIPTION + 20) + 2_000
     assert "agent-0000: xxx" in told
     assert "and agent-0024, agent-0025" in told
 
 
 def test_an_agent_gives_no_tasks_to_a_third() -> None:
-    toolbox = Toolbox().offer(None, TO_DELEGATE)
+    toolbox = Toolbox().offer(None, NEEDS_SUBAGENTS)
     assert "task" not in toolbox.names
     with pytest.raises(ToolError, match="no tool `task`"):
         toolbox.decode("task", {"prompt": "look"})

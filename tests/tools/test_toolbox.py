@@ -17,7 +17,7 @@ from wolo.tools.read import ReadArgs
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import shipped_text
 from wolo.tools.tool_values import Result
-from wolo.tools.toolbox import BUILTIN, IN_TEXT, SHIPPED, Toolbox
+from wolo.tools.toolbox import BUILTIN, BUILTIN_WITH_COMPLETION, SHIPPED, Toolbox
 
 
 def decode(name: str, arguments: dict[str, Any]) -> Struct:
@@ -26,7 +26,7 @@ def decode(name: str, arguments: dict[str, Any]) -> Struct:
 
 def test_the_shipped_schemas_are_those_of_the_code() -> None:
     """When this fails: python -m wolo.tools.toolbox"""
-    assert SHIPPED.read_text(encoding="utf-8") == shipped_text(IN_TEXT)
+    assert SHIPPED.read_text(encoding="utf-8") == shipped_text(BUILTIN_WITH_COMPLETION)
 
 
 def test_tools_are_offered_in_the_same_order_with_the_same_bytes() -> None:

@@ -12,9 +12,9 @@ from wolo.agent.agent_services import AgentServices
 from wolo.agent.budget import describe, spent
 from wolo.agent.cancellation import Cancellation, wait_for_clean_end
 from wolo.agent.compaction.history_cut import shorten
-from wolo.agent.compaction_run import CompactionRun, Filling, Preview, can_summarize, filling, preview
+from wolo.agent.compaction_run import CompactionPreview, CompactionRun, ContextUsage, can_summarize, context_usage, preview
 from wolo.agent.turn import Turn, TurnRunner
-from wolo.agent.turn_policy import AnswerWatch
+from wolo.agent.turn_policy import RepetitionGuard
 from wolo.errors import BadAnswer, ProviderError, UsageError
 from wolo.formats.encoding.cached_blocks import format_conversation_for_cache
 from wolo.messages.deltas import Delta
@@ -31,11 +31,11 @@ class Agent:
         self.services = services
         self._cancellation: Cancellation | None = None
 
-    def filling(self, history: Sequence[Message]) -> Filling:
+    def context_usage(self, history: Sequence[Message]) -> ContextUsage:
         """The content of the next request, by source."""
-        return filling(self.services.compactor, history, self.services.fixed())
+        return context_usage(self.services.compactor, history, self.services.fixed())
 
-    def preview(self, history: Sequence[Message]) -> Preview:
+    def preview(self, history: Sequence[Message]) -> CompactionPreview:
         """The effect that `compact` would have; asks no model and changes nothing."""
         services = self.services
         return preview(services.compactor, history, services.fixed(), may_ask=can_summarize(services.asker))
@@ -149,10 +149,10 @@ class _Patience:
     """Nobody watches it: a person waits for the answer, and would rather know soon that there is none."""
 
     def __init__(self) -> None:
-        self._watch = AnswerWatch()
+        self._watch = RepetitionGuard()
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
-        self._watch = AnswerWatch()
+        self._watch = RepetitionGuard()
 
     async def on_deltas(self, deltas: Sequence[Delta]) -> None:
         """It is shown when it is whole. Raises BadAnswer when the model has lost itself in repetition."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.tool_calls import EndedCall, PlannedCall, ToolCalls
-from wolo.agent.tool_execution import SET_ASIDE, end
+from wolo.agent.tool_execution import SKIPPED_FOR_STEERING, end
 from wolo.messages.parts import ToolPart
 
 SIDE_BY_SIDE = 8
@@ -85,7 +85,7 @@ class CallBatch:
 
 
 def _not_begun(call: PlannedCall) -> PlannedCall:
-    return PlannedCall(part=end(call.part, "never_started", SET_ASIDE))
+    return PlannedCall(part=end(call.part, "never_started", SKIPPED_FOR_STEERING))
 
 
 def _count_readers(planned: Sequence[PlannedCall], at: int) -> int:

@@ -18,16 +18,16 @@ from wolo.agent.compaction.context_window import Fixed
 from wolo.agent.compaction.history_cut import Cut
 from wolo.agent.events import AttemptFailed, Compacted, CompactionStarted, ErrorInfo, ModelReplaced, Noticed
 from wolo.agent.hook_calls import NOTHING as NOTHING_HEARD
-from wolo.agent.hook_calls import Heard
+from wolo.agent.hook_calls import HookResponse
 from wolo.agent.tool_execution import Emit
-from wolo.agent.turn_policy import AnswerWatch
+from wolo.agent.turn_policy import RepetitionGuard
 from wolo.errors import BadAnswer, ContextOverflow, ProviderError, WoloError
 from wolo.messages.deltas import Delta, TextDelta
 from wolo.messages.message import Message, Usage, user
 from wolo.messages.parts import MediaPart, ThinkingPart, ToolPart
 from wolo.models.protocol import Asker, NoticeLevel, Question
 from wolo.models.tokens import BYTES_PER_TOKEN, estimate_message, estimate_part, estimate_text, estimate_tools
-from wolo.tools.toolbox import OF_SERVERS
+from wolo.tools.toolbox import MCP_PREFIX
 
 EMBEDDED = "local"
 """The provider whose models are too small to sum anything up."""
@@ -70,9 +70,9 @@ class CompactionRun:
     async def on_request(self, messages: Sequence[Message]) -> None:
         services = self._services
         try:
-            heard = await self._before("manual")
-            if heard.decision == "deny":
-                await services.emit(Noticed(text=f"A hook does not let the conversation be compacted: {heard.reason}"))
+            response = await self._before("manual")
+            if response.decision == "deny":
+                await services.emit(Noticed(text=f"A hook does not let the conversation be compacted: {response.reason}"))
                 return
             done = await services.compactor.compact(messages, services.fixed(), self._summarise_or_none())
         except Cancelled:
@@ -90,7 +90,7 @@ class CompactionRun:
     async def _summarize(self, order: SummaryRequest) -> str:
         services = self._services
         await self._before("auto")
-        summary = Summary(
+        summary = Summarizer(
             services.asker, services.emit, session_id=services.session_id, prompt_id=self._prompt_id, focus=self._focus
         )
         asked = services.clock()
@@ -105,15 +105,17 @@ class CompactionRun:
             await services.emit(Noticed(text=said.why_none, level="warning"))
         return said.summary
 
-    async def _before(self, trigger: str) -> Heard:
+    async def _before(self, trigger: str) -> HookResponse:
         """Hooks hear of it once; what they add says what must not get lost."""
         if self._has_told_hooks:
             return NOTHING_HEARD
         self._has_told_hooks = True
-        heard = await self._services.hooks.at("PreCompact", self._cancellation, trigger=trigger, custom_instructions=self._focus)
+        response = await self._services.hooks.at(
+            "PreCompact", self._cancellation, trigger=trigger, custom_instructions=self._focus
+        )
         self._trigger = trigger
-        self._focus = "\n".join(filter(None, (self._focus, heard.context)))
-        return heard
+        self._focus = "\n".join(filter(None, (self._focus, response.context)))
+        return response
 
     async def _tell(self, compacted: Compacted | None, otherwise: str = "") -> Compacted | None:
         if compacted is None and otherwise:
@@ -134,7 +136,7 @@ SYSTEM, TOOLS, REMOTE_TOOLS, SUMMARY = "system prompt", "tools", "tools of MCP s
 PROMPTS, ANSWERS, THINKING, CALLS, MEDIA = "prompts", "answers", "thinking", "calls and their outputs", "images and files"
 
 
-class Filling(Struct, frozen=True, kw_only=True):
+class ContextUsage(Struct, frozen=True, kw_only=True):
     tokens: dict[str, int]
     """Estimates by source, in the order in which they are sent."""
     most: int | None
@@ -148,40 +150,40 @@ class Filling(Struct, frozen=True, kw_only=True):
         return sum(self.tokens.values())
 
 
-class Preview(Struct, frozen=True, kw_only=True):
-    before: Filling
-    after: Filling
+class CompactionPreview(Struct, frozen=True, kw_only=True):
+    before: ContextUsage
+    after: ContextUsage
     """Without the summary that the model would write."""
     summary_tokens: int
     """How long it may become; 0: none would be asked for."""
     requests: int
 
 
-def filling(compactor: Compactor, messages: Sequence[Message], fixed: Fixed) -> Filling:
-    return _filling(compactor, compactor.cut, messages, fixed)
+def context_usage(compactor: Compactor, messages: Sequence[Message], fixed: Fixed) -> ContextUsage:
+    return _usage_of(compactor, compactor.cut, messages, fixed)
 
 
-def preview(compactor: Compactor, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool = True) -> Preview:
+def preview(compactor: Compactor, messages: Sequence[Message], fixed: Fixed, *, may_ask: bool = True) -> CompactionPreview:
     cut, order = compactor.preview(messages, fixed, may_ask=may_ask)
-    return Preview(
-        before=filling(compactor, messages, fixed),
-        after=_filling(compactor, cut, messages, fixed),
+    return CompactionPreview(
+        before=context_usage(compactor, messages, fixed),
+        after=_usage_of(compactor, cut, messages, fixed),
         summary_tokens=order.most_tokens if order else 0,
         requests=len(order.pieces) if order else 0,
     )
 
 
-def _filling(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed: Fixed) -> Filling:
+def _usage_of(compactor: Compactor, cut: Cut, messages: Sequence[Message], fixed: Fixed) -> ContextUsage:
     scale = compactor.window.scale
     tokens = dict.fromkeys((SYSTEM, TOOLS, REMOTE_TOOLS, SUMMARY, PROMPTS, ANSWERS, THINKING, CALLS, MEDIA), 0)
     tokens[SYSTEM], tokens[TOOLS] = estimate_text(fixed.system), estimate_tools(fixed.tools)
-    tokens[REMOTE_TOOLS] = estimate_tools([tool for tool in fixed.tools if tool.name.startswith(OF_SERVERS)])
+    tokens[REMOTE_TOOLS] = estimate_tools([tool for tool in fixed.tools if tool.name.startswith(MCP_PREFIX)])
     tokens[TOOLS] -= tokens[REMOTE_TOOLS]
     shown = cut.apply(messages)
     for message in shown:
         _add(tokens, message)
     most = compactor.window.most(fixed)
-    return Filling(
+    return ContextUsage(
         tokens={source: round(count * scale) for source, count in tokens.items() if count},
         most=None if most is None else round(most),
         messages=len(shown) - (cut.lead is not None and bool(cut.left_out)),
@@ -213,7 +215,7 @@ _ASK = "Write the summary now, in at most {words:,} words."
 _TASK = "What the user asked for last; it stays word for word beside your summary:"
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class HookAnswer(Struct, frozen=True, kw_only=True):
     summary: str
     """Empty when there is none."""
     usage: Usage
@@ -222,7 +224,7 @@ class Said(Struct, frozen=True, kw_only=True):
     """A sentence for people."""
 
 
-class Summary:
+class Summarizer:
     """One summary. `usage` is right at any time, also when it is interrupted."""
 
     def __init__(self, asker: Asker, emit: Emit, *, session_id: str, prompt_id: str, focus: str = "") -> None:
@@ -233,7 +235,7 @@ class Summary:
         self._prompt_id = prompt_id
         self._focus = focus
 
-    async def make(self, order: SummaryRequest, timeout_s: float) -> Said:
+    async def make(self, order: SummaryRequest, timeout_s: float) -> HookAnswer:
         """Whatever goes wrong is said in `why_none`. CancelledError passes through."""
         summary, why = order.so_far, ""
         try:
@@ -245,8 +247,8 @@ class Summary:
         except WoloError as error:
             why = error.message.rstrip(".")
         if why:
-            return Said(summary="", usage=self.usage, why_none=f"The model could not sum up the conversation: {why}.")
-        return Said(summary=summary, usage=self.usage)
+            return HookAnswer(summary="", usage=self.usage, why_none=f"The model could not sum up the conversation: {why}.")
+        return HookAnswer(summary=summary, usage=self.usage)
 
     async def _one(self, order: SummaryRequest, piece: str, so_far: str, number: int) -> str:
         """Raises BadAnswer for a summary that is of no use."""
@@ -294,12 +296,12 @@ class _Listener:
         self._asker = asker
         self._order = order
         self._number = number
-        self._watch = AnswerWatch()
+        self._watch = RepetitionGuard()
         self._chars = 0
 
     async def on_request(self, attempt: int, context_tokens: int) -> None:
         self._chars = 0
-        self._watch = AnswerWatch()
+        self._watch = RepetitionGuard()
         started = CompactionStarted(
             reason=self._order.reason,
             model=self._asker.choice.label,

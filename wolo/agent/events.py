@@ -25,7 +25,7 @@ from wolo.errors import ProviderError, WoloError
 from wolo.guard.intents import Intent
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import IN_FENCE, ToolPart
-from wolo.tools.background_jobs import Ending, Job
+from wolo.tools.background_jobs import Job, JobEnd
 from wolo.tools.tool_values import Question, Reply, View
 
 
@@ -245,7 +245,7 @@ class JobEnded(Event, frozen=True, kw_only=True, tag="job_ended"):
     duration_s: float
 
     @classmethod
-    def of(cls, job: Job, ending: Ending) -> JobEnded:
+    def of(cls, job: Job, ending: JobEnd) -> JobEnded:
         return cls(id=job.id, command=job.command, cause=ending.cause, exit_code=ending.shell_code, duration_s=ending.seconds)
 
 

@@ -23,18 +23,18 @@ from wolo.tools.tool_values import View
 T = TypeVar("T")
 HOOKS = "hooks"
 """Under this name the metadata of a call, and of a word by which the model was sent back, keep what was heard."""
-Word = Literal["", "allow", "ask", "deny"]
-MOST_SENT_BACK = 3
+HookDecision = Literal["", "allow", "ask", "deny"]
+MAX_STOP_RETRIES = 3
 """How often in a turn hooks may send the model back to work."""
 CONTEXT = "<hook_context>\n{text}\n</hook_context>"
 """How the model is told, with a prompt, what hooks add to it."""
 
 
-class Said(Protocol):
+class HookAnswer(Protocol):
     """What the hooks of one event say together."""
 
     @property
-    def decision(self) -> Word: ...
+    def decision(self) -> HookDecision: ...
     @property
     def reason(self) -> str: ...
     @property
@@ -71,15 +71,17 @@ class Said(Protocol):
 class RunHook(Protocol):
     """Runs all hooks of an event. Must not raise; a cancellation ends them."""
 
-    async def __call__(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+    async def __call__(
+        self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]
+    ) -> HookAnswer:
         """`slow` hears which commands take their time."""
         ...
 
 
-class Heard(Struct, frozen=True, kw_only=True):
+class HookResponse(Struct, frozen=True, kw_only=True):
     """What hooks have said, without secrets but in the arguments of a call."""
 
-    decision: Word = ""
+    decision: HookDecision = ""
     reason: str = ""
     context: str = ""
     updated_input: Mapping[str, Any] | None = None
@@ -88,7 +90,7 @@ class Heard(Struct, frozen=True, kw_only=True):
     stop_reason: str = ""
 
 
-NOTHING = Heard()
+NOTHING = HookResponse()
 
 
 class HookedCall(Struct, frozen=True, kw_only=True):
@@ -123,7 +125,7 @@ class HookedResult(Struct, frozen=True, kw_only=True):
         }
 
 
-class Refused(Struct, frozen=True):
+class PromptBlocked(Struct, frozen=True):
     """A prompt that hooks keep back."""
 
     reason: str
@@ -136,19 +138,19 @@ class Hooks:
         self._run = run
         self._emit = emit
         self._secrets = secrets
-        self._heard: dict[str, dict[str, Heard]] = {}
+        self._heard: dict[str, dict[str, HookResponse]] = {}
         """Of calls that have not ended, by id and event."""
         self.stop_reason: str | None = None
         """Why a hook ended the turn, for the person; None: none did."""
         self._ends_turn = False
-        self._unsaid = ""
+        self._pending_context = ""
         """What was added at the beginning of the session, until a prompt is let through that can carry it."""
 
     @property
-    def are_there(self) -> bool:
+    def is_active(self) -> bool:
         return self._run is not None
 
-    async def at(self, event: str, cancellation: Cancellation | None = None, **payload: Any) -> Heard:
+    async def at(self, event: str, cancellation: Cancellation | None = None, **payload: Any) -> HookResponse:
         """Raises Cancelled when the cancellation is pulled: the hooks are ended then. A hook that ends the turn pulls it."""
         if self._run is None:
             return NOTHING
@@ -163,7 +165,7 @@ class Hooks:
         hide = self._secrets.hide
         for notice in said.notices:
             await self._emit(Noticed(text=hide(notice), level="warning"))
-        heard = Heard(
+        response = HookResponse(
             decision=said.decision,
             reason=hide(said.reason),
             context=hide(said.context),
@@ -172,62 +174,62 @@ class Hooks:
             stops=said.stops,
             stop_reason=hide(said.stop_reason),
         )
-        if heard != NOTHING and "tool_use_id" in payload:
-            self._heard.setdefault(payload["tool_use_id"], {})[event] = heard
-        if heard.stops and cancellation is not None:
-            self.stop_reason = heard.stop_reason
+        if response != NOTHING and "tool_use_id" in payload:
+            self._heard.setdefault(payload["tool_use_id"], {})[event] = response
+        if response.stops and cancellation is not None:
+            self.stop_reason = response.stop_reason
             cancellation.cancel("blocked")
-        return heard
+        return response
 
     def end_turn(self, reason: str) -> None:
         """The turn ends with the call that runs: a hook has ended the work of an agent that this one gave a task."""
         self.stop_reason, self._ends_turn = reason, True
 
-    def stop_if_ended(self, cancellation: Cancellation) -> None:
+    def cancel_if_ended(self, cancellation: Cancellation) -> None:
         if self._ends_turn:
             self._ends_turn = False
             cancellation.cancel("blocked")
 
-    def noted(self, part: ToolPart) -> ToolPart:
+    def with_record(self, part: ToolPart) -> ToolPart:
         """The call with what was heard of it, for whoever plays it again."""
-        heard = self._heard.pop(part.id, {})
-        if not heard:
+        response = self._heard.pop(part.id, {})
+        if not response:
             return part
-        said = self._secrets.hide_value({event: to_builtins(each) for event, each in heard.items()})
+        said = self._secrets.hide_value({event: to_builtins(each) for event, each in response.items()})
         return replace(part, metadata={**part.metadata, HOOKS: said})
 
     # Prompts
 
-    async def admit(self, prompt: Message, cancellation: Cancellation) -> Message | Refused:
+    async def check_prompt(self, prompt: Message, cancellation: Cancellation) -> Message | PromptBlocked:
         """The prompt as it may be sent. What hooks add stands in it, so that requests go on as they began."""
         if self._run is None:
             return prompt
         began = await self.at("SessionStart", cancellation)
         if began.stops:
-            return Refused(began.stop_reason)
-        self._unsaid = began.context or self._unsaid
-        heard = await self.at("UserPromptSubmit", cancellation, prompt=prompt.text)
-        if heard.decision == "deny":
-            return Refused(heard.reason)
-        added, self._unsaid = "\n\n".join(filter(None, (self._unsaid, heard.context))), ""
+            return PromptBlocked(began.stop_reason)
+        self._pending_context = began.context or self._pending_context
+        response = await self.at("UserPromptSubmit", cancellation, prompt=prompt.text)
+        if response.decision == "deny":
+            return PromptBlocked(response.reason)
+        added, self._pending_context = "\n\n".join(filter(None, (self._pending_context, response.context))), ""
         if not added:
             return prompt
         return replace(prompt, parts=(*prompt.parts, TextPart(text=f"\n\n{CONTEXT.format(text=added)}")))
 
-    async def sends_back(self, answer: str, times: int, cancellation: Cancellation) -> Message | None:
+    async def on_stop(self, answer: str, times: int, cancellation: Cancellation) -> Message | None:
         """The model says it is done: what it must hear first; None when it may stop."""
-        if self._run is None or times >= MOST_SENT_BACK:
+        if self._run is None or times >= MAX_STOP_RETRIES:
             return None
-        heard = await self.at("Stop", cancellation, stop_hook_active=times > 0, last_assistant_message=answer)
-        said = "\n\n".join(filter(None, (heard.reason if heard.decision == "deny" else "", heard.context)))
-        return nudge(FROM_HOOK.format(text=said), SENT_BACK, **{HOOKS: to_builtins(heard)}) if said else None
+        response = await self.at("Stop", cancellation, stop_hook_active=times > 0, last_assistant_message=answer)
+        said = "\n\n".join(filter(None, (response.reason if response.decision == "deny" else "", response.context)))
+        return nudge(FROM_HOOK.format(text=said), SENT_BACK, **{HOOKS: to_builtins(response)}) if said else None
 
     # ToolCalls
 
-    async def before_call(self, call: HookedCall, cancellation: Cancellation) -> Heard:
+    async def before_call(self, call: HookedCall, cancellation: Cancellation) -> HookResponse:
         return await self.at("PreToolUse", cancellation, **call.told)
 
-    async def before_asking(self, call: HookedCall, reason: str, cancellation: Cancellation) -> Heard:
+    async def before_asking(self, call: HookedCall, reason: str, cancellation: Cancellation) -> HookResponse:
         return await self.at("PermissionRequest", cancellation, **call.told, reason=reason)
 
     async def after_call(self, call: HookedCall, ended: HookedResult, cancellation: Cancellation) -> ToolPart:
@@ -236,9 +238,9 @@ class Hooks:
         if self._run is None or part.outcome not in ("ok", "error"):
             return part
         event = "PostToolUse" if part.outcome == "ok" else "PostToolUseFailure"
-        return with_words(part, await self.at(event, cancellation, **call.told, tool_response=ended.told))
+        return with_hook_text(part, await self.at(event, cancellation, **call.told, tool_response=ended.told))
 
-    async def while_telling(self, kind: str, message: str, work: Awaitable[T]) -> T:
+    async def notify_while(self, kind: str, message: str, work: Awaitable[T]) -> T:
         """Somebody waits for the person: hooks are told meanwhile, and nobody waits for them."""
         if self._run is None:
             return await work
@@ -251,19 +253,19 @@ class Hooks:
                 await telling
 
 
-def with_words(part: ToolPart, heard: Heard, *, is_changed: bool = False) -> ToolPart:
+def with_hook_text(part: ToolPart, response: HookResponse, *, is_changed: bool = False) -> ToolPart:
     """The result, and below it what hooks want the model to know; `is_changed`: the arguments are theirs."""
     if is_changed:
         words = CHANGED_BY_HOOK.format(arguments=json.dumps(part.input, ensure_ascii=False))
         part = replace(part, output=f"{part.output}\n\n{words}")
-    if heard.updated_output is not None:
-        part = replace(part, output=heard.updated_output)
-    reason = heard.reason if heard.decision == "deny" else ""
-    said = "\n\n".join(filter(None, (reason, heard.context)))
+    if response.updated_output is not None:
+        part = replace(part, output=response.updated_output)
+    reason = response.reason if response.decision == "deny" else ""
+    said = "\n\n".join(filter(None, (reason, response.context)))
     return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=said)}") if said else part
 
 
-def asked_by_hook(verdict: Verdict, reason: str) -> Verdict:
+def ask_because_of_hook(verdict: Verdict, reason: str) -> Verdict:
     """What a hook wants a person to be asked is asked, with its reason first."""
     reason = reason or "A hook wants this to be asked."
     if verdict.decision == "ask":
@@ -271,14 +273,16 @@ def asked_by_hook(verdict: Verdict, reason: str) -> Verdict:
     return replace(verdict, decision="ask", reason=reason, rule="", source="hook")
 
 
-def input_as_run(part: ToolPart) -> dict[str, Any]:
+def executed_input(part: ToolPart) -> dict[str, Any]:
     """The arguments a kept call had in the end: hooks may have changed them."""
-    heard = part.metadata.get(HOOKS)
-    said = heard if isinstance(heard, dict) else {}
+    response = part.metadata.get(HOOKS)
+    said = response if isinstance(response, dict) else {}
     changed = (said.get(event, {}).get("updated_input") for event in ("PermissionRequest", "PreToolUse"))
     return dict(next(filter(None, changed), part.input))
 
 
-async def _run(run: RunHook, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+async def _run(
+    run: RunHook, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]
+) -> HookAnswer:
     """As a coroutine that begins nothing before it is awaited."""
     return await run(event, payload, slow)

@@ -16,7 +16,7 @@ from wolo.formats.default_prompt import NAME, default_prompt, renamed
 from wolo.formats.format import ToolSpec
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import MCP_INSTRUCTIONS, NUDGE, Message
-from wolo.tools.tool import ForeignTool
+from wolo.tools.tool import ExternalTool
 from wolo.tools.toolbox import Toolbox
 
 _PLACE = re.compile(r"function_?declarations\W{1,2}(\d+)|\btools\W{1,2}(\d+)(?!\W{1,2}function_?declarations)", re.IGNORECASE)
@@ -35,7 +35,7 @@ class LateTools(Protocol):
         ...
 
     @property
-    def tools(self) -> Sequence[ForeignTool]:
+    def tools(self) -> Sequence[ExternalTool]:
         """All that are there; who comes later stands behind."""
         ...
 

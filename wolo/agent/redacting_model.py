@@ -16,7 +16,7 @@ from wolo.models.protocol import Asker, Listener, NoticeLevel, Question
 from wolo.models.provider import Choice
 
 
-class HidingAsker:
+class RedactingAsker:
     """An Asker in front of another one. What was sent once is sent the same way again, also when more is known by then."""
 
     def __init__(self, asker: Asker, secrets: Secrets) -> None:
@@ -65,7 +65,7 @@ class HidingAsker:
         return self._secrets.hide_message(message)
 
 
-def hide_question(question: Question, secrets: Secrets) -> Question:
+def redact_question(question: Question, secrets: Secrets) -> Question:
     """How one goes out that follows no other."""
     messages = tuple(map(secrets.hide_message, question.messages))
     tools = _hide_tools(question.tools, secrets)

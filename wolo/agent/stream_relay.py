@@ -17,7 +17,7 @@ from wolo.agent.events import (
     TextStreamed,
     ThinkingStreamed,
 )
-from wolo.agent.turn_policy import AnswerWatch
+from wolo.agent.turn_policy import RepetitionGuard
 from wolo.errors import ProviderError
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta, size_of
 from wolo.messages.message import Usage, UsageCost
@@ -95,7 +95,7 @@ class StreamRelay:
         self._tools: dict[int, str] = {}
         self._sizes: dict[int, int] = {}
         self._size_bytes = self._context_tokens = 0
-        self._watch = AnswerWatch()
+        self._watch = RepetitionGuard()
 
     async def _tell_text(self, kind: type[TextDelta] | type[ThinkingDelta], text: str) -> None:
         if not text:

@@ -14,7 +14,7 @@ from msgspec.structs import fields, replace
 
 from wolo.agent.cancellation import Cancellation, Cancelled
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, CallDenied, CallEnded, CallStarted, SandboxState
-from wolo.agent.hook_calls import NOTHING, Heard, HookedCall, HookedResult, Hooks, asked_by_hook, with_words
+from wolo.agent.hook_calls import NOTHING, HookedCall, HookedResult, HookResponse, Hooks, ask_because_of_hook, with_hook_text
 from wolo.agent.sandbox_escape import SandboxEscape, why_it_never_ran
 from wolo.agent.tool_execution import (
     DENIED_BY_HOOK,
@@ -26,7 +26,7 @@ from wolo.agent.tool_execution import (
     NOT_CONFIRMED,
     WRONGLY_CHANGED,
     Emit,
-    Progress,
+    LiveProgress,
     crashed,
     end,
     finished,
@@ -40,7 +40,7 @@ from wolo.guard.rules import Verdict
 from wolo.guard.secrets.redactor import Restored, ask_first
 from wolo.messages.message import Message
 from wolo.messages.parts import IN_FENCE, Outcome, ToolPart, new_id
-from wolo.tools.shell.command_tracking import Looks
+from wolo.tools.shell.command_tracking import ChangeTracking
 from wolo.tools.tool import CallContext, Tool, ToolServices, kind_of
 from wolo.tools.tool_values import Result, View
 from wolo.tools.toolbox import Toolbox
@@ -123,14 +123,14 @@ class ToolCalls:
         marked = replace(part, metadata={**part.metadata, "verdict": said})
         return replace(call, part=marked, intents=intents, verdict=verdict)
 
-    def _judged(self, call: PlannedCall, tool: Tool, heard: Heard = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
+    def _judged(self, call: PlannedCall, tool: Tool, response: HookResponse = NOTHING) -> tuple[tuple[Intent, ...], Verdict]:
         """What is judged is what would run; what is said of it names no secret."""
         intents = tuple(tool.intents(call.args, self._services))
         verdict = self._judge.judge(tool.name, intents, call.part.input)
-        if heard.decision == "allow" and verdict.decision == "ask":
+        if response.decision == "allow" and verdict.decision == "ask":
             verdict = self._judge.as_if_allowed(intents, verdict, "hook")
-        elif heard.decision == "ask" and verdict.decision != "deny":
-            verdict = asked_by_hook(verdict, heard.reason)
+        elif response.decision == "ask" and verdict.decision != "deny":
+            verdict = ask_because_of_hook(verdict, response.reason)
         verdict = ask_first(verdict, intents, call.given, asks_nobody=self._judge.mode.trusts_commands)
         if call.part.metadata.get(IN_FENCE) and verdict.decision != "deny":
             reason = f"{MAY_BE_EXAMPLE} {verdict.reason}" if verdict.decision == "ask" else MAY_BE_EXAMPLE
@@ -160,30 +160,30 @@ class ToolCalls:
         if call.tool is None:
             return EndedCall(part=call.part)
         try:
-            heard = await self._hooks.before_call(_hooked(call, call.tool), cancellation)
-            ended = await self._heeding(heard, message_id, call, call.tool, cancellation)
+            response = await self._hooks.before_call(_hooked(call, call.tool), cancellation)
+            ended = await self._heeding(response, message_id, call, call.tool, cancellation)
         except ToolError as error:
             ended = EndedCall(part=end(call.part, "error", WRONGLY_CHANGED.format(reason=error.message)))
         except Cancelled:
             ended = EndedCall(part=end(call.part, "never_started", NEVER_STARTED))
-        self._hooks.stop_if_ended(cancellation)
-        return self._hidden(replace(ended, part=self._hooks.noted(replace(ended.part, input=call.part.input))))
+        self._hooks.cancel_if_ended(cancellation)
+        return self._hidden(replace(ended, part=self._hooks.with_record(replace(ended.part, input=call.part.input))))
 
     async def _heeding(
-        self, heard: Heard, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
+        self, response: HookResponse, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation
     ) -> EndedCall:
         """Raises ToolError when hooks have made nonsense of the arguments, and Cancelled."""
-        if heard.decision == "deny":
-            return _denied(call.part, "denied_by_rule", heard.reason, DENIED_BY_HOOK)
-        if heard.updated_input is not None:
-            call = self._changed(call, heard.updated_input)
-        decided = await self._decide(call, tool, heard, cancellation)
-        is_changed = heard.updated_input is not None
+        if response.decision == "deny":
+            return _denied(call.part, "denied_by_rule", response.reason, DENIED_BY_HOOK)
+        if response.updated_input is not None:
+            call = self._changed(call, response.updated_input)
+        decided = await self._decide(call, tool, response, cancellation)
+        is_changed = response.updated_input is not None
         if isinstance(decided, PlannedCall):
             is_changed = is_changed or decided.part.input is not call.part.input
             call = decided
         ended = decided if isinstance(decided, EndedCall) else await self._run_tool(message_id, decided, tool, cancellation)
-        return await self._told_after(_hooked(call, tool), self._hidden(ended), heard, cancellation, is_changed=is_changed)
+        return await self._told_after(_hooked(call, tool), self._hidden(ended), response, cancellation, is_changed=is_changed)
 
     def _changed(self, call: PlannedCall, arguments: Mapping[str, Any]) -> PlannedCall:
         """The call with the arguments that a hook wants it to have. Raises ToolError."""
@@ -193,12 +193,12 @@ class ToolCalls:
         return replace(call, part=replace(call.part, input=hidden), args=args, given=given)
 
     async def _told_after(
-        self, call: HookedCall, ended: EndedCall, heard: Heard, cancellation: Cancellation, *, is_changed: bool
+        self, call: HookedCall, ended: EndedCall, response: HookResponse, cancellation: Cancellation, *, is_changed: bool
     ) -> EndedCall:
         """The result as hooks want the model to read it. It stands, whether they are interrupted or not."""
-        if not self._hooks.are_there:
+        if not self._hooks.is_active:
             return ended
-        part = with_words(ended.part, replace(heard, decision=""), is_changed=is_changed)
+        part = with_hook_text(ended.part, replace(response, decision=""), is_changed=is_changed)
         result = HookedResult(part=part, view=ended.view, files_changed=ended.files_changed)
         with suppress(Cancelled):
             part = await self._heard_after(call, result, cancellation)
@@ -206,7 +206,7 @@ class ToolCalls:
 
     async def _heard_after(self, call: HookedCall, result: HookedResult, cancellation: Cancellation) -> ToolPart:
         """What hooks make of the files a call has changed (a formatter does) is undone with the call."""
-        looks = Looks(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
+        looks = ChangeTracking(self._services.for_call(result.part.wire_id, lambda text: None)) if result.files_changed else None
         try:
             if looks is not None:
                 await looks.before()
@@ -218,7 +218,9 @@ class ToolCalls:
             if looks is not None:
                 await asyncio.to_thread(looks.after)
 
-    async def _decide(self, call: PlannedCall, tool: Tool, heard: Heard, cancellation: Cancellation) -> PlannedCall | EndedCall:
+    async def _decide(
+        self, call: PlannedCall, tool: Tool, response: HookResponse, cancellation: Cancellation
+    ) -> PlannedCall | EndedCall:
         """The call as it may run, or its refusal.
 
         What earlier calls of the answer changed may change the verdict: it is asked for again here, and a person's yes
@@ -229,7 +231,7 @@ class ToolCalls:
         are_hooks_asked = False
         while True:
             try:
-                intents, verdict = self._judged(replace(call, part=part), tool, heard)
+                intents, verdict = self._judged(replace(call, part=part), tool, response)
             except Exception as error:
                 return EndedCall(part=_unjudged(part, error))
             if verdict.decision == "ask" and intents != approved and not are_hooks_asked:
@@ -237,11 +239,11 @@ class ToolCalls:
                 said = await self._hooks.before_asking(_hooked(call, tool), verdict.reason, cancellation)
                 if said.decision == "deny":
                     return _denied(part, "denied_by_rule", said.reason, DENIED_BY_HOOK)
-                if said.decision == "allow" and heard.decision != "ask":
+                if said.decision == "allow" and response.decision != "ask":
                     if said.updated_input is not None:
                         call = self._changed(replace(call, part=part), said.updated_input)
                         part = call.part
-                    heard = said
+                    response = said
                     continue
             verdict = verdict if self._ask_user else verdict.without_person()
             if verdict.decision == "deny":
@@ -287,7 +289,7 @@ class ToolCalls:
     async def _wait_for_user(self, asked: ApprovalAsked) -> ApprovalGiven:
         assert self._ask_user is not None  # without a person nothing asks
         words = f"{asked.part.tool} needs your approval"
-        return await self._hooks.while_telling("permission_prompt", words, self._ask_user(asked))
+        return await self._hooks.notify_while("permission_prompt", words, self._ask_user(asked))
 
     async def _run_tool(self, message_id: str, call: PlannedCall, tool: Tool, cancellation: Cancellation) -> EndedCall:
         if cancellation.cause is not None:
@@ -295,7 +297,7 @@ class ToolCalls:
         await (secrets := self._services.secrets).settle()
         part = replace(call.part, status="running", start_time=time.time())
         await self._emit(CallStarted(message_id=message_id, part=part))
-        progress = Progress(part.id, self._emit, secrets.piecewise())
+        progress = LiveProgress(part.id, self._emit, secrets.piecewise())
         name = fingerprint(tool.name, call.intents, part.input)
         confined = call.verdict is not None and call.verdict.confined and not self._outside.is_allowed(name)
         only_reads = call.verdict is not None and call.verdict.source == SAFE

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 Emit = Callable[[Event], Awaitable[None]]
 
 NEVER_STARTED = "Never started: the turn was interrupted before this call began. It had no effect."
-SET_ASIDE = "Not run: the user said something in the meantime, which comes next. It had no effect."
+SKIPPED_FOR_STEERING = "Not run: the user said something in the meantime, which comes next. It had no effect."
 INTERRUPTED = "The call was interrupted while it was running. It may have had effects; look before you repeat it."
 DENIED_BY_RULE = "Denied, so it was not run. {reason} Do not try to get the same effect another way."
 MAY_BE_EXAMPLE = "The answer ends with this call in a code fence behind other text: it may be meant as an example."
@@ -43,7 +43,7 @@ WRONGLY_CHANGED = (
 )
 FROM_HOOK = "[A hook of the user's says: {text}]"
 BROKEN_OFF = "Not run: the answer did not come to a proper end ({reason})."
-GOING_IN_CIRCLES = "Not run: the same call was made {times} times in a row."
+LOOPING = "Not run: the same call was made {times} times in a row."
 
 
 def end(part: ToolPart, outcome: Outcome, output: str) -> ToolPart:
@@ -90,7 +90,7 @@ KEPT_CHARS = 64_000
 """Of what waits to be told, only the newest part is kept."""
 
 
-class Progress:
+class LiveProgress:
     def __init__(self, part_id: str, emit: Callable[[Event], Awaitable[None]], hiding: Piecewise) -> None:
         self._part_id = part_id
         self._emit = emit
@@ -130,25 +130,27 @@ class Progress:
 MOST_S = 3600.0
 
 
-Footing = Literal["person", "model", "confined"]
+CommandRights = Literal["person", "model", "confined"]
 """Whose rights a command has: a person's, with all of their environment; those of the model; or these, inside the walls."""
 
 
-async def run_by_hand(command: str, footing: Footing, services: ToolServices, cancellation: Cancellation, emit: Emit) -> None:
+async def run_user_command(
+    command: str, rights: CommandRights, services: ToolServices, cancellation: Cancellation, emit: Emit
+) -> None:
     """Tells its beginning, what it prints, and its end; secrets are hidden as in any call. Whoever calls this has judged it.
 
     What it changes is the person's own doing: no undo takes it back.
     """
     part = ToolPart(tool=Shell.name, input={"command": command}, status="running", start_time=time.time())
     await emit(CallStarted(message_id="", part=part))
-    progress = Progress(part.id, emit, services.secrets.piecewise())
+    progress = LiveProgress(part.id, emit, services.secrets.piecewise())
     own = dataclasses.replace(
         services,
         watch=None,
-        shell_timeout_s=MOST_S if footing == "person" else services.shell_timeout_s,
-        environment=persons_environment(os.environ) if footing == "person" else None,
+        shell_timeout_s=MOST_S if rights == "person" else services.shell_timeout_s,
+        environment=persons_environment(os.environ) if rights == "person" else None,
     )
-    call = own.for_call(part.wire_id, progress.tell, confined=footing == "confined")
+    call = own.for_call(part.wire_id, progress.tell, confined=rights == "confined")
     try:
         result = await cancellation.run(run_guarded(Shell(), ShellArgs(command=command), call))
     except Cancelled:

@@ -21,7 +21,7 @@ from wolo.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from wolo.agent.hook_calls import Refused
+from wolo.agent.hook_calls import PromptBlocked
 from wolo.agent.stream_relay import StreamRelay
 from wolo.agent.tool_execution import refuse_all
 from wolo.agent.turn_policy import NextStep, Stop, TurnPolicy
@@ -113,10 +113,10 @@ class TurnRunner:
         self._history.append(self._prompt)  # what could not be kept was not said
         return await self._go_on()
 
-    async def _admit(self, prompt: Message) -> Message | Refused:
+    async def _admit(self, prompt: Message) -> Message | PromptBlocked:
         """What the person said, as it may be sent. Raises Cancelled."""
-        admitted = await self._services.hooks.admit(prompt, self._cancellation)
-        if isinstance(admitted, Refused):
+        admitted = await self._services.hooks.check_prompt(prompt, self._cancellation)
+        if isinstance(admitted, PromptBlocked):
             await self._emit(PromptRefused(prompt=prompt, reason=admitted.reason))
         return admitted
 
@@ -258,7 +258,7 @@ class TurnRunner:
 
     async def _sent_back(self) -> Message | None:
         """What hooks want the model to hear before it may stop. Raises Cancelled."""
-        told = await self._services.hooks.sends_back(self._answer, self._times_sent_back, self._cancellation)
+        told = await self._services.hooks.on_stop(self._answer, self._times_sent_back, self._cancellation)
         self._times_sent_back += 1
         return told
 

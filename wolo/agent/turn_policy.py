@@ -10,15 +10,15 @@ import msgspec
 from msgspec import Struct
 
 from wolo.agent.events import ErrorInfo, StopCause
-from wolo.agent.tool_execution import BROKEN_OFF, GOING_IN_CIRCLES
+from wolo.agent.tool_execution import BROKEN_OFF, LOOPING
 from wolo.errors import BadAnswer, ContentRefused, ContextOverflow, ProviderError
 from wolo.messages.deltas import CallDelta, Delta, TextDelta, ThinkingDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import Outcome, TextPart, ThinkingPart
 
-IN_A_ROW = 3
+MAX_BAD_ANSWERS = 3
 """So many answers cut off inside a call, or with calls that cannot be read, end the turn."""
-PAUSES = 20
+MAX_PAUSES = 20
 """So many pauses in a row end it as well."""
 
 EMPTY = "Your last answer was empty: it had neither text nor a tool call. Go on with the task, or say that it is done."
@@ -61,7 +61,7 @@ class TurnPolicy:
     """Remembers what it must about the answers of one turn."""
 
     def __init__(self) -> None:
-        self._circles = Circles()
+        self._circles = LoopDetector()
         self._nudged = False
         self._cut_off = 0
         self._unreadable = 0
@@ -98,15 +98,15 @@ class TurnPolicy:
     def _after_pause(self) -> NextStep:
         """The provider wants to be asked again with what it has said so far, and goes on from there."""
         self._pauses += 1
-        if self._pauses < PAUSES:
+        if self._pauses < MAX_PAUSES:
             return NextStep()
-        error = BadAnswer(f"The provider paused its answer {PAUSES} times in a row.", hint=_OTHER_MODEL)
+        error = BadAnswer(f"The provider paused its answer {MAX_PAUSES} times in a row.", hint=_OTHER_MODEL)
         return NextStep(stop=Stop.by(error))
 
     def _after_cut_off(self) -> NextStep:
         self._cut_off += 1
         refuse: tuple[Outcome, str] = ("cut_off", BROKEN_OFF.format(reason="output limit"))
-        if self._cut_off < IN_A_ROW:
+        if self._cut_off < MAX_BAD_ANSWERS:
             return NextStep(refuse=refuse, notice="The answer hit the output limit inside a call; nothing of it was run.")
         error = BadAnswer(f"{self._cut_off} answers in a row hit the output limit inside a call.", hint="Ask for smaller steps.")
         return NextStep(refuse=refuse, stop=Stop.by(error))
@@ -116,7 +116,7 @@ class TurnPolicy:
             self._unreadable = 0
             return None
         self._unreadable += 1
-        if self._unreadable < IN_A_ROW:
+        if self._unreadable < MAX_BAD_ANSWERS:
             return None
         error = BadAnswer(f"{self._unreadable} answers in a row made calls that cannot be read.", hint=_OTHER_MODEL)
         return NextStep(stop=Stop.by(error))
@@ -127,8 +127,8 @@ class TurnPolicy:
         what = "made the same call" if calls >= texts else "wrote the same text"
         if times >= STOP_AT:
             error = BadAnswer(f"The model {what} {times} times in a row; it was stopped.", hint=_OTHER_MODEL)
-            return NextStep(refuse=("never_started", GOING_IN_CIRCLES.format(times=times)), stop=Stop.by(error))
-        if times >= TELL_AT:
+            return NextStep(refuse=("never_started", LOOPING.format(times=times)), stop=Stop.by(error))
+        if times >= WARN_AT:
             words = SAME_CALL if calls >= texts else SAME_TEXT
             return NextStep(note=words.format(times=times), notice=f"The model {what} {times} times in a row; it was told.")
         return NextStep()
@@ -157,7 +157,7 @@ def _cut_text() -> Stop:
     return Stop.by(error)
 
 
-TELL_AT = 3
+WARN_AT = 3
 """The model is told when it does the same thing for the third time …"""
 STOP_AT = 5
 """… and the turn is stopped at the fifth."""
@@ -180,7 +180,7 @@ _LOOK_EVERY_CHARS = 1000
 _WINDOW_CHARS = 32_000
 
 
-class Circles:
+class LoopDetector:
     """Looks at each answer of one turn; the cost of a look does not grow with the turn."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class Circles:
         return max(self._paragraphs.values(), default=0)
 
 
-class StreamWatch:
+class RepetitionDetector:
     """Looks at a text while it streams."""
 
     def __init__(self, *, short_chars: int = SHORT_CHARS, paragraph_words: int | None = PARAGRAPH_WORDS) -> None:
@@ -240,12 +240,12 @@ class StreamWatch:
         return len(repeated) == least_chars and repeated[period:] == repeated[:-period]
 
 
-class AnswerWatch:
+class RepetitionGuard:
     """Looks at one answer while it streams: its text, its reasoning and the arguments of its calls, each for itself."""
 
     def __init__(self) -> None:
-        self._text, self._thinking = StreamWatch(), StreamWatch()
-        self._arguments = StreamWatch(short_chars=ARGUMENTS_CHARS, paragraph_words=None)
+        self._text, self._thinking = RepetitionDetector(), RepetitionDetector()
+        self._arguments = RepetitionDetector(short_chars=ARGUMENTS_CHARS, paragraph_words=None)
 
     def take(self, deltas: Sequence[Delta]) -> None:
         """Raises BadAnswer when the model has lost itself in repetition."""

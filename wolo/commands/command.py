@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from wolo.agent.events import Event
-from wolo.agent.tool_execution import Footing
+from wolo.agent.tool_execution import CommandRights
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import clean_line
@@ -57,7 +57,7 @@ class EmbeddedCommand(Struct, frozen=True):
     command: str
     at: int
     """Offset in the text where the output is inserted."""
-    footing: Footing
+    rights: CommandRights
 
 
 class SendPrompt(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wolo.agent.compaction_run import NOTHING_TO_COMPACT, Filling, Preview
+from wolo.agent.compaction_run import NOTHING_TO_COMPACT, CompactionPreview, ContextUsage
 from wolo.commands.command import Command, CommandContext, Outcome, RunEvents, ShowText
 from wolo.errors import UsageError
 from wolo.messages.terminal_text import counted
@@ -13,25 +13,25 @@ PREVIEW = "--preview"
 
 
 async def _show(context: CommandContext, rest: str) -> Outcome:
-    filling = context.conversation.filling()
-    lines = _table({"tokens": filling})
+    usage = context.conversation.context_usage()
+    lines = _table({"tokens": usage})
     unknown = "context window unknown (set it in providers.NAME.models of your config.toml)"
-    room = f"{filling.total / filling.most:.0%} of ~{filling.most:,}" if filling.most else unknown
-    lines += ["", f"{counted(filling.messages, 'message')} sent; {room}."]
-    if filling.shortened or filling.left_out:
+    room = f"{usage.total / usage.most:.0%} of ~{usage.most:,}" if usage.most else unknown
+    lines += ["", f"{counted(usage.messages, 'message')} sent; {room}."]
+    if usage.shortened or usage.left_out:
         lines.append(
-            f"Compacted: {counted(filling.left_out, 'message')} omitted, {counted(filling.shortened, 'output')} shortened; "
+            f"Compacted: {counted(usage.left_out, 'message')} omitted, {counted(usage.shortened, 'output')} shortened; "
             "the session keeps them in full."
         )
     return ShowText("\n".join(lines))
 
 
-def _table(columns: Mapping[str, Filling]) -> list[str]:
+def _table(columns: Mapping[str, ContextUsage]) -> list[str]:
     """One line per source; estimates carry a ~."""
-    sources = list(dict.fromkeys(source for filling in columns.values() for source in filling.tokens))
+    sources = list(dict.fromkeys(source for usage in columns.values() for source in usage.tokens))
     rows = [("", *columns)]
-    rows += [(source, *(f"~{filling.tokens.get(source, 0):,}" for filling in columns.values())) for source in sources]
-    rows.append(("total", *(f"~{filling.total:,}" for filling in columns.values())))
+    rows += [(source, *(f"~{usage.tokens.get(source, 0):,}" for usage in columns.values())) for source in sources]
+    rows.append(("total", *(f"~{usage.total:,}" for usage in columns.values())))
     first, other = max(len(row[0]) for row in rows), max(len(cell) for row in rows for cell in row[1:])
     return [(row[0].ljust(first) + "".join(cell.rjust(other + 2) for cell in row[1:])).rstrip() for row in rows]
 
@@ -46,7 +46,7 @@ async def _compact(context: CommandContext, rest: str) -> Outcome:
     return RunEvents(context.conversation.compact(rest))
 
 
-def _preview(preview: Preview) -> str:
+def _preview(preview: CompactionPreview) -> str:
     before, after = preview.before, preview.after
     if after.total >= before.total and not preview.requests:
         return NOTHING_TO_COMPACT

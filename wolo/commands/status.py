@@ -48,7 +48,7 @@ def _thinking(conversation: Conversation) -> str:
 
 
 def _context(conversation: Conversation) -> str:
-    filling = conversation.filling()
+    filling = conversation.context_usage()
     of = f" of {filling.most:,} ({filling.total / filling.most:.0%})" if filling.most else "; context window unknown"
     return f"~{filling.total:,} tokens{of}, {counted(filling.messages, 'message')}"
 
@@ -60,7 +60,7 @@ def _used(conversation: Conversation) -> str:
 
 async def _debug(context: CommandContext, rest: str) -> Outcome:
     conversation = context.conversation
-    facts, filling, places = conversation.facts, conversation.filling(), find_places()
+    facts, filling, places = conversation.facts, conversation.context_usage(), find_places()
     history = conversation.history
     last = next((message for message in reversed(history) if message.usage is not None), None)
     jobs = conversation.jobs

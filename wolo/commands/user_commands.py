@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from wolo.agent.tool_execution import Footing
+from wolo.agent.tool_execution import CommandRights
 from wolo.commands.command import Command, CommandContext, EmbeddedCommand, Group, Outcome, SendPrompt
 from wolo.commands.two_columns import shortened
 from wolo.conversation.attachments import without_files
@@ -97,8 +97,8 @@ async def _send(command: WrittenCommand, context: CommandContext, rest: str) -> 
     for piece in pieces:
         if isinstance(piece, str):
             text += piece
-        elif footing := _footing(piece, talk, is_own=is_own):
-            runs.append(EmbeddedCommand(piece.line, len(text), footing))
+        elif rights := _footing(piece, talk, is_own=is_own):
+            runs.append(EmbeddedCommand(piece.line, len(text), rights))
         else:
             text += piece.written
             unrun.append(piece.written)
@@ -131,11 +131,11 @@ def _may_attach(conversation: Conversation, path: Path) -> bool:
     return conversation.bench.judge.readable(Path(led_to(path)))
 
 
-def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> Footing | None:
+def _footing(run: Run, conversation: Conversation, *, is_own: bool) -> CommandRights | None:
     """A user's command runs with the user's rights, a project's with the model's. None: not allowed."""
     if not run.line:
         return None
-    return "person" if is_own else conversation.bench.footing(run.line)
+    return "person" if is_own else conversation.bench.rights(run.line)
 
 
 def _beginning(text: str) -> str:

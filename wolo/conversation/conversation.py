@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from wolo.agent.cancellation import Cancellation
 from wolo.agent.compaction.history_cut import Cut
-from wolo.agent.compaction_run import Filling, Preview
+from wolo.agent.compaction_run import CompactionPreview, ContextUsage
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Event, JobEnded, JobStarted, Noticed, Scope
-from wolo.agent.tool_execution import Footing
+from wolo.agent.tool_execution import CommandRights
 from wolo.conversation.dependencies import Dependencies
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import Recorder
@@ -153,11 +153,11 @@ class Conversation:
         """What of the history is not sent."""
         return self._agent.services.compactor.cut
 
-    def filling(self) -> Filling:
+    def context_usage(self) -> ContextUsage:
         """What the next request would be made of."""
-        return self._agent.filling(self.history)
+        return self._agent.context_usage(self.history)
 
-    def preview(self) -> Preview:
+    def preview(self) -> CompactionPreview:
         """What `compact` would do now; nobody is asked."""
         return self._agent.preview(self.history)
 
@@ -173,13 +173,13 @@ class Conversation:
         """Takes back what fits of what was left out: the same events."""
         return self._play(partial(self._agent.uncompact, self.history))
 
-    def run_by_hand(self, command: str, footing: Footing = "person") -> AsyncIterator[Event]:
+    def run_user_command(self, command: str, rights: CommandRights = "person") -> AsyncIterator[Event]:
         """A command of the person's own, which nobody is asked about: from its `CallStarted` to its `CallEnded`.
 
         Nothing of it is kept, or heard by the model, unless a prompt says so.
         """
         self._by_hand = Cancellation()
-        return self._play(partial(self._joints.run_by_hand, command, footing, self._by_hand, self._stream.show))
+        return self._play(partial(self._joints.run_user_command, command, rights, self._by_hand, self._stream.show))
 
     async def _play(self, work: Callable[[], Coroutine[None, None, None]]) -> AsyncIterator[Event]:
         for text in self.facts.notices:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from wolo.agent.agent import Agent
 from wolo.agent.cancellation import Cancellation
-from wolo.agent.tool_execution import Emit, Footing
+from wolo.agent.tool_execution import CommandRights, Emit
 from wolo.conversation.pending_requests import PendingApprovals, PendingQuestions
 from wolo.conversation.permission_check import PermissionCheck
 from wolo.conversation.recorder import EventStream
@@ -39,7 +39,7 @@ class Dependencies(Struct, frozen=True):
     kill: Callable[[], None]
     """Ends all processes at once."""
     enter_mode: Callable[[str], EnteredMode]
-    run_by_hand: Callable[[str, Footing, Cancellation, Emit], Coroutine[None, None, None]]
+    run_user_command: Callable[[str, CommandRights, Cancellation, Emit], Coroutine[None, None, None]]
     bench: PermissionCheck
     """The rules and the judge that calls are held to."""
     library: UserFiles

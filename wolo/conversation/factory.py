@@ -16,7 +16,7 @@ from wolo.agent.events import ApprovalAsked, ApprovalGiven
 from wolo.agent.hook_calls import Hooks
 from wolo.agent.prompt_prefix import PromptPrefix
 from wolo.agent.tool_calls import ToolCalls
-from wolo.agent.tool_execution import Emit, Footing, run_by_hand
+from wolo.agent.tool_execution import CommandRights, Emit, run_user_command
 from wolo.config.cli_options import text
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.dependencies import Dependencies
@@ -176,7 +176,7 @@ def _tie(site: StartupState, found: FoundServers) -> Conversation:
         close=ending.close,
         kill=partial(_kill, shell, subagents, found.servers),
         enter_mode=partial(_enter_mode, sandbox, recorder),
-        run_by_hand=partial(_run_by_hand, services),
+        run_user_command=partial(_run_by_hand, services),
         bench=PermissionCheck(judge, config, workspace, lambda: shell.cwd, agents.offers),
         library=library,
         sessions=partial(_sessions_here, site),
@@ -237,7 +237,7 @@ def _told_with_every_event(site: StartupState, judge: Judge) -> dict[str, str]:
 
 
 async def _ask_and_notify(hooks: Hooks, ask: AskQuestions, call_id: str, questions: Sequence[Question]) -> Replies | None:
-    return await hooks.while_telling("question", "A question waits for you", ask(call_id, questions))
+    return await hooks.notify_while("question", "A question waits for you", ask(call_id, questions))
 
 
 def _facts(site: StartupState, toolbox: Toolbox, more_notices: tuple[str, ...]) -> ConversationInfo:
@@ -268,8 +268,10 @@ def _enter_mode(sandbox: SandboxSetup, recorder: Recorder, name: str) -> Entered
     return EnteredMode(name=enclosure.mode.name, sandbox=_backend(enclosure), notice=enclosure.notice)
 
 
-async def _run_by_hand(services: ToolServices, command: str, footing: Footing, cancellation: Cancellation, emit: Emit) -> None:
-    await run_by_hand(command, footing, services, cancellation, emit)
+async def _run_by_hand(
+    services: ToolServices, command: str, rights: CommandRights, cancellation: Cancellation, emit: Emit
+) -> None:
+    await run_user_command(command, rights, services, cancellation, emit)
 
 
 def _backend(enclosure: SandboxPlan) -> str:

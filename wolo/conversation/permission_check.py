@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from wolo.agent.tool_execution import Footing
+from wolo.agent.tool_execution import CommandRights
 from wolo.config import layers
 from wolo.config.cli_options import Given
 from wolo.config.schema import Config
@@ -18,7 +18,7 @@ from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunI
 from wolo.guard.judge import Judge
 from wolo.guard.rules import TOOLS, Rule, Verdict
 from wolo.places import find_places
-from wolo.tools.tool_values import BUILTIN, Offer
+from wolo.tools.tool_values import BUILTIN, SubagentOffer
 from wolo.workspace.root import Workspace, find_root
 
 
@@ -28,7 +28,7 @@ class PermissionCheck(NamedTuple):
     workspace: Workspace
     shell_cwd: Callable[[], Path] | None = None
     """Where the next command of a conversation would run; None: there is no conversation."""
-    agents: Sequence[Offer] = BUILTIN
+    agents: Sequence[SubagentOffer] = BUILTIN
     """Those that could be given tasks."""
 
     def intent(self, call: str) -> Intent:
@@ -51,7 +51,7 @@ class PermissionCheck(NamedTuple):
         """What would become of it. Raises as `intent` does."""
         return self.judge.judge(call.partition(":")[0], [self.intent(call)])
 
-    def footing(self, command: str) -> Footing | None:
+    def rights(self, command: str) -> CommandRights | None:
         """On which the model could run it now without asking; None: on none."""
         cwd = self.shell_cwd() if self.shell_cwd else self.workspace.start
         verdict = self.judge.judge("shell", [RunIntent(command, cwd)])

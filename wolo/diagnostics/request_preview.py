@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wolo.agent.compaction.compactor import Compactor
 from wolo.agent.compaction.context_window import Fixed
 from wolo.agent.compaction.history_cut import cut_of
-from wolo.agent.redacting_model import hide_question
+from wolo.agent.redacting_model import redact_question
 from wolo.config import keys, layers
 from wolo.config.schema import Config
 from wolo.conversation.resources.model_selection import follow_card
@@ -104,7 +104,7 @@ class RequestPreview:
         is_compacted = not compactor.cut.is_empty
         tools = toolbox.specs(compacted=is_compacted)
         question = Question(messages=shown, system=system, tools=tools, session_id=self._session.id)
-        question = hide_question(question, self._secrets)
+        question = redact_question(question, self._secrets)
         request = request_for(choice, producer_of(choice, choice.format), question)
         return NextRequest(
             choice=choice,

@@ -16,7 +16,7 @@ from wolo.errors import WoloError
 from wolo.extensions.markdown_files import Document, ExtensionFolder, decode, entries, first_notices, read_document, shown
 from wolo.messages.terminal_text import clean_line, show_hidden
 from wolo.tools.tool_values import BUILTIN as OFFERED
-from wolo.tools.tool_values import Offer
+from wolo.tools.tool_values import SubagentOffer
 
 Mode = Literal["primary", "subagent", "all"]
 READING = frozenset(("read", "grep", "glob", "fetch", "todo", "ask", "skill", "expand_message", "task_completion"))
@@ -75,8 +75,8 @@ class Profile(Struct, frozen=True, kw_only=True):
         return self.tools is not None and READING.issuperset(self.tools)
 
     @property
-    def offer(self) -> Offer:
-        return Offer(name=self.name, description=self.description, only_reads=self.only_reads, is_hidden=self.is_hidden)
+    def offer(self) -> SubagentOffer:
+        return SubagentOffer(name=self.name, description=self.description, only_reads=self.only_reads, is_hidden=self.is_hidden)
 
 
 BUILTIN = tuple(
@@ -97,7 +97,7 @@ class Agents(NamedTuple):
     """For a person: a sentence for each file that cannot be used."""
 
     @property
-    def offers(self) -> tuple[Offer, ...]:
+    def offers(self) -> tuple[SubagentOffer, ...]:
         """Those that can be given tasks."""
         return tuple(each.offer for each in self.found if each.mode != "primary")
 

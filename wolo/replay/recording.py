@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.compaction.history_cut import Cut, cut_of
-from wolo.agent.hook_calls import HOOKS, Heard, RunHook, Said
-from wolo.agent.tool_execution import SET_ASIDE
+from wolo.agent.hook_calls import HOOKS, HookAnswer, HookResponse, RunHook
+from wolo.agent.tool_execution import SKIPPED_FOR_STEERING
 from wolo.agent.turn_policy import EMPTY_CUT_OFF
 from wolo.config import keys
 from wolo.config.schema import Config
@@ -94,7 +94,7 @@ def was_interrupted(call: ToolPart) -> bool:
 
 def was_set_aside(call: ToolPart) -> bool:
     """It was not run because the person had said something."""
-    return call.outcome == "never_started" and call.output.startswith(SET_ASIDE)
+    return call.outcome == "never_started" and call.output.startswith(SKIPPED_FOR_STEERING)
 
 
 def _turns(
@@ -163,8 +163,8 @@ def _said(messages: Sequence[Message], begin: int, end: int) -> UserInput:
         elif place < 0:
             first = (*first, message)
         elif last.calls:
-            heard = _heard_in(last.calls)
-            after_call[heard] = (*after_call.get(heard, ()), message)
+            response = _heard_in(last.calls)
+            after_call[response] = (*after_call.get(response, ()), message)
         else:
             after_answer[place] = (*after_answer.get(place, ()), message)
     return UserInput(first=first, after_answer=after_answer, after_call=after_call)
@@ -261,7 +261,7 @@ def renamed(messages: Sequence[Message], like: Sequence[Message]) -> tuple[Messa
     return tuple(replace(message, id=recorded.id) for message, recorded in zip(messages, like, strict=True))
 
 
-class _Recorded(Heard, frozen=True):
+class _Recorded(HookResponse, frozen=True):
     notices: tuple[str, ...] = ()
 
 
@@ -274,7 +274,7 @@ def recorded_hooks(new: Iterable[Message]) -> RunHook | None:
         return None
     left = iter(sent_back)
 
-    async def run(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+    async def run(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> HookAnswer:
         said = next(left, None) if event == "Stop" else calls.get(payload.get("tool_use_id", ""), {}).get(event)
         return msgspec.convert(said, _Recorded) if said is not None else _Recorded()
 

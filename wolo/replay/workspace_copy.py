@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from wolo.agent.hook_calls import input_as_run
+from wolo.agent.hook_calls import executed_input
 from wolo.errors import ToolError
 from wolo.messages.comparison import steady
 from wolo.messages.parts import ToolPart
@@ -27,7 +27,7 @@ from wolo.tools.editing.patch_parser import AddFile, DeleteFile, UpdateFile, rea
 from wolo.tools.editing.write import WriteArgs
 from wolo.tools.read import ReadArgs
 from wolo.tools.shell.shell import FILES
-from wolo.tools.toolbox import IN_TEXT, Toolbox
+from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, Toolbox
 
 Content = bytes | None | Literal["unknown"]
 """None: there is no such file."""
@@ -73,7 +73,7 @@ def files_used(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[Path]:
 
 def _calls(tape: RecordedTurns, stage: ReplayWorkspace) -> Iterator[_Call]:
     """Those that have read or changed a file of the workspace, in their order."""
-    toolbox = Toolbox(IN_TEXT)
+    toolbox = Toolbox(BUILTIN_WITH_COMPLETION)
     cwd = stage.cwd_of({})
     for turn in tape.turns:
         cwd = stage.cwd_of(turn.opened) if turn.opened else cwd
@@ -110,7 +110,7 @@ def _files_of_patch(patch: str, part: ToolPart) -> Iterator[tuple[str, _Done]]:
 
 def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
     try:
-        arguments = toolbox.decode(part.tool, input_as_run(part))[1]
+        arguments = toolbox.decode(part.tool, executed_input(part))[1]
     except ToolError:
         return None
     return arguments if isinstance(arguments, Struct) else None

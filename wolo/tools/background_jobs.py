@@ -37,7 +37,7 @@ _READER = (
 )
 
 
-class Ending(Struct, frozen=True):
+class JobEnd(Struct, frozen=True):
     cause: Cause | Literal["stopped"]
     exit_code: int
     """Minus the signal's number when a signal ended it."""
@@ -60,17 +60,17 @@ class Ending(Struct, frozen=True):
 
 
 class Job:
-    def __init__(self, id: int, command: str, program: Program, spool: Spool, *, confined: bool) -> None:
+    def __init__(self, id: int, command: str, program: Program, spool: JobOutput, *, confined: bool) -> None:
         self.id = id
         self.command = command
         self.program = program
         self.spool = spool
         self.confined = confined
         """It runs inside the sandbox, which ends with wolo."""
-        self.ending: Ending | None = None
+        self.ending: JobEnd | None = None
         self.is_stopping = False
         self.is_detached = False
-        self.is_told = False
+        self.is_reported = False
         """The model knows how it ended."""
         self.ended = asyncio.Event()
 
@@ -190,9 +190,9 @@ class Jobs:
 
     def news(self) -> list[str]:
         """One line for each job that has ended since the last time, unless the model has seen that."""
-        ended = [job for job in self._jobs if job.ending is not None and not job.is_told]
+        ended = [job for job in self._jobs if job.ending is not None and not job.is_reported]
         for job in ended:
-            job.is_told = True
+            job.is_reported = True
         return [f"[{job.name} has ended: {job.ending}]" for job in ended]
 
     def close(self) -> None:
@@ -205,11 +205,11 @@ class Jobs:
             else:
                 job.spool.remove()
 
-    def _new_spool(self) -> Spool:
+    def _new_spool(self) -> JobOutput:
         make_private(self._folder)
         if not self._jobs:
             _remove_old(self._folder)
-        return Spool(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide, self._held)
+        return JobOutput(self._folder / f"{os.urandom(6).hex()}-job-{len(self._jobs) + 1}.txt", self._hide, self._held)
 
     async def _watch(self, job: Job, timeout_s: float | None) -> None:
         cause = await job.program.wait(timeout_s)
@@ -220,7 +220,7 @@ class Jobs:
 
     def _end(self, job: Job, cause: Cause | Literal["stopped"], leftovers: tuple[Member, ...] = ()) -> None:
         if job.ending is None:
-            job.ending = Ending(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
+            job.ending = JobEnd(cause, job.program.exit_code, time.monotonic() - job.program.started, leftovers)
             job.spool.close()
             job.ended.set()
             self.hear(job)
@@ -258,7 +258,7 @@ _LONGEST_LINE_BYTES = 64 * 1024
 """A line that does not end is passed on in pieces."""
 
 
-class Spool:
+class JobOutput:
     """Text, made fit to read. Ends of lines decide when something is passed on; a look takes the line under way, too."""
 
     def __init__(self, path: Path, hide: Callable[[bytes], bytes], held: Callable[[bytes], int] = lambda text: 0) -> None:
@@ -286,10 +286,10 @@ class Spool:
             self._pass_on(whole)
 
     @property
-    def has_news(self) -> bool:
+    def has_unread(self) -> bool:
         return self._unread.size_bytes > 0 or bool(self._line)
 
-    def look(self) -> bytes:
+    def read_new(self) -> bytes:
         """What has come since the last look, both ends of it when it was much."""
         self._pass_on(len(self._line))
         unread, self._unread = self._unread, Printed(_NEWS_BYTES)

@@ -12,7 +12,7 @@ from wolo.errors import ToolError
 from wolo.guard.intents import CallIntent, Intent
 from wolo.messages.parts import ToolKind
 from wolo.tools.tool import UNOFFERED, CallContext, ToolServices
-from wolo.tools.tool_values import DEFAULT, Offer, Result
+from wolo.tools.tool_values import DEFAULT, Result, SubagentOffer
 
 IN_FOREGROUND = "[A task cannot run in the background: it ran to its end while you waited, and this is its result.]"
 
@@ -55,7 +55,7 @@ class Task:
         return replace(result, text=f"{IN_FOREGROUND}\n\n{result.text}") if args.background else result
 
 
-def find(name: str, offers: Sequence[Offer]) -> Offer:
+def find(name: str, offers: Sequence[SubagentOffer]) -> SubagentOffer:
     """By its name, however it is capitalised. Raises ToolError that names those there are."""
     wanted = name.strip() or DEFAULT
     for offer in offers:

@@ -18,8 +18,8 @@ from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolKind
 from wolo.tools.background_jobs import Jobs
-from wolo.tools.tool_values import BUILTIN as BUILTIN_AGENTS
-from wolo.tools.tool_values import AskQuestions, Offer, Result
+from wolo.tools.tool_values import BUILTIN as BUILTIN_SUBAGENTS
+from wolo.tools.tool_values import AskQuestions, Result, SubagentOffer
 from wolo.workspace.checkpoints.tracker import Watch
 from wolo.workspace.files.atomic_write import FileChange
 from wolo.workspace.files.file_reading import FileLedger
@@ -104,7 +104,7 @@ class ToolServices:
     """False for files that searches must leave out. Takes a resolved, absolute path."""
     ask_user: AskQuestions | None = None
     """None: no user can be asked."""
-    agents: Sequence[Offer] = BUILTIN_AGENTS
+    agents: Sequence[SubagentOffer] = BUILTIN_SUBAGENTS
     """Subagents that a task can be given to."""
     delegate: Delegate | None = None
     """None: no subagent can run."""
@@ -219,7 +219,7 @@ class Tool(Protocol):
         ...
 
 
-class OwnTool(Tool, Protocol):
+class BuiltinTool(Tool, Protocol):
     """One whose arguments have a type of ours; the class docstring is what the model reads."""
 
     Args: ClassVar[type[Struct]]
@@ -228,7 +228,7 @@ class OwnTool(Tool, Protocol):
 
 
 @runtime_checkable
-class ForeignTool(Tool, Protocol):
+class ExternalTool(Tool, Protocol):
     """One that brings its own JSON schema, and takes the arguments as the model gave them."""
 
     @property

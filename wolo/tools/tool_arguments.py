@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import ToolError
-from wolo.tools.tool import UNOFFERED, OwnTool, ToolServices
+from wolo.tools.tool import UNOFFERED, BuiltinTool, ToolServices
 from wolo.workspace.root import Resolved
 
 FILE_ALIASES: Mapping[str, str] = dict.fromkeys(
@@ -33,12 +33,12 @@ _WHERE = re.compile(r"(.*?)(?: - at `\$\.?(.*)`)?\Z", re.DOTALL)
 _WORDS = {"str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list", "null": "null"}
 
 
-def decode_arguments(tool: OwnTool, arguments: Mapping[str, Any]) -> Struct:
+def decode_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> Struct:
     """Raises ToolError that tells the model which argument is wrong."""
     return _convert(tool, _rename(arguments, tool))
 
 
-def unwrap_arguments(tool: OwnTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def unwrap_arguments(tool: BuiltinTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Decodes JSON in strings where the tool does not want text."""
     fields = {field.name: field.type for field in msgspec.structs.fields(tool.Args)}
     wrapped = {
@@ -49,7 +49,7 @@ def unwrap_arguments(tool: OwnTool, arguments: Mapping[str, Any]) -> dict[str, A
     return {**arguments, **_unwrap(wrapped, tool)}
 
 
-def _rename(arguments: Mapping[str, Any], tool: OwnTool) -> dict[str, Any]:
+def _rename(arguments: Mapping[str, Any], tool: BuiltinTool) -> dict[str, Any]:
     """Other spellings become ours; what says nothing is dropped; anything else unknown is an error."""
     known = tool.Args.__struct_fields__
     renamed: dict[str, Any] = {}
@@ -68,7 +68,7 @@ def _rename(arguments: Mapping[str, Any], tool: OwnTool) -> dict[str, Any]:
     return renamed
 
 
-def _rename_within(value: Any, tool: OwnTool) -> Any:
+def _rename_within(value: Any, tool: BuiltinTool) -> Any:
     """Items of a list such as `edits` go by the same other spellings."""
     if not isinstance(value, list):
         return value
@@ -78,7 +78,7 @@ def _rename_within(value: Any, tool: OwnTool) -> Any:
     ]
 
 
-def _convert(tool: OwnTool, arguments: dict[str, Any]) -> Struct:
+def _convert(tool: BuiltinTool, arguments: dict[str, Any]) -> Struct:
     try:
         return msgspec.convert(arguments, tool.Args, strict=False)
     except msgspec.ValidationError as error:
@@ -91,7 +91,7 @@ def _convert(tool: OwnTool, arguments: dict[str, Any]) -> Struct:
         raise ToolError(f"{tool.name}: {_sentence(str(error))} {_usage(tool)}") from error
 
 
-def _unwrap(arguments: dict[str, Any], tool: OwnTool) -> dict[str, Any]:
+def _unwrap(arguments: dict[str, Any], tool: BuiltinTool) -> dict[str, Any]:
     """A list or an object that the model wrote as a string of JSON, one level deep."""
     unwrapped = dict(arguments)
     for name, value in arguments.items():
@@ -103,7 +103,7 @@ def _unwrap(arguments: dict[str, Any], tool: OwnTool) -> dict[str, Any]:
     return unwrapped
 
 
-def _usage(tool: OwnTool) -> str:
+def _usage(tool: BuiltinTool) -> str:
     fields = msgspec.structs.fields(tool.Args)
     named = (field.name if field.required else f"{field.name} (optional)" for field in fields)
     return f"The arguments are: {', '.join(named)}."
@@ -120,7 +120,7 @@ def _sentence(complaint: str) -> str:
     return f"{said}{f' (`{where}`)' if where else ''}."
 
 
-def describe(tool: OwnTool) -> dict[str, Any]:
+def describe(tool: BuiltinTool) -> dict[str, Any]:
     _, components = msgspec.json.schema_components((tool.Args,), ref_template="{name}")
     parameters = _plain(components[tool.Args.__name__], components)
     parameters.pop("description", None)
@@ -151,7 +151,7 @@ def _plain(schema: Any, components: Mapping[str, Any]) -> Any:
     return plain
 
 
-def shipped_text(tools: tuple[OwnTool, ...]) -> str:
+def shipped_text(tools: tuple[BuiltinTool, ...]) -> str:
     return json.dumps({tool.name: describe(tool) for tool in tools}, indent=1, ensure_ascii=False) + "\n"
 
 

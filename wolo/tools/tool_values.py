@@ -128,7 +128,7 @@ MOST_OFFERED = 24
 MOST_NAMED = 100
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class SubagentOffer(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     only_reads: bool = False
@@ -138,12 +138,12 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 BUILTIN = (
-    Offer(name=DEFAULT, description="all tools but `task`, for a task of several steps"),
-    Offer(name="explore", description="only reads: to find out where and how something is done", only_reads=True),
+    SubagentOffer(name=DEFAULT, description="all tools but `task`, for a task of several steps"),
+    SubagentOffer(name="explore", description="only reads: to find out where and how something is done", only_reads=True),
 )
 
 
-def described(offers: Sequence[Offer]) -> str:
+def describe_subagents(offers: Sequence[SubagentOffer]) -> str:
     """What the model reads; the same bytes for the same agents."""
     shown = sorted((offer for offer in offers if not offer.is_hidden), key=lambda offer: offer.name)
     lines = [f"- {offer.name}: {_short(offer.description)}".rstrip(": ") for offer in shown[:MOST_OFFERED]]

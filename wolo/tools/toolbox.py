@@ -28,40 +28,40 @@ from wolo.tools.shell.shell import Shell
 from wolo.tools.skill import Skill
 from wolo.tools.task import Task, TaskCompletion
 from wolo.tools.todo import Todo
-from wolo.tools.tool import FIND_TOOLS, CallContext, ForeignTool, OwnTool, Tool, ToolServices
+from wolo.tools.tool import FIND_TOOLS, BuiltinTool, CallContext, ExternalTool, Tool, ToolServices
 from wolo.tools.tool_arguments import decode_arguments, unwrap_arguments
 from wolo.tools.tool_values import Result
 
-BUILTIN: tuple[OwnTool, ...] = (
+BUILTIN: tuple[BuiltinTool, ...] = (
     *(Read(), Write(), Edit(), ApplyPatch(), Shell(), Jobs(), Grep(), Glob()),
     *(Fetch(), Todo(), Task(), Ask(), Skill(), ExpandMessage()),
 )
 """In the order they are offered: it is part of the prompt's prefix and does not change within a session."""
-IN_TEXT: tuple[OwnTool, ...] = (*BUILTIN, TaskCompletion())
+BUILTIN_WITH_COMPLETION: tuple[BuiltinTool, ...] = (*BUILTIN, TaskCompletion())
 """Those of a model that calls tools in its text."""
 
-ONCE_COMPACTED = frozenset({ExpandMessage.name})
+NEEDS_COMPACTION = frozenset({ExpandMessage.name})
 """Offered when something was left out, because requests begin anew then anyway."""
 
-WITH_SKILLS = frozenset({Skill.name})
+NEEDS_SKILLS = frozenset({Skill.name})
 """Offered where there are some."""
 
-WITH_A_PERSON = frozenset({Ask.name})
+NEEDS_USER = frozenset({Ask.name})
 """Offered where somebody is there."""
 
-TO_DELEGATE = frozenset({Task.name})
+NEEDS_SUBAGENTS = frozenset({Task.name})
 """Offered to a model that can work with others, and never by one of these to a third."""
 
 SHIPPED = Path(__file__).with_name("schemas.json")
 """Descriptions and schemas of the built-in tools; `python -m wolo.tools.toolbox` writes them anew from the code."""
-OF_SERVERS = "mcp__"
+MCP_PREFIX = "mcp__"
 """So the names of tools begin that come from elsewhere, perhaps later; `mcp__SERVER` means all of one server."""
 
 
 class Toolbox:
     def __init__(
         self,
-        tools: Iterable[OwnTool | ForeignTool] = BUILTIN,
+        tools: Iterable[BuiltinTool | ExternalTool] = BUILTIN,
         *,
         edit_tool: EditTool = "edit",
         more: Mapping[str, str] | None = None,
@@ -77,7 +77,7 @@ class Toolbox:
         self._more = more or {}
         self._specs: dict[bool, tuple[ToolSpec, ...]] = {}
         self._most = most
-        self._deferred: dict[str, ForeignTool] = {}
+        self._deferred: dict[str, ExternalTool] = {}
         """Not offered, and understood all the same."""
         self._found: list[str] = []
         """Those of them that were looked for and are offered, in that order."""
@@ -95,7 +95,7 @@ class Toolbox:
         `compacted`: something of the conversation is not sent, and there is a tool that shows it.
         """
         if compacted not in self._specs:
-            hidden = ({*EDIT_TOOLS} - {self._edit_tool}) | (set() if compacted else ONCE_COMPACTED)
+            hidden = ({*EDIT_TOOLS} - {self._edit_tool}) | (set() if compacted else NEEDS_COMPACTION)
             shown = (tool for tool in self._tools.values() if tool.name not in hidden)
             self._specs[compacted] = _specs(shown, self._more)
         return self._specs[compacted]
@@ -114,22 +114,22 @@ class Toolbox:
         Both forms of editing stand and fall together; `edit_tool` is the one for another model.
         """
         for name in (*(only or ()), *hide):
-            if name not in self._tools and name != FIND_TOOLS and not name.startswith(OF_SERVERS):
+            if name not in self._tools and name != FIND_TOOLS and not name.startswith(MCP_PREFIX):
                 raise UsageError(f"There is no tool `{name}`.", hint=f"The tools are: {', '.join(self._tools)}.")
-        wanted = None if only is None else _with_both_forms(only) | (ONCE_COMPACTED if only else frozenset())
+        wanted = None if only is None else _with_both_forms(only) | (NEEDS_COMPACTION if only else frozenset())
         unwanted = _with_both_forms(hide)
         offered = Toolbox((), edit_tool=edit_tool or self._edit_tool, more=self._more, most=most or self._most)
         offered._only, offered._hide = wanted, unwanted
         offered.add((*self._tools.values(), *self._deferred.values()))
         return offered
 
-    def add(self, tools: Iterable[OwnTool | ForeignTool]) -> None:
+    def add(self, tools: Iterable[BuiltinTool | ExternalTool]) -> None:
         """Behind all others, from the next request on; what is known or was not to be offered is passed over.
 
         Where tools from elsewhere would be too many, these wait, and there is a tool that finds them.
         """
         new = {tool.name: tool for tool in tools if self._is_wanted(tool)}
-        foreign = {name: tool for name, tool in new.items() if isinstance(tool, ForeignTool)}
+        foreign = {name: tool for name, tool in new.items() if isinstance(tool, ExternalTool)}
         own = {name: tool for name, tool in new.items() if name not in foreign}
         self._tools |= own
         if self._most is not None and len(self.names) + len(foreign) > self._most - 1:
@@ -139,12 +139,12 @@ class Toolbox:
         if new:
             self._specs.clear()
 
-    def _is_wanted(self, tool: OwnTool | ForeignTool) -> bool:
+    def _is_wanted(self, tool: BuiltinTool | ExternalTool) -> bool:
         if tool.name in self._tools or tool.name in self._deferred or getattr(tool, "finds_in_another_toolbox", False):
             return False
         return (self._only is None or _is_among(tool.name, self._only)) and not _is_among(tool.name, self._hide)
 
-    def _defer(self, foreign: Mapping[str, ForeignTool]) -> None:
+    def _defer(self, foreign: Mapping[str, ExternalTool]) -> None:
         self._deferred |= foreign
         if self._deferred and FIND_TOOLS not in self._tools and FIND_TOOLS not in self._hide:
             self._tools[FIND_TOOLS] = FindTools(self._deferred, self._offer_found)
@@ -162,7 +162,7 @@ class Toolbox:
 
     def limit(self, most: int) -> bool:
         """No more than this may be offered: tools from elsewhere wait until they are looked for. False: that changes nothing."""
-        foreign = {name: tool for name, tool in self._tools.items() if isinstance(tool, ForeignTool) and name != FIND_TOOLS}
+        foreign = {name: tool for name, tool in self._tools.items() if isinstance(tool, ExternalTool) and name != FIND_TOOLS}
         if len(self.names) <= most or not foreign:
             return False
         self._most = most
@@ -181,24 +181,24 @@ class Toolbox:
     def foreign(self, *, compacted: bool = False) -> dict[int, str]:
         """The names of those that bring their own schema, by their place among `specs`."""
         names = enumerate(spec.name for spec in self.specs(compacted=compacted))
-        return {place: name for place, name in names if isinstance(self._tools[name], ForeignTool)}
+        return {place: name for place, name in names if isinstance(self._tools[name], ExternalTool)}
 
     def unwrapped(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments; JSON in a string is decoded where the tool does not want text."""
         tool = self._find(name)
-        return dict(arguments) if tool is None or isinstance(tool, ForeignTool) else unwrap_arguments(tool, arguments)
+        return dict(arguments) if tool is None or isinstance(tool, ExternalTool) else unwrap_arguments(tool, arguments)
 
     def decode(self, name: str, arguments: Mapping[str, Any]) -> tuple[Tool, Any]:
         """The tool of that name and the arguments as it wants them. Raises ToolError that tells the model what is wrong."""
         tool = self._find(name)
         if tool is None:
-            offered = [each for each in self.names if each not in ONCE_COMPACTED or True in self._specs]
+            offered = [each for each in self.names if each not in NEEDS_COMPACTION or True in self._specs]
             raise ToolError(f"There is no tool `{name}`. The tools are: {', '.join(offered) or 'none'}.")
-        if isinstance(tool, ForeignTool):
+        if isinstance(tool, ExternalTool):
             return tool, dict(arguments)
         return tool, decode_arguments(tool, arguments)
 
-    def _find(self, name: str) -> OwnTool | ForeignTool | None:
+    def _find(self, name: str) -> BuiltinTool | ExternalTool | None:
         return self._tools.get(name) or self._tools.get(name.strip().lower()) or self._deferred.get(name)
 
 
@@ -209,19 +209,19 @@ def _is_among(name: str, names: Collection[str]) -> bool:
 def beginning_of(whole: str) -> str:
     """How the tools of `mcp__SERVER` begin, which providers take only without a dot; empty for what names no server."""
     server = re.sub(r"[^A-Za-z0-9_-]", "_", whole.removesuffix("*").removesuffix("__"))
-    return f"{server}__" if whole.startswith(OF_SERVERS) else ""
+    return f"{server}__" if whole.startswith(MCP_PREFIX) else ""
 
 
 def _with_both_forms(names: Collection[str]) -> frozenset[str]:
     return frozenset((*names, *EDIT_TOOLS)) if any(name in EDIT_TOOLS for name in names) else frozenset(names)
 
 
-def _specs(tools: Iterable[OwnTool | ForeignTool], more: Mapping[str, str]) -> tuple[ToolSpec, ...]:
+def _specs(tools: Iterable[BuiltinTool | ExternalTool], more: Mapping[str, str]) -> tuple[ToolSpec, ...]:
     shipped = msgspec.json.decode(SHIPPED.read_bytes())
-    builtin = {id(tool) for tool in IN_TEXT}
+    builtin = {id(tool) for tool in BUILTIN_WITH_COMPLETION}
     specs = []
     for tool in tools:
-        if isinstance(tool, ForeignTool):
+        if isinstance(tool, ExternalTool):
             specs.append(tool.spec)
             continue
         if id(tool) in builtin:
@@ -252,7 +252,7 @@ class FindTools:
     reads_only = False
     """What it finds is offered from then on."""
 
-    def __init__(self, deferred: Mapping[str, ForeignTool], offer: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, deferred: Mapping[str, ExternalTool], offer: Callable[[Sequence[str]], None]) -> None:
         """`deferred` are the tools that are not offered, as they are at each call; `offer` offers some of them."""
         self._deferred = deferred
         self._offer = offer
@@ -275,7 +275,7 @@ class FindTools:
         return Result("\n".join(["You can call these from now on:", *lines]))
 
 
-def best(query: str, tools: Mapping[str, ForeignTool]) -> list[str]:
+def best(query: str, tools: Mapping[str, ExternalTool]) -> list[str]:
     """The names of the tools that match best, best first. One that is named is the only one."""
     if named := [name for name in tools if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", query)]:
         return named[:MOST_FOUND]
@@ -284,7 +284,7 @@ def best(query: str, tools: Mapping[str, ForeignTool]) -> list[str]:
     return sorted((name for name, score in scores.items() if score), key=lambda name: (-scores[name], name))[:MOST_FOUND]
 
 
-def _score(wanted: Iterable[str], tool: ForeignTool) -> int:
+def _score(wanted: Iterable[str], tool: ExternalTool) -> int:
     name, about = set(_words(tool.name)), set(_words(tool.spec.description))
     return sum(_OF_THE_NAME * _matches(word, name) + _matches(word, about) for word in wanted)
 
@@ -301,7 +301,7 @@ def _words(text: str) -> list[str]:
 _SAYS_NOTHING = frozenset(("a", "an", "and", "for", "from", "in", "of", "on", "or", "the", "to", "tool", "tools", "with", "mcp"))
 
 
-def _line(tool: ForeignTool) -> str:
+def _line(tool: ExternalTool) -> str:
     about = " ".join(tool.spec.description.split())
     return f"- {tool.name}: {about if len(about) <= _MOST_LINE_CHARS else f'{about[:_MOST_LINE_CHARS]}…'}"
 
@@ -311,7 +311,7 @@ def _counted(tools: Iterable[str]) -> str:
     return f"There are tools of: {', '.join(f'{server} ({count})' for server, count in sorted(servers.items()))}."
 
 
-def _described(deferred: Mapping[str, ForeignTool]) -> str:
+def _described(deferred: Mapping[str, ExternalTool]) -> str:
     names, room = [], _MOST_NAMES_CHARS
     for name in sorted(deferred):
         room -= len(name) + 2
@@ -335,4 +335,4 @@ _PARAMETERS: dict[str, Any] = {
 if __name__ == "__main__":
     from wolo.tools.tool_arguments import shipped_text
 
-    SHIPPED.write_text(shipped_text(IN_TEXT), encoding="utf-8")
+    SHIPPED.write_text(shipped_text(BUILTIN_WITH_COMPLETION), encoding="utf-8")

@@ -342,7 +342,7 @@ async def test_among_several_a_job_is_named_by_its_number(desk: Desk) -> None:
 
 async def until_news(desk: Desk) -> None:
     job = jobs_of(desk).find(1)
-    await until(lambda: job.spool.has_news)
+    await until(lambda: job.spool.has_unread)
 
 
 async def until(is_so: Callable[[], object], limit_s: float = 10) -> None:

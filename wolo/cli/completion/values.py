@@ -94,10 +94,10 @@ def providers(begun: str) -> Iterator[Value]:
 
 def tools(begun: str) -> Iterator[Value]:
     """The last one of a list with commas."""
-    from wolo.tools.toolbox import IN_TEXT
+    from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION
 
     before, comma, last = begun.rpartition(",")
-    yield from ((f"{before}{comma}{tool.name}", "") for tool in IN_TEXT if tool.name.startswith(last))
+    yield from ((f"{before}{comma}{tool.name}", "") for tool in BUILTIN_WITH_COMPLETION if tool.name.startswith(last))
 
 
 def rules(begun: str) -> Iterator[Value]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.agent.agent_services import MessageHistory
-from wolo.agent.hook_calls import RunHook, Said
+from wolo.agent.hook_calls import HookAnswer, RunHook
 from wolo.config import consents, project
 from wolo.config.cli_options import Given
 from wolo.config.files import read_own
@@ -233,7 +233,7 @@ class ConversationHooks:
         self._hooks = Hooks(placed(self.sets), ground)
         return self.run
 
-    async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+    async def run(self, event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> HookAnswer:
         """Runs the hooks of any event."""
         assert self._hooks is not None  # `start` returns this method where there are hooks
         if event == "SessionStart":

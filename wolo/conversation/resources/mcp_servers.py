@@ -19,7 +19,7 @@ from wolo.mcp.listed_tools import CachedTools
 from wolo.mcp.server import Surroundings, Wanted, fingerprint
 from wolo.mcp.servers import Servers, Standing
 from wolo.places import Places, find_places
-from wolo.tools.toolbox import OF_SERVERS, beginning_of
+from wolo.tools.toolbox import MCP_PREFIX, beginning_of
 from wolo.workspace.processes.process_runner import Processes
 from wolo.workspace.root import Workspace, find_root
 
@@ -70,7 +70,7 @@ def _programs(wanted: Sequence[Wanted], workspace: Workspace, cwd: Path) -> tupl
 
 def _is_offered(name: str, config: Config) -> bool:
     """Whether the settings let the model have any tool of this server."""
-    tools, beginning = config.settings.tools, beginning_of(f"{OF_SERVERS}{name}")
+    tools, beginning = config.settings.tools, beginning_of(f"{MCP_PREFIX}{name}")
     if beginning in map(beginning_of, tools.hide):
         return False
     return tools.offer is None or any(beginning_of(each).startswith(beginning) for each in tools.offer)

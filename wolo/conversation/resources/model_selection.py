@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from wolo.agent.redacting_model import HidingAsker
+from wolo.agent.redacting_model import RedactingAsker
 from wolo.config import keys, layers
 from wolo.config.schema import Config, Endpoint, Settings
 from wolo.errors import ConfigError, UsageError
@@ -175,7 +175,7 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
 
 def make_asker(reach: ModelAccess, choice: Choice, fallback: Choice | None) -> Asker:
     """Whatever is asked, and by whom, no secret goes along."""
-    return HidingAsker(_bare(reach, choice, fallback), reach.secrets)
+    return RedactingAsker(_bare(reach, choice, fallback), reach.secrets)
 
 
 def check_reachable(choice: Choice, fallback: Choice | None, places: Places) -> None:

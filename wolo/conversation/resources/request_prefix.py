@@ -24,9 +24,9 @@ from wolo.formats.default_prompt import NAME
 from wolo.guard.rules import Decision, Rule, parse_rule
 from wolo.models.provider import EditTool
 from wolo.places import Places
-from wolo.tools.tool import ForeignTool
-from wolo.tools.tool_values import described
-from wolo.tools.toolbox import BUILTIN, IN_TEXT, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
+from wolo.tools.tool import ExternalTool
+from wolo.tools.tool_values import describe_subagents
+from wolo.tools.toolbox import BUILTIN, BUILTIN_WITH_COMPLETION, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_USER, Toolbox
 from wolo.workspace.root import Workspace
 
 
@@ -66,22 +66,22 @@ def build_prefix(
     attended: bool = False,
     skills: Skills = NO_SKILLS,
     agents: Agents = NO_AGENTS,
-    more_tools: Iterable[ForeignTool] = (),
+    more_tools: Iterable[ExternalTool] = (),
 ) -> RequestPrefix:
     """`root` is the workspace's, `edit_tool` what the model was trained on, `most_tools` what its provider takes; `attended`: a
     person is there. `more_tools` stand behind ours.
 
     Raises UsageError for a tool that is not there.
     """
-    more = dict.fromkeys(TO_DELEGATE, described(agents.offers))
-    toolbox = Toolbox(IN_TEXT if calls_in_text else BUILTIN, edit_tool=edit_tool, more=more, most=most_tools)
-    needs = ((attended, WITH_A_PERSON), (skills.for_model, WITH_SKILLS), (agents.offers, TO_DELEGATE))
+    more = dict.fromkeys(NEEDS_SUBAGENTS, describe_subagents(agents.offers))
+    toolbox = Toolbox(BUILTIN_WITH_COMPLETION if calls_in_text else BUILTIN, edit_tool=edit_tool, more=more, most=most_tools)
+    needs = ((attended, NEEDS_USER), (skills.for_model, NEEDS_SKILLS), (agents.offers, NEEDS_SUBAGENTS))
     hide = (name for is_there, names in needs if not is_there for name in names)
     offered = toolbox.offer(config.settings.tools.offer, (*config.settings.tools.hide, *hide))
     offered.add(more_tools)
     compose, notices = _composer(places, root, cwd, prompts)
     bare = compose()
-    system = compose(skills=listed(skills)) if WITH_SKILLS & {*offered.names} else bare
+    system = compose(skills=listed(skills)) if NEEDS_SKILLS & {*offered.names} else bare
     return RequestPrefix(system, bare, offered, (*notices, *skills.notices, *agents.notices))
 
 
@@ -89,7 +89,7 @@ def reload_prompt(
     before: RequestPrefix, places: Places, root: Path, cwd: Path, prompts: Callable[[], PromptOptions], library: UserFiles
 ) -> str:
     """The system prompt as the files on disk make it now; the one `before` where they cannot be read any more."""
-    skills = library.skills() if WITH_SKILLS & {*before.toolbox.names} else NO_SKILLS
+    skills = library.skills() if NEEDS_SKILLS & {*before.toolbox.names} else NO_SKILLS
     try:
         return _composer(places, root, cwd, prompts())[0](skills=listed(skills))
     except UsageError:

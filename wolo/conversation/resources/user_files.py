@@ -22,7 +22,7 @@ from wolo.guard.protected_paths import is_secret
 from wolo.models.provider import Choice
 from wolo.places import Places, find_home
 from wolo.tools.tool import OfferedSkill
-from wolo.tools.toolbox import IN_TEXT, OF_SERVERS
+from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
 
 
 def search_paths(kind: Kind, config: Config, places: Places, root: Path, cwd: Path) -> tuple[ExtensionFolder, ...]:
@@ -82,7 +82,7 @@ def _tell(skill: Skill) -> str:
         raise ToolError(f"The skill `{skill.name}` cannot be read: {error.message}") from error
 
 
-KNOWN_TOOLS = frozenset(tool.name for tool in IN_TEXT)
+KNOWN_TOOLS = frozenset(tool.name for tool in BUILTIN_WITH_COMPLETION)
 
 
 def find_main_agent(config: Config, places: Places, root: Path, cwd: Path) -> Profile:
@@ -136,7 +136,7 @@ def _leads(profile: Profile) -> bool:
 
 def _known(names: Sequence[str]) -> tuple[str, ...]:
     """Those that wolo has, or a server may have."""
-    return tuple(name for name in names if name in KNOWN_TOOLS or name.startswith(OF_SERVERS))
+    return tuple(name for name in names if name in KNOWN_TOOLS or name.startswith(MCP_PREFIX))
 
 
 def _both(offer: Sequence[str] | None, named: Sequence[str]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def _both(offer: Sequence[str] | None, named: Sequence[str]) -> tuple[str, ...]:
 
 
 def _covers(wide: str, name: str) -> bool:
-    return name == wide or (wide.startswith(OF_SERVERS) and name.startswith(f"{wide.removesuffix('__')}__"))
+    return name == wide or (wide.startswith(MCP_PREFIX) and name.startswith(f"{wide.removesuffix('__')}__"))
 
 
 def _near(name: str, usable: Sequence[str]) -> list[str]:

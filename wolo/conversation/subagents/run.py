@@ -30,7 +30,7 @@ from wolo.agent.events import (
     ThinkingStreamed,
     TurnEnded,
 )
-from wolo.agent.hook_calls import Heard, RunHook, Said
+from wolo.agent.hook_calls import HookAnswer, HookResponse, RunHook
 from wolo.agent.tool_calls import AskUser
 from wolo.agent.tool_execution import Emit
 from wolo.conversation.recorder import Recorder
@@ -113,13 +113,13 @@ class SubagentRun:
             case ApprovalGiven() | Noticed():
                 await self._tell(event)
 
-    def asking(self, ask_person: AskUser) -> AskUser:
+    def asking(self, ask_user: AskUser) -> AskUser:
         """The person hears who asks, and their time is not the agent's."""
 
         async def ask(asked: ApprovalAsked) -> ApprovalGiven:
             self._does("waiting for your approval")
             with self._alarm.held():
-                return await ask_person(replace(asked, agent=self.agent, task=self._call.part_id))
+                return await ask_user(replace(asked, agent=self.agent, task=self._call.part_id))
 
         return ask
 
@@ -221,7 +221,7 @@ _NOT_ITS_OWN = frozenset(("SessionStart",))
 """The person's session has begun long since."""
 
 
-class _Silence(Heard, frozen=True):
+class _Silence(HookResponse, frozen=True):
     notices: tuple[str, ...] = ()
 
 
@@ -231,7 +231,7 @@ def for_agent(run: RunHook | None, agent: str, session_id: str) -> RunHook | Non
         return None
     tell = run
 
-    async def run_hook(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> Said:
+    async def run_hook(event: str, payload: Mapping[str, Any], slow: Callable[[Sequence[str]], Awaitable[None]]) -> HookAnswer:
         if event in _NOT_ITS_OWN:
             return _Silence()
         return await tell(_OTHER_NAMES.get(event, event), {**payload, "agent_type": agent, "agent_id": session_id}, slow)

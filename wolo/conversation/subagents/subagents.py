@@ -45,7 +45,7 @@ from wolo.sessions.store import Store
 from wolo.tools.task import TaskCompletion
 from wolo.tools.tool import CallContext, ShellState, ToolServices
 from wolo.tools.tool_values import PutQuestions, Result
-from wolo.tools.toolbox import OF_SERVERS, TO_DELEGATE, WITH_A_PERSON, WITH_SKILLS, Toolbox
+from wolo.tools.toolbox import MCP_PREFIX, NEEDS_SKILLS, NEEDS_SUBAGENTS, NEEDS_USER, Toolbox
 from wolo.workspace.files.file_reading import FileLedger
 
 AT_ONCE = 4
@@ -116,7 +116,7 @@ class Subagents:
         compactor = Compactor(settings.context, settings.compaction)
         history = MessageHistory(compactor)
         services, toolbox = self._services(kept, call, errand, history), self._toolbox(profile, choice)
-        begins = parent.preamble.system if WITH_SKILLS & {*toolbox.names} else parent.preamble.without_skills
+        begins = parent.preamble.system if NEEDS_SKILLS & {*toolbox.names} else parent.preamble.without_skills
         system = "\n\n".join(filter(None, (begins, _prose(), profile.prompt)))
         hooks = Hooks(for_agent(parent.run_hook, profile.name, kept.session_id), errand.hear, services.secrets)
         ask_user = errand.asking(parent.ask_user) if parent.ask_user else None
@@ -215,11 +215,11 @@ class Subagents:
         """What the parent is offered, and of that what the agent may have."""
         toolbox = self._parent.preamble.toolbox
         there = {*toolbox.names, *(EDIT_TOOLS if {*EDIT_TOOLS} & {*toolbox.names} else ())}
-        hide = {*TO_DELEGATE, *profile.without, *(() if self._parent.ask_questions else WITH_A_PERSON)}
+        hide = {*NEEDS_SUBAGENTS, *profile.without, *(() if self._parent.ask_questions else NEEDS_USER)}
         hide |= set() if choice.format == "xml" else {TaskCompletion.name}
         named = () if profile.tools is None else (*profile.tools, TaskCompletion.name)
-        only = [name for name in named if name in there or name.startswith(OF_SERVERS)]
-        hide = {name for name in hide if name in there or name.startswith(OF_SERVERS)}
+        only = [name for name in named if name in there or name.startswith(MCP_PREFIX)]
+        hide = {name for name in hide if name in there or name.startswith(MCP_PREFIX)}
         return toolbox.offer(None if profile.tools is None else only, hide, edit_tool=choice.edit_tool, most=choice.most_tools)
 
     def _prompt(self, profile: Profile, prompt: str, call: CallContext) -> Message:

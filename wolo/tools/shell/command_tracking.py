@@ -18,7 +18,7 @@ from wolo.workspace.checkpoints.path_state import Changes
 _MAX_KEPT = 200
 
 
-class Looks:
+class ChangeTracking:
     """Around one command, but for those that are known to read only. Without a watch nothing is seen."""
 
     def __init__(self, call: CallContext) -> None:
@@ -88,7 +88,7 @@ _SCRIPT = "trap '{{ set +x; }} 2>/dev/null; {{ command jobs -pr || :; command pw
 """At the very end: what is left running, a number a line, and the directory."""
 
 
-class LastWord(Struct, frozen=True):
+class ShellReport(Struct, frozen=True):
     fd: int
     """Where the shell writes."""
     _reading: int
@@ -108,7 +108,7 @@ class LastWord(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def last_word() -> Iterator[LastWord]:
+def shell_report() -> Iterator[ShellReport]:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     try:
@@ -116,7 +116,7 @@ def last_word() -> Iterator[LastWord]:
     finally:
         os.close(writing)
     try:
-        yield LastWord(high, reading)
+        yield ShellReport(high, reading)
     finally:
         os.close(high)
         os.close(reading)

@@ -55,16 +55,16 @@ class Jobs:
             await call.services.shell.jobs.stop(job)
         elif args.wait_s is not None:
             await job.wait(args.wait_s)
-        elif not job.spool.has_news:
+        elif not job.spool.has_unread:
             await job.wait(_PATIENCE_S)
         return tell(job, call.services)
 
 
 def tell(job: Job, services: ToolServices) -> Result:
     """What it has printed since the last look, and how it is."""
-    news = job.spool.look()
+    news = job.spool.read_new()
     shown = clip(news)
-    job.is_told = job.ending is not None
+    job.is_reported = job.ending is not None
     notes = [f"{job.name}: {job.state}"]
     if job.ending is None or shown.is_cut or len(news) < job.spool.size_bytes:
         notes.append(f"all it {'prints' if job.ending is None else 'printed'}: {_file(job, services)} — page it with read")
@@ -84,6 +84,6 @@ def _file(job: Job, services: ToolServices) -> Path:
 
 def _listed(jobs: background.Jobs) -> Result:
     for job in jobs.all:
-        job.is_told = job.ending is not None
+        job.is_reported = job.ending is not None
     lines = tuple(f"{job.name}: {job.state}" for job in jobs.all)
     return Result("".join(f"{line}\n" for line in lines) or "There are no jobs.\n", Listing("jobs", lines, len(lines)))

@@ -18,7 +18,7 @@ from wolo.guard.intents import Intent, RunIntent
 from wolo.guard.sandbox_contract import MOST_TRIES
 from wolo.messages.parts import ToolKind
 from wolo.tools.clipping import clean, clip_and_keep
-from wolo.tools.shell.command_tracking import LiveOutput, Looks, last_word, told
+from wolo.tools.shell.command_tracking import ChangeTracking, LiveOutput, shell_report, told
 from wolo.tools.shell.jobs import tell
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_values import Interrupted, Output, Result
@@ -66,7 +66,7 @@ class Shell:
 
     async def run(self, args: ShellArgs, call: CallContext) -> Result:
         _refuse_unusable(args)
-        run, looks = _Run(args, call), Looks(call)
+        run, looks = _Run(args, call), ChangeTracking(call)
         await looks.before()
         try:
             await call.prepare()
@@ -109,7 +109,7 @@ class _Run:
         return (await self._once())[0]
 
     async def _once(self) -> tuple[Finished, bool]:
-        with last_word() as report:
+        with shell_report() as report:
             start = self._start(report.script, report.fd)
             try:
                 finished = await self._services.shell.processes.run(
@@ -148,7 +148,7 @@ class _Run:
                     Result(f"[interrupted: {job.name} was detached and goes on]\n", outcome="interrupted")
                 ) from error
             await jobs.stop(job)
-            job.is_told = True
+            job.is_reported = True
             raise Interrupted(
                 Result("[interrupted: the job was ended; it may have had effects]\n", outcome="interrupted")
             ) from error

@@ -53,7 +53,7 @@ async def run_first(prompted: SendPrompt, conversation: Conversation, terminal: 
 async def _printed(run: EmbeddedCommand, conversation: Conversation, terminal: Terminal) -> str:
     ended = None
     with terminal.signals.during(conversation.interrupt):
-        async for event in conversation.run_by_hand(run.command, run.footing):
+        async for event in conversation.run_user_command(run.command, run.rights):
             terminal.screen.show(event)
             ended = event if isinstance(event, CallEnded) else ended
     if ended is None or ended.part.outcome in ("interrupted", "never_started"):

@@ -43,7 +43,7 @@ class StatusBar:
         """Looks everything up again: a turn or a command has ended."""
         if (talk := self._state.conversation) is None:
             return
-        filling = talk.filling()
+        filling = talk.context_usage()
         self._in_window, self._most = filling.total, filling.most
         self._branch = current_branch(talk.cwd)
         self._level = talk.thinking_used or ""

@@ -20,7 +20,7 @@ async def run_command(line: str, conversation: Conversation, terminal: Terminal)
         raise UsageError("There is no command behind the !.", hint="!ls runs ls; a blank before the ! sends it as text.")
     printed = ""
     with terminal.signals.during(conversation.interrupt):
-        async for event in conversation.run_by_hand(command):
+        async for event in conversation.run_user_command(command):
             terminal.screen.show(event)
             if isinstance(event, CallEnded):
                 printed = event.part.output
