@@ -35,6 +35,8 @@ from typing import Any, TextIO
 MODULE = "tests.fakes.fork_server"
 READ_AT_START = ("PYTHON", "LC_", "LANG")
 """Beginnings of environment names that Python reads when it starts and never again."""
+FOLLOWED = ("PYTHONPATH", "PYTHON_KEYRING_BACKEND")
+"""Names among them that a fork follows: it adds to its path, and runs a `sitecustomize.py` that is there."""
 SYS_CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE_PARENT = 0x8000
 """The new process is a child of the caller's parent (clone(2))."""
@@ -76,7 +78,7 @@ def can_fork(env: Mapping[str, str]) -> bool:
 
 
 def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name.startswith(READ_AT_START)}
+    return {name: value for name, value in env.items() if name.startswith(READ_AT_START) and name not in FOLLOWED}
 
 
 class Forked(subprocess.Popen[bytes]):
@@ -206,6 +208,11 @@ def _become(start: Start) -> None:
     sys.orig_argv = [sys.executable, "-m", "wolo", *start.args]
     sys.stdin, sys.stdout, sys.stderr = (_text_stream(fd, like) for fd, like in enumerate((sys.stdin, sys.stdout, sys.stderr)))
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    added = [folder for folder in start.env.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    sys.path[:0] = added
+    if any((Path(folder) / "sitecustomize.py").exists() for folder in added):
+        sys.modules.pop("sitecustomize", None)
+        importlib.import_module("sitecustomize")
 
 
 def _text_stream(fd: int, like: TextIO) -> TextIO:
