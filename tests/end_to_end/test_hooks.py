@@ -37,7 +37,7 @@ def script(name: str, body: str) -> str:
     """A hook of the person's own, outside of the project; the command that runs it."""
     path = Path.home() / f"{name}.py"
     path.write_text("import json, os, sys\ntold = json.load(sys.stdin)\n" + body)
-    return f"{shlex.quote(sys.executable)} {shlex.quote(str(path))}"
+    return f"{shlex.quote(sys.executable)} -IS {shlex.quote(str(path))}"  # without the site packages: started often
 
 
 def hook(event: str, command: str, matcher: str = "", **more: object) -> list[str]:
@@ -452,7 +452,7 @@ def test_when_its_time_is_up_all_that_a_hook_started_is_ended(provider: Provider
 
 
 def test_a_hook_need_not_read_and_may_flood(provider: ProviderServer) -> None:
-    write_settings(*hook("PreToolUse", "yes | head -c 50000000; yes >&2 | head -c 100 >/dev/null; exit 0", timeout_s=20))
+    write_settings(*hook("PreToolUse", "yes | head -c 5000000; yes >&2 | head -c 100 >/dev/null; exit 0", timeout_s=1))
     provider.script(call("write", {"path": "a.txt", "content": "\n".join(map(str, range(60_000)))}), text("Done."))
     assert run_wolo("-p", *provider.flags, "--mode", "edit", "write it", timeout=60).exit_code == 0
 
