@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.fork_server import Forked, can_fork
+from tests.fakes.reused_process import Reused, can_reuse
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,14 @@ def run_wolo(
 ) -> Completed:
     """Without `stdin` there is nothing to read; the environment is the isolated one of the test, and `env` over it.
 
-    `forked=False` starts a new interpreter also where a fork would do.
+    `forked=False` starts a new interpreter also where the process of the run before, or a fork, would do.
     """
     given = stdin.encode() if isinstance(stdin, str) else stdin
     with _start(
         args,
         env,
         forked,
+        reused=True,
         stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -69,8 +71,12 @@ def start_wolo(
     return _start(args, env, forked, cwd=cwd, start_new_session=True, **streams)
 
 
-def _start(args: tuple[str, ...], env: Mapping[str, str] | None, forked: bool, **options: Any) -> subprocess.Popen[bytes]:
+def _start(
+    args: tuple[str, ...], env: Mapping[str, str] | None, forked: bool, *, reused: bool = False, **options: Any
+) -> subprocess.Popen[bytes]:
     whole = {**os.environ, **(env or {})}
+    if forked and reused and can_reuse(whole):
+        return Reused(args, env=whole, **options)
     if forked and can_fork(whole):
         return Forked(args, env=whole, **options)
     return subprocess.Popen([sys.executable, "-m", "wolo", *args], env=whole, **options)

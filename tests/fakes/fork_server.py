@@ -69,6 +69,8 @@ class Start:
     leads_session: bool = False
     owns_terminal: bool = False
     """Standard input is a terminal, and controls the session that the run leads."""
+    is_series: bool = False
+    """The fork runs what comes through standard input, a socket: see `tests/fakes/reused_process.py`."""
 
 
 def can_fork(env: Mapping[str, str]) -> bool:
@@ -88,13 +90,17 @@ class Forked(subprocess.Popen[bytes]):
         self._start_args = args
         super().__init__([sys.executable, "-m", "wolo", *args], **options)
 
+    def _begin(self, start: Start, streams: Sequence[int]) -> int:
+        """The process id."""
+        return fork(start, *streams)
+
     def _execute_child(self, *values: Any) -> None:
         """Takes the place of fork and exec in `Popen`, whose argument names are the same from CPython 3.11 on."""
         given = inspect.signature(subprocess.Popen._execute_child).bind(self, *values).arguments
         streams = [own if fd == -1 else fd for own, fd in enumerate((given["p2cread"], given["c2pwrite"], given["errwrite"]))]
         cwd = str(Path(given["cwd"] or "").absolute())
         start = Start(self._start_args, dict(given["env"]), cwd, current_umask(), leads_session=given["start_new_session"])
-        self.pid = fork(start, *streams)
+        self.pid = self._begin(start, streams)
         self._child_created = True
         self._close_pipe_fds(*(given[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")))
 
@@ -117,11 +123,9 @@ class _Client:
         atexit.register(self._end)
 
     def fork(self, start: Start, stdin: int, stdout: int, stderr: int) -> int:
-        said = pickle.dumps(start)
         with self._lock:
-            socket.send_fds(self._socket, [struct.pack("=Q", len(said))], [stdin, stdout, stderr])
-            self._socket.sendall(said)
-            (pid,) = struct.unpack("=q", _receive(self._socket, 8))
+            send_start(self._socket, start, [stdin, stdout, stderr])
+            (pid,) = struct.unpack("=q", receive(self._socket, 8))
         return int(pid)
 
     def _end(self) -> None:
@@ -150,7 +154,22 @@ def current_umask() -> int:
     return umask
 
 
-def _receive(connection: socket.socket, size: int) -> bytes:
+def send_start(connection: socket.socket, start: Start, streams: Sequence[int]) -> None:
+    said = pickle.dumps(start)
+    socket.send_fds(connection, [struct.pack("=Q", len(said))], streams)
+    connection.sendall(said)
+
+
+def receive_start(connection: socket.socket) -> tuple[Start, list[int]] | None:
+    """With the descriptors of its standard streams; None at the end of the connection."""
+    size, streams, *_ = socket.recv_fds(connection, 8, 3)
+    if not size:
+        return None
+    size += receive(connection, 8 - len(size))
+    return pickle.loads(receive(connection, struct.unpack("=Q", size)[0])), streams
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
     """Exactly so many bytes; raises EOFError when the other side has ended."""
     received = bytearray()
     while len(received) < size:
@@ -168,11 +187,10 @@ def _serve(connection: socket.socket) -> Start:
     """Forks a run for each request; returns in the fork, with its streams in place. Ends with the connection."""
     clone = _clone_function()
     while True:
-        size, streams, *_ = socket.recv_fds(connection, 8, 3)
-        if not size:
+        received = receive_start(connection)
+        if received is None:
             os._exit(0)
-        size += _receive(connection, 8 - len(size))
-        start = pickle.loads(_receive(connection, struct.unpack("=Q", size)[0]))
+        start, streams = received
         pid = clone()
         if pid == 0:
             ctypes.pythonapi.PyOS_AfterFork_Child()
@@ -193,7 +211,7 @@ def _clone_function() -> Any:
     return lambda: syscall(ctypes.c_long(number), ctypes.c_long(flags), *(ctypes.c_long(0) for _ in range(4)))
 
 
-def _become(start: Start) -> None:
+def become(start: Start) -> None:
     """What exec and the start of an interpreter would have set."""
     if start.leads_session:
         os.setsid()
@@ -238,25 +256,37 @@ def main() -> None:
     _load()
     gc.collect()
     gc.freeze()
+    import tests.fakes.reused_process  # noqa: F401  # a fork cannot find it
+
     os.environ.pop("PYTHONPATH")
     sys.path.remove(str(Path(__file__).parents[2]))
-    _become(_serve(socket.socket(fileno=int(sys.argv[1]))))
-    _run()
+    start = _serve(socket.socket(fileno=int(sys.argv[1])))
+    if start.is_series:
+        from tests.fakes.reused_process import run_series
+
+        run_series(socket.socket(fileno=os.dup(0)))
+    become(start)
+    code = run()
+    threading._shutdown()
+    os._exit(finish(code))
 
 
-def _run() -> None:
-    """Runs `wolo`, and ends as an interpreter does, but for taking apart the modules, which costs more than most runs."""
-    from wolo.__main__ import main as run
+def run() -> object:
+    """Runs `wolo`; returns what it leaves with."""
+    from wolo.__main__ import main as run_main
 
-    code: object = 0
     try:
-        run()
+        run_main()
     except SystemExit as end:
-        code = end.code
+        return end.code
     except BaseException:
         traceback.print_exc()
-        code = 1
-    threading._shutdown()
+        return 1
+    return 0
+
+
+def finish(code: object) -> int:
+    """Ends as an interpreter does, but for taking apart the modules, which costs more than most runs; the exit status."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -265,7 +295,7 @@ def _run() -> None:
             code = code or 120  # as CPython does
     if isinstance(code, str):
         print(code, file=sys.stderr, flush=True)
-    os._exit(code & 0xFF if isinstance(code, int) else int(code is not None))
+    return code & 0xFF if isinstance(code, int) else int(code is not None)
 
 
 if __name__ == "__main__":
